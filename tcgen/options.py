@@ -304,6 +304,28 @@ class Options(Planning):
         return dict(self.extents)
 
 
+def changed_options(options: Options) -> dict[str, str]:
+    """Options of planning that differ from their defaults, by their names on the command line.
+
+    Example:
+        >>> changed_options(Options(objective="time", memory_limit=1024))
+        {'objective': 'time', 'memory-limit': '1024'}
+    """
+    chosen = {}
+    for option in fields(options):
+        value = getattr(options, option.name)
+        if described(option) is None or option.name in ("target", "dtype"):
+            continue
+        if value == option.default:
+            continue
+        name = f"{'no-' if option.default is True else ''}{option.name.replace('_', '-')}"
+        if isinstance(value, Machine):
+            value = ",".join(f"{f.name}={getattr(value, f.name)}" for f in fields(value))
+        shown = ",".join(value) if isinstance(value, tuple) else str(value)
+        chosen[name] = "" if isinstance(value, bool) else shown
+    return chosen
+
+
 def parse_extents(extents: Mapping[str, SupportsIndex] | None) -> tuple[tuple[str, int], ...]:
     """Extents by space name as :class:`Options` holds them; integers of NumPy are welcome.
 

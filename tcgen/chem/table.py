@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -11,6 +13,12 @@ from .iterate import Step
 from .result import Solution
 
 Show = Callable[[str], None]
+_CYCLE, _ENERGY, _CHANGE, _NORM, _SECONDS = 5, 20, 11, 11, 10  # characters of the columns
+
+
+def _window() -> int:
+    """Characters of a line of the terminal; no limit where there is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
 
 
 class Table:
@@ -20,11 +28,25 @@ class Table:
         show: takes one line.
         energy: names of the outputs whose sum stands in the column of energies.
         norms: names of the residuals.
+        width: characters of a line. Where the columns do not fit, seconds are left out, then
+            changes of the energy; where not even the norms fit, one column has the largest of them.
     """
 
-    def __init__(self, show: Show | None, energy: Sequence[str], norms: Sequence[str]) -> None:
+    def __init__(
+        self,
+        show: Show | None,
+        energy: Sequence[str],
+        norms: Sequence[str],
+        width: int | None = None,
+    ) -> None:
         self._show = show or _nothing
         self._energy, self._norms = tuple(energy), tuple(norms)
+        room = _window() if width is None else width
+        least = _CYCLE + _ENERGY * bool(energy)
+        self._together = least + _NORM * len(self._norms) > room
+        needed = least + _NORM * (1 if self._together else len(self._norms))
+        self._changes = bool(energy) and needed + _CHANGE <= room
+        self._seconds = needed + _CHANGE * bool(energy) + _SECONDS <= room
         self._before = 0.0
         self._clock = time.perf_counter()
 
@@ -35,20 +57,25 @@ class Table:
 
     def header(self) -> None:
         """Names of the columns."""
-        energies = f"{'E(corr)':>20}{'dE':>11}" if self._energy else ""
-        norms = "".join(f"{f'|{name}|':>11}" for name in self._norms)
-        self._show(f"{'cycle':>5}{energies}{norms}{'seconds':>10}")
+        text = f"{'cycle':>{_CYCLE}}"
+        text += f"{'E(corr)':>{_ENERGY}}" if self._energy else ""
+        text += f"{'dE':>{_CHANGE}}" if self._changes else ""
+        names = ["max |r|"] if self._together else [f"|{name}|" for name in self._norms]
+        text += "".join(f"{name:>{_NORM}}" for name in names)
+        self._show(text + (f"{'seconds':>{_SECONDS}}" if self._seconds else ""))
 
     def row(self, number: int, step: Step) -> None:
         """One iteration."""
-        text = f"{number:5d}"
+        text = f"{number:{_CYCLE}d}"
         if self._energy:
             energy = sum(float(step.outputs[name].real) for name in self._energy)
-            text += f"{energy:20.12f}{energy - self._before:11.1e}"
+            text += f"{energy:{_ENERGY}.12f}"
+            text += f"{energy - self._before:{_CHANGE}.1e}" if self._changes else ""
             self._before = energy
-        text += "".join(f"{step.norms[name]:11.1e}" for name in self._norms)
+        norms = [step.norms[name] for name in self._norms]
+        text += "".join(f"{n:{_NORM}.1e}" for n in ([max(norms)] if self._together else norms))
         now = time.perf_counter()
-        self._show(f"{text}{now - self._clock:10.2f}")
+        self._show(text + (f"{now - self._clock:{_SECONDS}.2f}" if self._seconds else ""))
         self._clock = now
 
     def end(self, solution: Solution) -> None:

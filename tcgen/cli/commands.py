@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from .._version import __version__
 from ..cache_files import remove_kept
@@ -55,6 +55,7 @@ from .output import (
     make_folder,
     output_console,
     print_json,
+    print_text,
     print_warnings,
     show_warning,
     write_text,
@@ -128,6 +129,11 @@ def main(ctx: click.Context, verbose: bool, quiet: bool) -> None:
     type=click.Choice(("closed-shell", "unrestricted")),
     help="Integrate over spins first, as tcgen spin does.",
 )
+@click.option(
+    "--objects",
+    is_flag=True,
+    help="Put the compiled objects into the folder, for such processors without a compiler.",
+)
 @json_option
 @click.pass_context
 def compile_command(
@@ -136,6 +142,7 @@ def compile_command(
     spec: Path,
     output: Path | None,
     spin: str | None,
+    objects: bool,
     as_json: bool,
     **planning: Any,
 ) -> None:
@@ -149,10 +156,11 @@ def compile_command(
 
         system = spin_integrated(system, spin)
     result = _compile(ctx, system, planning)
+    program = Program(result.artifact)
     if result.artifact.manifest.target != "cuda":  # those are compiled for the GPU that runs them
-        Program(result.artifact).build()
+        program.build()
     folder = output or Path(f"{spec.stem}_tcgen")
-    result.artifact.save(folder)
+    program.save(folder, objects=objects)
     if as_json:
         print_json(_report_of(result))
         return
@@ -317,7 +325,7 @@ def explain_command(
     if as_json:
         print_json({key: report[key] for key in _EXPLAINED if key in report})
     else:
-        click.echo(explain_text(plan, report), nl=False)
+        print_text(explain_text(plan, report))
 
 
 @main.command("run")
@@ -550,8 +558,7 @@ def list_command(as_json: bool) -> None:
     if as_json:
         print_json({"schema": 1, "specs": described})
         return
-    for name, text in described.items():
-        click.echo(f"{name}\n    {text}")
+    print_text("".join(f"{name}\n    {text}\n" for name, text in described.items()))
 
 
 def _first_comment(text: str) -> str:
@@ -611,13 +618,18 @@ def _compile(ctx: click.Context, system: System, planning: dict[str, Any]) -> Co
         result = compile_system(system, options, Tracer())
     else:
         with console.status("reading") as status:
-            tracer = Tracer(lambda text: status.update(escape(in_words(text, options.target))))
+            tracer = Tracer(lambda text: status.update(_one_line(in_words(text, options.target))))
             result = compile_system(system, options, tracer)
     print_warnings(ctx, result)
     if ctx.obj["verbose"]:
         for stage, seconds in result.seconds:
             click.echo(f"{stage:<8} {seconds:8.3f} s", err=True)
     return result
+
+
+def _one_line(text: str) -> Text:
+    """Text that ends with the line of the terminal."""
+    return Text(text, no_wrap=True, overflow="ellipsis")
 
 
 def _report_of(result: Compilation) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,26 @@ if TYPE_CHECKING:
 def output_console() -> Console:
     """Standard output; a pipe gets wide lines, since nobody's window limits them."""
     return Console() if sys.stdout.isatty() else Console(width=120)
+
+
+def print_text(text: str) -> None:
+    """Lines on standard output; a terminal gets them broken between words, so not in numbers."""
+    if not sys.stdout.isatty():
+        click.echo(text, nl=False)
+        return
+    width = shutil.get_terminal_size().columns
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()) + 4)
+        broken = textwrap.wrap(
+            line,
+            width,
+            subsequent_indent=indent,
+            drop_whitespace=True,
+            replace_whitespace=False,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        click.echo("\n".join(broken))
 
 
 def show_warning(settings: dict[str, bool], message: Warning | str, *_: object) -> None:

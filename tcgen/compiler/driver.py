@@ -36,7 +36,7 @@ from ..ir.program import FormulaSequence
 from ..ir.system import System, planning_extents
 from ..ir.verify import verify
 from ..ir.verify.system import check_names
-from ..options import Options
+from ..options import Options, changed_options
 from .documents import read_document, read_executed
 from .serialize import encode
 
@@ -227,7 +227,9 @@ def compile_system(
     if documents:
         tracer.progress("report")
         rows = [choice.row(times=False) for choice in choices] if options.tune else None
-        artifact = _with_documents(artifact, system, plan, executed_by(module), points, rows)
+        artifact = _with_documents(
+            artifact, system, plan, executed_by(module), changed_options(options), points, rows
+        )
     tracer.seconds["emit"] = time.perf_counter() - start
     seconds = tuple(tracer.seconds.items())
     return Compilation(system, program, plan, module, artifact, seconds, choices)
@@ -276,15 +278,15 @@ def read_plan(artifact: Artifact) -> FusionPlan:
     return read_document(artifact, "plan.json", FusionPlan)
 
 
-_ASKED = ("reproducible", "pareto", "tuning", "names")
+_ASKED = ("reproducible", "options", "pareto", "tuning", "names")
 
 
 def read_asked(artifact: Artifact) -> dict[str, Any]:
     """Entries of an artifact's report that do not follow from its plan and manifest.
 
-    ``pareto`` holds the points of the time-memory trade-off, ``tuning`` the measured variants;
-    ``reproducible`` is False after tuning; ``names`` are those of the source that are no
-    identifiers.
+    ``options`` are those that differ from their defaults; ``pareto`` holds the points of the
+    time-memory trade-off, ``tuning`` the measured variants; ``reproducible`` is False after tuning;
+    ``names`` are those of the source that are no identifiers.
     """
     report = artifact.json("report.json")
     return {key: report[key] for key in _ASKED if key in report}
@@ -316,6 +318,7 @@ def _with_documents(
     system: System,
     plan: FusionPlan,
     executed: Executed,
+    options: dict[str, str],
     pareto: list[dict[str, Any]],
     tuning: list[dict[str, Any]] | None,
 ) -> Artifact:
@@ -323,6 +326,8 @@ def _with_documents(
     from ..report import explain_text, report_html, report_json  # noqa: PLC0415
 
     report = report_json(plan, artifact.manifest, executed, plan.extent_of)
+    if options:
+        report["options"] = options
     if system.written:
         report["names"] = dict(system.written)
     if pareto:

@@ -3,7 +3,8 @@
 ``numbers`` holds the report as plain data, with ``peak`` (a lower bound of the memory) and
 ``pareto`` (time against memory). It is shown by ``explain`` as text, by ``tables`` in a terminal
 and by ``page`` as HTML, which has ``counts`` for other extents and three figures: ``nest``,
-``fusion_graph`` and ``timeline``. ``svg`` draws figures.
+``fusion_graph`` and ``timeline``. ``mathml`` typesets equations and ``svg`` draws
+figures.
 """
 
 from .explain import explain_text

@@ -23,9 +23,11 @@ from ..ir.program import Add, Contract, Map
 from ..ir.system import System
 from ..ir.tensor import Role, element_bytes
 from ..resources import fill, template_text
+from ..runtime.part_work import longest_seconds
 from ..runtime.report import fusion_text
 from .counts import DomainTable, array_product, polynomial, stored_product, whole_product
 from .fusion_graph import figure_graph, graph_note, graph_svg
+from .mathml import mathml
 from .nest import nest_text
 from .numbers import never_held
 from .pareto import pareto_svg
@@ -34,6 +36,7 @@ from .svg import as_file
 from .tables import readable_bytes
 from .timeline import NAMED, after_fusion, before_fusion, colours, timeline_svg
 
+DEAREST = 3  # steps that the summary names
 EXTENTS_SHOWN = 4  # a slider runs to this multiple of the extent that it starts from
 
 # The script shows the second label where the extents are not those of the page.
@@ -83,12 +86,16 @@ def report_html(
         after_fusion(plan, manifest.dtype).peak(extents),
     )
     note = graph_note(figure_graph(plan))
+    options = report.get("options", {})
     places = {
         "title": escape(system.name),
         "facts": escape(f"{manifest.dtype}, target {manifest.target}"),
+        "options": escape(", ".join(f"{k} {v}" for k, v in options.items()) or "the defaults"),
+        "glance": _glance(manifest, executed, report, numbers),
         "extents": "".join(_control(plan, name, n) for name, n in sorted(extents.items())),
         "operations": _operations(plan, executed, report, numbers),
         "memory": _memory(plan, manifest, report, numbers),
+        "typeset": mathml(system.latex()),
         "equations": escape(_equations(system)),
         "steps": _steps(plan, executed, report, numbers),
         "notes": _notes(report) + _measured(report.get("tuning", [])),
@@ -96,11 +103,7 @@ def report_html(
         "graph_note": escape(note),
         "fusion": escape(_fusion(report)),
         "nest": escape(nest_text(plan).rstrip()),
-        "before": before,
-        "after": after,
-        "before_peak": numbers.held("before", peaks[0]),
-        "after_peak": numbers.held("after", peaks[1]),
-        "legend": _legend(plan, manifest.dtype),
+        "timelines": _figures(plan, manifest, (before, after), peaks, numbers),
         "pareto": _pareto(plan, report),
         "pareto_link": (
             '<a href="#pareto">Time-memory trade-off</a> ' if report.get("pareto") else ""
@@ -127,6 +130,122 @@ def _equations(system: System) -> str:
     """The equations, after the names that the source writes in another way."""
     names = [f"{name} is {text} in the source" for name, text in system.written]
     return "\n".join([*names, *([""] if names else []), pretty(system).rstrip()])
+
+
+def _glance(
+    manifest: Manifest,
+    executed: Executed,
+    report: Mapping[str, Any],
+    numbers: _Numbers,
+) -> str:
+    """What is asked first: time, memory, leading cost, and the steps with most of the work.
+
+    What does not follow from the numbers of the page is shown at its own extents alone.
+    """
+    counted, memory = report["operations"], report["memory"]
+    machine = dict(manifest.machine)
+    seconds = longest_seconds(manifest, report["extents"])
+    model = f"{machine['flops'] / 1e9:g} Gflop/s and {machine['bandwidth'] / 1e9:g} GB/s"
+    phases = [
+        numbers.text(
+            counted[f"executed_{key}"],
+            {
+                "work": numbers.domains.flops(
+                    [w for w in executed.statements if w.constant == (key == "once")]
+                )
+            },
+        )
+        for key in ("per_call", "once")
+    ]
+    peak = {
+        "exact": str(memory["peak_bytes"]),
+        "bound": [polynomial(poly) for poly in live_bytes(manifest)],
+    }
+    tiles = (
+        (
+            "time of a call",
+            f'<span class="exact">{_readable_seconds(seconds)}</span>'
+            '<span class="bound">not predicted here</span>',
+            f"predicted for {model}",
+        ),
+        ("memory of a call", numbers.text(memory["peak_bytes"], peak, "bytes"), _PEAK),
+        (
+            "leading cost",
+            f'<span class="cost">{_powers(counted["leading"].removesuffix(" + ..."))}</span>',
+            f"{phases[0]} flops per call, {phases[1]} once",
+        ),
+        ("most of the work", _dearest(report), '<a href="#sequence">all steps</a>'),
+    )
+    return "".join(
+        f"<div><dt>{name}</dt><dd>{value}</dd><dd class='soft'>{note}</dd></div>"
+        for name, value, note in tiles
+    )
+
+
+def _dearest(report: Mapping[str, Any]) -> str:
+    """The steps with most of the executed flops, and their parts of all of them."""
+    whole = max(1, sum(step["executed"] for step in report["steps"]))
+    largest = sorted(report["steps"], key=lambda s: -s["executed"])[:DEAREST]
+    shown = "<br>".join(
+        f"{100 * step['executed'] / whole:.0f} % {escape(_target(step))} "
+        f'<span class="soft">s{step["id"]}</span>'
+        for step in largest
+        if step["executed"]
+    )
+    return (
+        f'<span class="exact">{shown or "none"}</span><span class="bound">see the sequence</span>'
+    )
+
+
+def _target(step: Mapping[str, Any]) -> str:
+    """Name of the array that a step makes."""
+    name: str = step["text"].partition(": ")[2]
+    return re.split(r"[\[ ]", name, maxsplit=1)[0]
+
+
+def _readable_seconds(seconds: float) -> str:
+    """A time with three digits.
+
+    Example:
+        >>> _readable_seconds(0.01841), _readable_seconds(7200.0)
+        ('18.4 ms', '2 h')
+    """
+    for unit, least in (("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3)):
+        if seconds >= least:
+            return f"{seconds / least:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} µs"
+
+
+def _figures(
+    plan: FusionPlan,
+    manifest: Manifest,
+    drawn: tuple[str, str],
+    peaks: tuple[int, int],
+    numbers: _Numbers,
+) -> str:
+    """Memory before and after fusion; one figure where fusion changes nothing."""
+    places = [
+        ("before", "<b>Before fusion</b>, every array whole"),
+        ("after", "<b>After fusion</b>, as planned"),
+    ]
+    rows = list(zip(places, drawn, peaks, strict=True))
+    if not _differ(plan, manifest):
+        rows = [(("after", "<b>Nothing is fused</b>"), drawn[1], peaks[1])]
+    shown = "".join(
+        f"<figure><figcaption>{caption}: peak {numbers.held(name, peak)}</figcaption>"
+        f'<div class="drawing" id="{name}">{svg}</div></figure>'
+        for (name, caption), svg, peak in rows
+    )
+    own = (
+        '<p class="choice"><label><input type="checkbox" id="own"> each drawing on a scale of its '
+        "own</label></p>"
+    )
+    return f'{shown}<ul class="legend">{_legend(plan, manifest.dtype)}</ul>{own * (len(rows) > 1)}'
+
+
+def _differ(plan: FusionPlan, manifest: Manifest) -> bool:
+    """True if arrays are smaller, or steps come in another order, after fusion."""
+    return before_fusion(plan.program, manifest.dtype) != after_fusion(plan, manifest.dtype)
 
 
 class _Numbers:
@@ -214,15 +333,16 @@ def _operations(
         _row(_name(name), numbers.cell(counted[key], {"poly": polynomial(poly)}), _text(""))
         for name, key, poly in rows
     ]
-    for name, constant in (("per call", False), ("once", True)):
+    for place, (name, constant) in enumerate((("per call", False), ("once", True))):
         mine = [w for w in executed.statements if w.constant == constant]
         key = f"executed_{name.replace(' ', '_')}"
-        shown.append(
+        shown.insert(
+            place,
             _row(
                 _name(f"executed {name}"),
                 numbers.cell(counted[key], {"work": numbers.domains.flops(mine)}),
                 numbers.cell(counted[f"{key}_bytes"], {"work": numbers.domains.bytes(mine)}),
-            )
+            ),
         )
     return "".join(shown)
 
@@ -279,7 +399,7 @@ def _memory(
 def _steps(
     plan: FusionPlan, executed: Executed, report: Mapping[str, Any], numbers: _Numbers
 ) -> str:
-    rows = []
+    rows: list[tuple[int, str]] = []
     work: dict[int | None, list[StatementWork]] = {}
     for statement in executed.statements:
         work.setdefault(statement.step, []).append(statement)
@@ -290,18 +410,18 @@ def _steps(
     for step, row in zip(plan.program.steps, report["steps"], strict=True):
         text = row["text"].partition(": ")[2]
         mine = work.get(step.id, [])
-        rows.append(
-            _row(
-                _name(f"s{step.id}"),
-                f"<td><code>{escape(text)}</code></td>",
-                f'<td class="cost">{_powers(step.flops.leading(report["extents"]))}</td>',
-                numbers.cell(row["flops"], {"poly": polynomial(step.flops)}),
-                numbers.cell(row["executed"], {"work": numbers.domains.flops(mine)}, largest=True),
-                numbers.cell(row["executed_bytes"], {"work": numbers.domains.bytes(mine)}),
-                _text(", ".join(dict.fromkeys(kernels[step.id])), "soft"),
-            )
+        shown = _row(
+            _name(f"s{step.id}"),
+            f"<td><code>{escape(text)}</code></td>",
+            _text("once" if row["constant"] else "per call", "soft"),
+            f'<td class="cost">{_powers(step.flops.leading(report["extents"]))}</td>',
+            numbers.cell(row["flops"], {"poly": polynomial(step.flops)}),
+            numbers.cell(row["executed"], {"work": numbers.domains.flops(mine)}, largest=True),
+            numbers.cell(row["executed_bytes"], {"work": numbers.domains.bytes(mine)}),
+            _text(", ".join(dict.fromkeys(kernels[step.id])), "soft"),
         )
-    return "".join(rows)
+        rows.append((row["executed"], shown))
+    return "".join(shown for _, shown in sorted(rows, key=lambda r: -r[0]))
 
 
 def _notes(report: Mapping[str, Any]) -> str:
@@ -360,6 +480,7 @@ def _arrays(
             _row(
                 _name(tensor.name),
                 _text(row["kind"]),
+                _text(", ".join(s.name for s in tensor.spaces), "letters"),
                 _text(indices, "letters"),
                 _text(fused, "letters"),
                 numbers.cell(row["elements_unfused"], {"sum": [[whole, 1]]}),

@@ -21,9 +21,10 @@ from .tables import readable_bytes
 
 _STEP = 4  # ratio of the memory of one plan to the limit of the next
 _LIMITS = 6  # most limits below the peak without one, the least peak not counted
-WIDTH, HEIGHT = 860.0, 260.0
+WIDTH, HEIGHT = 860.0, 300.0
 _APART = 16.0  # least distance of two ticks, in units of the drawing
-LEFT, RIGHT, TOP, BOTTOM = 78.0, 40.0, 14.0, 40.0
+LEFT, RIGHT, TOP, BOTTOM = 90.0, 40.0, 18.0, 62.0
+_FRAME = 14.0  # between the curve and the axes, in units of the drawing
 
 
 def pareto_points(plan: FusionPlan, options: Options) -> list[dict[str, Any]]:
@@ -102,19 +103,24 @@ def pareto_svg(points: list[dict[str, Any]], chosen: Mapping[str, Any]) -> str:
 
     drawn = [p for p in points if p["seconds"]]
     line = " ".join("{:.1f},{:.1f}".format(*place(p)) for p in drawn)
-    parts = [element("polyline", points=line, class_="chosen c0", fill="none")]
+    left, floor = LEFT - _FRAME, HEIGHT - BOTTOM + _FRAME
+    parts = [
+        element("polyline", points=f"{left},{TOP - _FRAME} {left},{floor} {WIDTH},{floor}",
+                class_="grid", fill="none"),
+    ]  # fmt: skip
+    parts += [element("polyline", points=line, class_="chosen c0", fill="none")]
     last_x, last_y = WIDTH + 4 * _APART, HEIGHT + 2 * _APART
     for point in drawn:  # from right to left and upwards; ticks that would overlap are omitted
         x, y = place(point)
         parts.append(element("circle", cx=x, cy=y, r=4.0, class_="loop c0"))
         if last_x - x > 4 * _APART:
-            parts.append(label(readable_bytes(point["peak_bytes"]), x, HEIGHT - 22, "tick x"))
+            parts.append(label(readable_bytes(point["peak_bytes"]), x, floor + 18, "tick x"))
             last_x = x
         if last_y - y > _APART:
-            parts.append(label(f"{point['seconds']:.3g} s", LEFT - 6, y + 4, "tick y"))
+            parts.append(label(f"{point['seconds']:.3g} s", left - 6, y + 4, "tick y"))
             last_y = y
     if chosen["seconds"]:
         x, y = place(chosen)
         parts.append(element("circle", cx=x, cy=y, r=8.0, class_="chosen c1"))
-    parts.append(label("peak of the arrays", WIDTH / 2, HEIGHT - 6, "axis"))
+    parts.append(label("peak of the arrays", WIDTH / 2, HEIGHT - 8, "axis"))
     return drawing(WIDTH, HEIGHT, "Predicted time against peak memory", *parts)

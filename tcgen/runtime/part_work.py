@@ -15,7 +15,7 @@ from functools import partial
 from math import prod
 
 from ..artifact.manifest import Manifest
-from ..artifact.parts import SpanEntry, StatementEntry, iterations
+from ..artifact.parts import SpanEntry, StatementEntry, count_iterations, iterations
 from ..artifact.sizes import array_bytes
 from ..dtypes import BY_NAME
 from ..hardware import Machine
@@ -37,22 +37,40 @@ def predicted_seconds(
         extents: of the base spaces.
     """
     machine = Machine(**dict(manifest.machine))
-    passing = {
-        b.name: BY_NAME[b.dtype].itemsize
-        for b in manifest.buffers
-        if b.place == "caller" or 2 * array_bytes(b, manifest, extents) > machine.cache
-    }
-    works = _works(manifest, first, last, extents)
+    works = _works_of_parts(manifest, first, last, extents)
+    return _seconds(manifest, machine, extents, works)
+
+
+def longest_seconds(manifest: Manifest, extents: Mapping[str, int]) -> float:
+    """Predicted time of the volatile phase of a call, as if every tile were a whole one.
+
+    It does not walk the iterations, so it takes as long for large extents as for small ones.
+    """
+    machine = Machine(**dict(manifest.machine))
+    extent = partial(manifest.extent, extents=extents)
+    chain = () if manifest.parts is None else manifest.parts.chain
+    whole = tuple((c.variable, min(c.tile or 1, extent(c.space))) for c in chain)
+    runs = {whole: count_iterations(chain, extent)} if chain else {}
+    return _seconds(manifest, machine, extents, _works(manifest, 0, extents, runs))
+
+
+def _seconds(
+    manifest: Manifest,
+    machine: Machine,
+    extents: Mapping[str, int],
+    works: Iterator[tuple[_Work, int]],
+) -> float:
+    passing = _passing(manifest, machine, extents)
     float64 = manifest.dtype == "float64"
-    return (
-        sum(times * work.picoseconds(machine, passing, float64=float64) for work, times in works)
-        / _PICOSECONDS
+    picoseconds = sum(
+        times * work.picoseconds(machine, passing, float64=float64) for work, times in works
     )
+    return picoseconds / _PICOSECONDS
 
 
 def executed_flops(manifest: Manifest, first: int, last: int, extents: Mapping[str, int]) -> int:
     """Flops of the volatile phase's parts ``first .. last - 1`` in one call; arguments as above."""
-    works = _works(manifest, first, last, extents)
+    works = _works_of_parts(manifest, first, last, extents)
     return sum(times * work.points * (work.statement.flops or 0) for work, times in works)
 
 
@@ -101,14 +119,40 @@ class _Work:
         )
 
 
-def _works(
+def _passing(manifest: Manifest, machine: Machine, extents: Mapping[str, int]) -> dict[str, int]:
+    """Bytes of an element of each buffer that is too large to stay in a cache."""
+    return {
+        b.name: BY_NAME[b.dtype].itemsize
+        for b in manifest.buffers
+        if b.place == "caller" or 2 * array_bytes(b, manifest, extents) > machine.cache
+    }
+
+
+def _works_of_parts(
     manifest: Manifest, first: int, last: int, extents: Mapping[str, int]
 ) -> Iterator[tuple[_Work, int]]:
     """Statements of some parts at lengths of tiles, and how many iterations have these lengths."""
     if first >= last:
-        return
+        return iter(())
+    runs = _runs(manifest, first, last, partial(manifest.extent, extents=extents))
+    return _works(manifest, first, extents, runs)
+
+
+def _works(
+    manifest: Manifest,
+    first: int,
+    extents: Mapping[str, int],
+    runs: Mapping[tuple[tuple[str, int], ...], int],
+) -> Iterator[tuple[_Work, int]]:
+    """Statements in some iterations of the chain.
+
+    Args:
+        manifest: of the program.
+        first: number of the first part.
+        extents: of the base spaces.
+        runs: how many iterations have tiles of which lengths.
+    """
     extent = partial(manifest.extent, extents=extents)
-    runs = _runs(manifest, first, last, extent)
     for statement in manifest.statements:
         if not runs_in(statement.share, first):
             continue

@@ -80,9 +80,31 @@ class Program:
         """The formula sequence with the cost of each line."""
         return self._execution.explain()
 
-    def save(self, folder: str | Path) -> Path:
-        """Write the artifact; ``tcgen.load(folder)`` or importing the folder brings it back."""
-        return self.artifact.save(folder)
+    def save(self, folder: str | Path, *, objects: bool = False) -> Path:
+        """Write the artifact; ``tcgen.load(folder)`` or importing the folder brings it back.
+
+        Args:
+            folder: an artifact that is there is replaced.
+            objects: also write the compiled objects, so that machines with the same processor need
+                no C compiler; other machines compile the source.
+
+        Raises:
+            ArgumentError: objects of a program that is not for the target cpu.
+            ArtifactError: the folder holds something that is not an artifact.
+            BuildError: there is no compiler, or it failed.
+            UnavailableError: the folder cannot be written.
+        """
+        if not objects:
+            return self.artifact.save(folder)
+        from .cpu.backend import CpuBackend  # noqa: PLC0415  (other targets need no ctypes)
+
+        backend = self._execution.backend
+        if not isinstance(backend, CpuBackend):
+            raise ArgumentError(
+                f"{self.manifest.name} is for the target {self.manifest.target}, which has no "
+                f"compiled objects: leave objects out, or compile for the target cpu"
+            )
+        return backend.with_objects(self.artifact).save(folder)
 
     def build(self) -> None:
         """Compile now everything that calls would compile, also kernels that only some calls need.

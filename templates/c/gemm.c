@@ -6,7 +6,7 @@ typedef void tc_blas_gemm_$kind(const char *, const char *, const int *, const i
     const $scalar *, $scalar *, const int *);
 
 /* The plain product: blocks of A are copied to the stack, columns of C are walked in order. */
-static void tc_plain_gemm_$kind(int threads, char flip_a, char flip_b,
+static void tc_plain_gemm_$kind(const volatile int *stop, int threads, char flip_a, char flip_b,
     int64_t m, int64_t n, int64_t k, $scalar alpha, const $scalar *a, int64_t lda,
     const $scalar *b, int64_t ldb, $scalar beta, $scalar *c, int64_t ldc)
 {
@@ -17,6 +17,7 @@ static void tc_plain_gemm_$kind(int threads, char flip_a, char flip_b,
     for (int64_t first = 0; first < n; first += COLUMNS) {
         const int64_t last = tc_min(first + COLUMNS, n);
         for (int64_t i0 = 0; i0 < m; i0 += ROWS) {
+            if (*stop) break;
             const int64_t rows = tc_min(ROWS, m - i0);
             if (beta == 0) {
                 for (int64_t j = first; j < last; ++j) {
@@ -44,30 +45,51 @@ static void tc_plain_gemm_$kind(int threads, char flip_a, char flip_b,
     (void)threads;
 }
 
+/* The BLAS cannot be ended, so that a large product is given to it in pieces of TC_PIECE_POINTS for each thread. */
+static void tc_pieces_$kind(tc_blas_gemm_$kind *blas, const volatile int *stop, double most, char flip_a, char flip_b,
+    int64_t m, int64_t n, int64_t k, $scalar alpha, const $scalar *a, int64_t lda,
+    const $scalar *b, int64_t ldb, $scalar beta, $scalar *c, int64_t ldc)
+{
+    if (*stop) return;
+    if ((double)m*n*k <= most) {
+        const int m_ = (int)m, n_ = (int)n, k_ = (int)k, lda_ = (int)lda, ldb_ = (int)ldb, ldc_ = (int)ldc;
+        blas(&flip_a, &flip_b, &m_, &n_, &k_, &alpha, a, &lda_, b, &ldb_, &beta, c, &ldc_);
+        return;
+    }
+    const int by_m = m >= n && m >= k, by_n = !by_m && n >= k, by_k = !by_m && !by_n;
+    const int64_t i = by_m ? m/2 : 0, j = by_n ? n/2 : 0, p = by_k ? k/2 : 0;  /* where the second half begins */
+    tc_pieces_$kind(blas, stop, most, flip_a, flip_b, by_m ? i : m, by_n ? j : n, by_k ? p : k, alpha, a, lda,
+        b, ldb, beta, c, ldc);
+    tc_pieces_$kind(blas, stop, most, flip_a, flip_b, m - i, n - j, k - p, alpha,
+        a + (flip_a == 'N' ? i + p*lda : i*lda + p), lda, b + (flip_b == 'N' ? p + j*ldb : p*ldb + j), ldb,
+        by_k ? 1 : beta, c + i + j*ldc, ldc);
+}
+
 static void tc_gemm_$kind(void *const *table, int threads, char flip_a, char flip_b,
     int64_t m, int64_t n, int64_t k, $scalar alpha, const $scalar *a, int64_t lda,
     const $scalar *b, int64_t ldb, $scalar beta, $scalar *c, int64_t ldc)
 {
     tc_blas_gemm_$kind *const blas = (tc_blas_gemm_$kind *)table[$matrix];
     tc_blas_gemv_$kind *const lines = (tc_blas_gemv_$kind *)table[$vector];
+    const volatile int *const stop = (const volatile int *)table[TC_STOP];
     if (m == 0 || n == 0 || (k == 0 && beta != 0)) return;
     lda = lda > 1 ? lda : 1;
     ldb = ldb > 1 ? ldb : 1;
     ldc = ldc > 1 ? ldc : 1;
     if (n == 1) {
-        tc_vector_$kind(lines, threads, m, k, alpha, a, flip_a == 'N' ? 1 : lda, flip_a == 'N' ? lda : 1,
+        tc_vector_$kind(lines, stop, threads, m, k, alpha, a, flip_a == 'N' ? 1 : lda, flip_a == 'N' ? lda : 1,
             b, flip_b == 'N' ? 1 : ldb, beta, c, 1);
         return;
     }
     if (m == 1) {
-        tc_vector_$kind(lines, threads, n, k, alpha, b, flip_b == 'N' ? ldb : 1, flip_b == 'N' ? 1 : ldb,
+        tc_vector_$kind(lines, stop, threads, n, k, alpha, b, flip_b == 'N' ? ldb : 1, flip_b == 'N' ? 1 : ldb,
             a, flip_a == 'N' ? lda : 1, beta, c, ldc);
         return;
     }
 #if $lanes
-    if (tc_few_$kind(threads, m, k, n, alpha, a, flip_a == 'N' ? 1 : lda, flip_a == 'N' ? lda : 1, b,
+    if (tc_few_$kind(stop, threads, m, k, n, alpha, a, flip_a == 'N' ? 1 : lda, flip_a == 'N' ? lda : 1, b,
             flip_b == 'N' ? 1 : ldb, flip_b == 'N' ? ldb : 1, beta, c, 1, ldc)) return;
-    if (tc_few_$kind(threads, n, k, m, alpha, b, flip_b == 'N' ? ldb : 1, flip_b == 'N' ? 1 : ldb, a,
+    if (tc_few_$kind(stop, threads, n, k, m, alpha, b, flip_b == 'N' ? ldb : 1, flip_b == 'N' ? 1 : ldb, a,
             flip_a == 'N' ? lda : 1, flip_a == 'N' ? 1 : lda, beta, c, ldc, 1)) return;
 #endif
     const int64_t most = TC_BLAS_MOST;
@@ -94,13 +116,13 @@ static void tc_gemm_$kind(void *const *table, int threads, char flip_a, char fli
         return;
     }
     if (!blas || k == 0) {
-        tc_plain_gemm_$kind(threads, flip_a, flip_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+        tc_plain_gemm_$kind(stop, threads, flip_a, flip_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
         return;
     }
-    const int m_ = (int)m, n_ = (int)n, k_ = (int)k, lda_ = (int)lda, ldb_ = (int)ldb, ldc_ = (int)ldc;
     /* Where the BLAS was told to use one thread, each of ours computes a part of C. */
     if (threads == 1 || !table[TC_BLAS_SERIAL] || (double)m*n*k < TC_PRODUCT_POINTS) {
-        blas(&flip_a, &flip_b, &m_, &n_, &k_, &alpha, a, &lda_, b, &ldb_, &beta, c, &ldc_);
+        const double most = table[TC_BLAS_SERIAL] ? TC_PIECE_POINTS : TC_PIECE_POINTS*threads;
+        tc_pieces_$kind(blas, stop, most, flip_a, flip_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
         return;
     }
     int strips = 1;
@@ -114,9 +136,9 @@ static void tc_gemm_$kind(void *const *table, int threads, char flip_a, char fli
     #pragma omp parallel for schedule(static) num_threads(threads)
     for (int part = 0; part < threads; ++part) {
         const int64_t i = part%strips*high, j = part/strips*wide;
-        const int rows = (int)tc_min(high, m - i), columns = (int)tc_min(wide, n - j);
+        const int64_t rows = tc_min(high, m - i), columns = tc_min(wide, n - j);
         if (rows <= 0 || columns <= 0) continue;
-        blas(&flip_a, &flip_b, &rows, &columns, &k_, &alpha, a + (flip_a == 'N' ? i : i*lda), &lda_,
-            b + (flip_b == 'N' ? j*ldb : j), &ldb_, &beta, c + i + j*ldc, &ldc_);
+        tc_pieces_$kind(blas, stop, TC_PIECE_POINTS, flip_a, flip_b, rows, columns, k, alpha,
+            a + (flip_a == 'N' ? i : i*lda), lda, b + (flip_b == 'N' ? j*ldb : j), ldb, beta, c + i + j*ldc, ldc);
     }
 }

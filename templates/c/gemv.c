@@ -186,12 +186,13 @@ static void tc_sums_$kind(tc_blas_gemv_$kind *blas, int64_t rows, int64_t k, con
 }
 
 /* y[i] = alpha sum(p) a[i,p] x[p] + beta y[i] of some rows, beta 0 or 1. */
-static void tc_vector_part_$kind(tc_blas_gemv_$kind *blas, int64_t rows, int64_t k, $scalar alpha,
+static void tc_vector_part_$kind(tc_blas_gemv_$kind *blas, const volatile int *stop, int64_t rows, int64_t k, $scalar alpha,
     const $scalar *a, int64_t row, int64_t column, const $scalar *x, int64_t step_x,
     $scalar beta, $scalar *y, int64_t step_y)
 {
     $scalar sum[TC_ROWS];
     for (int64_t first = 0; first < rows; first += TC_ROWS) {
+        if (*stop) return;
         const int64_t part = tc_min(TC_ROWS, rows - first);
         tc_sums_$kind(blas, part, k, a + first*row, row, column, x, step_x, sum);
         for (int64_t i = 0; i < part; ++i) {
@@ -205,13 +206,13 @@ static void tc_vector_part_$kind(tc_blas_gemv_$kind *blas, int64_t rows, int64_t
  * else its columns do. Threads share the rows; few of them are summed piece by piece, and the pieces added
  * in the order of the threads. One thread begins no team of threads, which takes as long as a short sum.
  */
-static void tc_vector_$kind(tc_blas_gemv_$kind *blas, int threads, int64_t m, int64_t k,
+static void tc_vector_$kind(tc_blas_gemv_$kind *blas, const volatile int *stop, int threads, int64_t m, int64_t k,
     $scalar alpha, const $scalar *a, int64_t row, int64_t column, const $scalar *x, int64_t step_x,
     $scalar beta, $scalar *y, int64_t step_y)
 {
     enum { FEW = 64, LEAST = 16 };
     if (threads == 1 || (double)m*k <= TC_PRODUCT_POINTS) {
-        tc_vector_part_$kind(blas, m, k, alpha, a, row, column, x, step_x, beta, y, step_y);
+        tc_vector_part_$kind(blas, stop, m, k, alpha, a, row, column, x, step_x, beta, y, step_y);
         return;
     }
     if (m < LEAST*threads && m <= FEW) {
@@ -233,7 +234,7 @@ static void tc_vector_$kind(tc_blas_gemv_$kind *blas, int threads, int64_t m, in
     const int64_t rows = tc_max(LEAST, tc_min(TC_ROWS, (m + threads - 1)/threads));
     #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t first = 0; first < m; first += rows) {
-        tc_vector_part_$kind(blas, tc_min(rows, m - first), k, alpha, a + first*row, row, column, x,
+        tc_vector_part_$kind(blas, stop, tc_min(rows, m - first), k, alpha, a + first*row, row, column, x,
             step_x, beta, y + first*step_y, step_y);
     }
 }
@@ -294,7 +295,7 @@ static void tc_few_part_$kind(int64_t rows, int64_t k, int vectors, $scalar alph
 }
 
 /* The same of a whole matrix, if it is one of long lines that no near cache holds: else 0, and nothing is done. */
-static int tc_few_$kind(int threads, int64_t m, int64_t k, int64_t vectors, $scalar alpha, const $scalar *a,
+static int tc_few_$kind(const volatile int *stop, int threads, int64_t m, int64_t k, int64_t vectors, $scalar alpha, const $scalar *a,
     int64_t row, int64_t column, const $scalar *x, int64_t step_x, int64_t apart_x, $scalar beta,
     $scalar *y, int64_t step_y, int64_t apart_y)
 {
@@ -305,6 +306,7 @@ static int tc_few_$kind(int threads, int64_t m, int64_t k, int64_t vectors, $sca
     const int64_t rows = tc_max(LEAST, tc_min(TC_HIGH_$kind, (m + threads - 1)/threads));
     #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t first = 0; first < m; first += rows) {
+        if (*stop) continue;
         tc_few_part_$kind(tc_min(rows, m - first), k, (int)vectors, alpha, a + first*row, row, column, x,
             step_x, apart_x, beta, y + first*step_y, step_y, apart_y);
     }

@@ -131,6 +131,9 @@ function readable(n, digits, units) {
 const inWords = (n) => readable(n, 2, ["bytes", "KiB", "MiB", "GiB", "TiB"]);
 const onAxis = (n) => readable(n, 1, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]).replace(".0 ", " ");
 
+// One drawing where fusion changes nothing.
+const drawings = ["before", "after"].filter((name) => document.getElementById(name));
+
 function draw(name, top) {
   const svg = document.querySelector("#" + name + " svg");
   const wide = frame.width - frame.left - frame.right;
@@ -161,9 +164,9 @@ function update() {
     place.textContent = place.dataset.unit === "bytes" ? inWords(value) : grouped(value);
   });
   shares();
-  const tops = ["before", "after"].map((name) => larger(held(name), 1n));
-  const own = document.getElementById("own").checked;
-  ["before", "after"].forEach((name, n) => draw(name, own ? tops[n] : larger(...tops)));
+  const tops = drawings.map((name) => larger(held(name), 1n));
+  const own = document.getElementById("own")?.checked;
+  drawings.forEach((name, n) => draw(name, own ? tops[n] : larger(...tops)));
   document.querySelectorAll(".sortable").forEach(resort);
 }
 
@@ -239,6 +242,6 @@ document.getElementById("reset").addEventListener("click", () => {
   for (const [space, extent] of Object.entries(data.extents)) choose(space, extent);
   update();
 });
-document.getElementById("own").addEventListener("change", update);
+document.getElementById("own")?.addEventListener("change", update);
 document.documentElement.classList.add("live");
 shares();

@@ -13,6 +13,8 @@ import pytest
 
 import tcgen
 from support.paths import TESTS
+from tcgen.chem.iterate import Step
+from tcgen.chem.table import Table
 
 Chemistry = Callable[[str], Any]
 TOLERANCE = 1e-8  # Hartree
@@ -333,6 +335,28 @@ def test_the_table_and_the_repr(
     assert f"{found.e_tot:.12f}" in lines[-1]
     assert "converged" in repr(found)
     assert f"{found.e_corr:.10f}" in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("width", "columns"),
+    [
+        (120, ["cycle", "E(corr)", "dE", *(f"|r{n}|" for n in range(5)), "seconds"]),
+        (95, ["cycle", "E(corr)", "dE", *(f"|r{n}|" for n in range(5))]),
+        (80, ["cycle", "E(corr)", *(f"|r{n}|" for n in range(5))]),
+        (60, ["cycle", "E(corr)", "dE", "max", "|r|", "seconds"]),
+        (40, ["cycle", "E(corr)", "max", "|r|"]),
+    ],
+)
+def test_columns_that_do_not_fit_are_left_out(width: int, columns: list[str]) -> None:
+    lines: list[str] = []
+    norms = {f"r{n}": 10.0**n for n in range(5)}
+    table = Table(lines.append, ["e"], list(norms), width)
+    table.header()
+    table.row(1, Step({}, norms, {"e": np.array(-0.5)}))
+    assert lines[0].split() == columns
+    assert len(lines[0]) == len(lines[1]) <= width
+    assert "-0.500000000000" in lines[1]
+    assert "1.0e+04" in lines[1]
 
 
 def test_lines_go_to_a_function(

@@ -20,6 +20,7 @@ enum { TRIALS = 300, MOST_POINTS = 40000, MOST_AXES = 3, GROUPS = 4, ARRAYS = 3 
 enum { BATCH, M, N, K };
 static const int holds[ARRAYS][GROUPS] = {{1, 1, 0, 1}, {1, 0, 1, 1}, {1, 1, 1, 0}};
 
+static const volatile int never = 0;
 static unsigned long long state = 1;
 
 static int64_t below(int64_t n)
@@ -132,12 +133,12 @@ static int trial(int number)
     int done = 0;
 #if TC_REALS == 1
     if (stage && scheme != (TC_PACK_A | TC_PACK_B)) {
-        done = TC_NAME(tc_staged)(threads, scheme, &m, &n, &k, &batch, &target, 0.5, a, b, add, out, memory, bytes);
+        done = TC_NAME(tc_staged)(threads, scheme, &m, &n, &k, &batch, &target, 0.5, a, b, add, out, memory, bytes, &never);
     }
 #else
     (void)stage;
 #endif
-    if (!done) TC_NAME(tc_blocks)(threads, scheme, &m, &n, &k, &batch, &target, 0.5, a, b, add, out, memory, bytes);
+    if (!done) TC_NAME(tc_blocks)(threads, scheme, &m, &n, &k, &batch, &target, 0.5, a, b, add, out, memory, bytes, &never);
     int wrong = 0;
     for (int64_t p = 0; p <= size[2]; ++p) {
         const double complex error = c[p] - want[p];

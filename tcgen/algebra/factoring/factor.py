@@ -66,7 +66,7 @@ def factored(
         notes: list[str] = []
         multiplied = _multiplied_out(system, thresholds, most_splits, notes.append)
         terms = sum(len(e.terms) for e in multiplied.equations)
-        progress(f"operations: {terms} terms in canonical form")
+        progress(f"factoring: {terms} terms in canonical form")
         lifted = lift(multiplied, complex_values, thresholds)
         splits = sum(1 << len(parts) for s in lifted.targets.values() for parts, _ in s.terms)
         if splits <= thresholds.term_splits:
@@ -80,7 +80,7 @@ def factored(
     for text in lifted.notes:
         note(text)
     widths = tuple(sum(extents[b.name] for b in s.bases) for s in lifted.spaces)
-    progress(f"operations: {terms} terms, common factors")
+    progress(f"factoring: {terms} terms, common factors")
     algebra = lifted.algebra
     if not algebra.constant:
         model = replace(model, calls=1)  # smaller numbers for the same comparisons
@@ -329,7 +329,7 @@ def _round(
                 current, cost = best
             if number % _PROGRESS_ROUNDS == 0:
                 flops = best[1] / search.product_costs.model.calls
-                progress(f"operations: {flops:.4e} flops so far, effort {done}, trial {number}")
+                progress(f"factoring: {flops:.4e} flops so far, effort {done}, trial {number}")
     return best
 
 

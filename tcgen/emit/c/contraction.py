@@ -134,7 +134,8 @@ def contraction(stmt: Gemm, scope: Scope, *, threads: bool, memory: str) -> list
         f"    {at_once}, {' | '.join(flags)}, &tc_m, &tc_n, &tc_k, &tc_b, &tc_c,",
         f"    {literal(stmt.coeff, dtype)}, {_start(stmt.a, stmt, scope)},"
         f" {_start(stmt.b, stmt, scope)},",
-        f"    {int(stmt.accumulate)}, {_start(stmt.out, stmt, scope)}, {memory}, {own})",
+        f"    {int(stmt.accumulate)}, {_start(stmt.out, stmt, scope)}, {memory}, {own},",
+        "    tc_stop)",
     ]
     number = BY_NAME[dtype].position
     call = [f"((tc_contraction *)tc_blas[{_SLOT + number}])(", *given]

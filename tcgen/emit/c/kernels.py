@@ -13,7 +13,7 @@ from typing import assert_never
 from ...dtypes import ALL, BY_NAME, COMPLEX128, FLOAT64, DType
 from ...ir.executed import StatementWork, executed_by
 from ...ir.expr import Access, functions
-from ...ir.loop_analysis import parallel_chain, used_buffers
+from ...ir.loop_analysis import band_of, parallel_chain, used_buffers
 from ...ir.loops import (
     Assign,
     Buffer,
@@ -41,7 +41,7 @@ from .contraction import contraction, contraction_call, packing_memory
 from .counting import counters
 from .expressions import element
 from .gemm import gemm
-from .loops import TOTAL, assign, loop_head, start_of
+from .loops import STOPPED, TOTAL, assign, loop_head, start_of
 from .transposition import transposing_functions
 
 _VECTOR_FORMS = frozenset(  # those of templates/c/vector_math.c
@@ -140,7 +140,8 @@ def _kernel(
     scope = replace(scope, thresholds=thresholds, counted=counted)
     table = buffer_table(module)
     written = scope.written()
-    lines = [
+    lines = ["const volatile int *const tc_stop = tc_blas[TC_STOP];"]
+    lines += [
         f"const int64_t N_{b.name} = tc_extents[{scope.bases.index(b)}];" for b in scope.extents
     ]
     lines += [
@@ -171,7 +172,7 @@ def _kernel(
     head = f"void {symbol(kernel)}(\n    {_SIGNATURE})"
     text = [*kernel_comment(scope, work, "/* ", " * ", " */"), head, "{", *indented(lines)]
     unused = "(void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_strides;"
-    text += indented([unused, "(void)tc_threads, (void)tc_blas;", "", *body])
+    text += indented([unused, "(void)tc_threads, (void)tc_stop;", "", *body])
     return "\n".join([*text, "}", ""])
 
 
@@ -267,6 +268,8 @@ def _loop(
         ]
         if numbered(stmt.var, scope):
             body = [*skip_lines(scope, "int64_t"), *body]
+        if _asks(stmt):
+            body = [STOPPED, *body]
         vector = ["#pragma omp simd"] if stmt.vector else []
         return [*vector, f"{loop_head(stmt.var, scope)} {{", *indented(body), "}"]
     chain = tuple(parallel_chain(stmt))
@@ -278,10 +281,12 @@ def _loop(
         body += _statement(inner, scope, dtype, table, threads=False)
     on_vectors = chain[-1].vector and not scope.totals
     divided = len(chain) - 1 if on_vectors and len(chain) > 1 else len(chain)
+    if _asks(chain[-1]):
+        body = [STOPPED, *body]
     for number, head in reversed(list(enumerate(heads))):
         body = [f"{head} {{", *indented(body), "}"]
         if number == divided:
-            body = ["#pragma omp simd", *body]
+            body = [STOPPED, "#pragma omp simd", *body]
     collapse = f" collapse({divided})" if divided > 1 else ""
     # Sums of threads are reproducible only if each thread has the same iterations in each run.
     if scope.totals:
@@ -290,6 +295,14 @@ def _loop(
         return ["#pragma omp parallel for simd schedule(static) num_threads(tc_threads)", *body]
     clauses = f"{collapse} schedule(dynamic) num_threads(tc_threads)"
     return [f"#pragma omp parallel for{clauses}", *body]
+
+
+def _asks(stmt: Loop) -> bool:
+    """True for a loop around others: it asks in each iteration whether the kernel is to end."""
+    return not stmt.vector and any(
+        isinstance(inner, Loop) or (not isinstance(inner, Zero) and bool(band_of(inner)))
+        for inner in stmt.body
+    )
 
 
 def _collapsed(chain: tuple[LoopVar, ...], scope: Scope) -> tuple[list[str], list[str]]:
@@ -328,7 +341,7 @@ def _zero(scope: Scope, name: str, *, threads: bool) -> list[str]:
     buffer, word = scope.buffers[name], scope.names[name]
     if buffer.place == "register":
         return [f"{word} = 0;"]
-    return [f"tc_zero({word}, {_bytes(buffer)}, {'tc_threads' if threads else '1'});"]
+    return [f"tc_zero({word}, {_bytes(buffer)}, {'tc_threads' if threads else '1'}, tc_stop);"]
 
 
 def _filled(scope: Scope, name: str, value: str, *, threads: bool) -> list[str]:
@@ -366,7 +379,8 @@ def _phase(name: str, host: tuple[Host, ...], module: Module) -> str:
             match item:
                 case HostLoop(var, body):
                     head = _host_head(var, words)
-                    text += [f"{head} {{", *indented(walk(body)), "}"]
+                    inner = ["if (*(const volatile int *)tc_blas[TC_STOP]) return;", *walk(body)]
+                    text += [f"{head} {{", *indented(inner), "}"]
                 case Launch(kernel):
                     values = [words[v.name] for v in kernels[kernel].host_vars]
                     values += [FIRST, LAST] if kernel == with_chain else []

@@ -29,6 +29,8 @@ _OPENMP = {
     Reduction.MAX: "tc_by_max",  # of the template reductions.c
     Reduction.MIN: "tc_by_min",
 }
+# The first line of an iteration, with further loops in it: a kernel that is ended skips it.
+STOPPED = "if (*tc_stop) continue;"
 TOTAL = "tc_total_"  # prefix of variables for sums in double, or of one thread
 
 
@@ -60,6 +62,7 @@ def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str
         body = _store(stmt, scope, _value(stmt, scope, dtype))
     if not heads:
         return ["{", *indented(body), "}"] if len(body) > 1 else body
+    collapsed = 1
     # Threads do not divide the innermost loop, which is left to the vector unit.
     wanted = min(stmt.parallel, len(outer) if summed or len(outer) == 1 else len(outer) - 1)
     pragma = ""
@@ -69,9 +72,13 @@ def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str
         collapsed = _collapsed(outer, stmt, depth)
         kind = "parallel for simd" if vector and len(heads) == 1 else "parallel for"
         pragma = _pragma(stmt, scope, collapsed, kind)
+    # Loops inside the asking one; those around a nested statement ask, too.
+    inside = len(heads) - collapsed + bool(summed or squares)
+    asks = inside >= (1 if threads else 2)
     lines = list(body)
     for number, head in reversed(list(enumerate(heads))):
-        lines = [f"{head} {{", *indented(lines), "}"]
+        asked = [STOPPED] if asks and number == collapsed - 1 else []
+        lines = [f"{head} {{", *indented([*asked, *lines]), "}"]
         if number == len(heads) - 1 and vector and not (number == 0 and pragma):
             lines = ["#pragma omp simd", *lines]
     return [pragma, *lines] if pragma else lines
@@ -246,11 +253,13 @@ def _local_sum(
     dtype: str,
     pragma: str = "",
     heads: Sequence[str] = (),
+    divided: int = 0,
 ) -> list[str]:
     """Declare ``tc_sum`` and add up over ``tail``, by its own loops unless ``heads`` are given.
 
     The innermost loop is a vector reduction. A complex sum is two real ones, which every compiler
-    can vectorise.
+    can vectorise. Threads divide the first ``divided`` loops, the last of which asks whether the
+    kernel is to end, if others are inside it.
     """
     value = _value(stmt, scope, dtype, coefficient=False)
     operation = _OPENMP[stmt.reduction]
@@ -276,14 +285,15 @@ def _local_sum(
     pieces = bool(pragma) and len(tail) == 1
     heads = [_piece_head(tail[0], scope)] if pieces else heads or _heads(tail, stmt, scope)
     for number, head in reversed(list(enumerate(heads))):
-        lines = [f"{head} {{", *indented(lines), "}"]
+        asked = [STOPPED] if number == divided - 1 < len(heads) - 1 else []
+        lines = [f"{head} {{", *indented([*asked, *lines]), "}"]
         if number == len(heads) - 1 and names:
             lines = [f"#pragma omp simd reduction({operation}:{names})", *lines]
     if pieces:  # threads divide the pieces; each piece is left to the vector unit
         low, high = bounds(tail[0], scope)
         piece = scope.thresholds.sum_piece
         loop = f"for (int64_t tc_piece = {low}; tc_piece < {high}; tc_piece += {piece})"
-        lines = [f"{loop} {{", *indented(lines), "}"]
+        lines = [f"{loop} {{", *indented([STOPPED, *lines]), "}"]
     return [*declare, *([pragma] if pragma else []), *lines, *finish]
 
 
@@ -327,7 +337,7 @@ def _block_of_sums(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> 
         *_nested(within, [f"const {kind} tc_sum = {place};", *store]),
     ]
     heads = [_over_blocks(v, scope, width) if v in free else loop_head(v, scope) for v in outer]
-    lines = _nested(heads, lines)
+    lines = _nested(heads, [*([STOPPED] if threads and heads else []), *lines])
     if not depth:
         return lines
     lines = [_pragma(stmt, scope, depth, "parallel for"), *lines]
@@ -367,7 +377,7 @@ def _parallel_sum(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
                 f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) {slot.format('tc_n')} = {start};",
                 opening,
                 "{",
-                *indented(_local_sum(stmt, stmt.band, scope, dtype, divide)),
+                *indented(_local_sum(stmt, stmt.band, scope, dtype, divide, divided=depth)),
                 f"{INDENT}{slot.format('omp_get_thread_num()')} = tc_sum;",
                 "}",
                 f"{kind} tc_sum = {start};",

@@ -48,7 +48,7 @@ def _statement(stmt: Stmt, scope: Scope, dtype: str) -> list[str]:
             body = skip_lines(scope, "tc_int") if numbered(stmt.var, scope) else []
             body += [line for s in stmt.body for line in _statement(s, scope, dtype)]
             return [f"{loop_head(stmt.var, scope)} {{", *indented(body), "}"]
-        case Zero(name, reduction):
+        case Zero(name, _, reduction):
             kind = BY_NAME[scope.buffers[name].dtype].cuda_type
             neutral = "0" if reduction is Reduction.SUM else start_of(reduction, scope)
             return [f"{scope.names[name]} = {kind}({neutral});"]

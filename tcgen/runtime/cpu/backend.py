@@ -11,7 +11,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from ...artifact.folder import Artifact
@@ -20,7 +20,6 @@ from ...artifact.manifest import SOURCES, FetchEntry
 from ...dtypes import ALL as DTYPES
 from ...dtypes import BY_NAME
 from ...errors import ArtifactError
-from ...options import MOST
 from ..call.buffers import PhaseBuffers
 from ..call.host_loops import walk
 from ..fork_safe_lock import Once
@@ -28,6 +27,8 @@ from ..host_device import HostDevice
 from ..host_program import Values, launches, on_host
 from .blas import ROUTINES, blas_pointers, blas_threads
 from .build import Source, build_libraries
+from .carried import Carried, carried_objects, with_objects
+from .ending import NEVER, is_long, on_main_thread, run_until_ended
 from .lazy_link import standing_in
 from .threads import used_threads
 from .toolchain import probe_compiler
@@ -50,7 +51,7 @@ if hasattr(os, "register_at_fork"):
 
 
 _NO_CONTEXT = nullcontext()
-_ALL_PARTS = (ctypes.c_int64(0), ctypes.c_int64(MOST))
+_REMEMBERED = 256  # layouts of calls of which each backend remembers whether they are long
 # For programs that do not call the BLAS: SciPy takes a while to load.
 _NO_BLAS: tuple[int | None, ...] = (None,) * (len(ROUTINES) + 1)
 
@@ -85,10 +86,10 @@ def _present(artifact: Artifact, parts: Iterable[str], dtype: str) -> list[tuple
     return [(part, dtype) for part in parts if artifact.has(library(part, dtype))]
 
 
-def _fallback(artifact: Artifact, dtype: str) -> int:
+def _fallback(artifact: Artifact, carried: Carried, dtype: str) -> int:
     """Address of the function for contractions whose staging buffer would be too small."""
     parts = _present(artifact, (FALLBACK, *TILES), dtype)
-    built = build_libraries([_source(artifact, *part) for part in parts])
+    built = build_libraries([_source(artifact, *part) for part in parts], carried)
     return _linked("blocks", dtype, built[0], dict(zip(parts, built, strict=True)))
 
 
@@ -99,7 +100,8 @@ class _Linked:
         library: kernels and phases.
         openmp: kernels can use several threads.
         calls_blas: some kernel calls the BLAS.
-        table: functions that kernels call, by place; null for those that are not compiled yet.
+        table: functions that kernels call, by place; null for those that are not compiled yet. The
+            last entry is the address of the number that ends kernels.
         later: functions of the table that are compiled when a call needs them, by place.
     """
 
@@ -110,8 +112,9 @@ class _Linked:
         for dtype in dtypes:
             parts += _present(artifact, (*CALLERS, *TILES), dtype)
         sources = [_source(artifact, part, dtype) for part, dtype in parts]
-        self.openmp = probe_compiler().openmp
-        self.library, *built = build_libraries((Source(text), *sources))
+        self._carried = carried = carried_objects(artifact)
+        self.openmp = carried.openmp if carried.objects else probe_compiler().openmp
+        self.library, *built = build_libraries((Source(text), *sources), carried)
         made = dict(zip(parts, built, strict=True))
         self.calls_blas = "tc_gemm_" in text
         blas = _NO_BLAS
@@ -125,13 +128,14 @@ class _Linked:
             _linked(part, dtype, made[part, dtype], made) if (part, dtype) in made else None
             for part, dtype in places
         )
-        pointers = (*blas, *entries)
+        pointers = (*blas, *entries, ctypes.addressof(NEVER))
         self.table = (ctypes.c_void_p * len(pointers))(*pointers)
         self.later = {
-            places["blocks", dtype]: Once(partial(_fallback, artifact, dtype))
+            places["blocks", dtype]: Once(partial(_fallback, artifact, carried, dtype))
             for dtype in dtypes
             if artifact.has(library(FALLBACK, dtype))
         }
+        self._sources = (Source(text), *sources)
         self._others = tuple(
             _source(artifact, part, dtype)
             for dtype in dtypes
@@ -140,9 +144,17 @@ class _Linked:
 
     def complete(self) -> None:
         """Compile also the functions that only some calls need."""
-        build_libraries(self._others)
+        build_libraries(self._others, self._carried)
         for function in self.later.values():
             function.get()
+
+    def carry(self, artifact: Artifact) -> Artifact:
+        """The artifact with all libraries of the program."""
+        self.complete()
+        sources = tuple(dict.fromkeys((*self._sources, *self._others)))
+        libraries = build_libraries(sources, self._carried)
+        built = [(s.text, s.level, lib) for s, lib in zip(sources, libraries, strict=True)]
+        return with_objects(artifact, built, openmp=self.openmp)
 
     def function(self, symbol: str) -> Any:
         """A function of the library, which keeps it."""
@@ -150,19 +162,28 @@ class _Linked:
         function.restype = None
         return function
 
-    def call(self, function: Any, *before: Any, after: tuple[Any, ...] = ()) -> None:
+    def call(
+        self, function: Any, *before: Any, after: tuple[Any, ...] = (), ends: bool = False
+    ) -> None:
         """Call a function of the library; the table of functions is between its other arguments.
 
-        While a program runs that calls the BLAS, the BLAS keeps to the calling thread.
+        While a program runs that calls the BLAS, the BLAS keeps to the calling thread. If it
+        ``ends``, an exception in this thread ends the kernels.
         """
-        if not self.calls_blas and not self.later:
+        if not (ends or self.calls_blas or self.later):
             function(*before, self.table, *after)
             return
         with (
             blas_threads() if self.calls_blas else _NO_CONTEXT,
             standing_in(self.table, self.later) as functions,
         ):
-            function(*before, functions, *after)
+            if not ends:
+                function(*before, functions, *after)
+                return
+            stop = ctypes.c_int(0)
+            own = type(functions)(*functions)
+            own[len(own) - 1] = ctypes.addressof(stop)
+            run_until_ended(function, (*before, own, *after), stop)
 
 
 def _link(artifact: Artifact) -> _Linked:
@@ -200,10 +221,15 @@ class CpuBackend:
         self.device = HostDevice(reuse=artifact.manifest.reuses_memory)
         self._linked = Once(lambda: _link(artifact))
         self._kernels = {k.name: k for k in artifact.manifest.kernels}
+        self._is_long = lru_cache(maxsize=_REMEMBERED)(is_long)
 
     def build(self) -> None:
         """Compile all functions, also those that only some calls need."""
         self._linked.get().complete()
+
+    def with_objects(self, artifact: Artifact) -> Artifact:
+        """The artifact with compiled objects, for machines with this processor."""
+        return self._linked.get().carry(artifact)
 
     @property
     def threads(self) -> int:
@@ -223,12 +249,14 @@ class CpuBackend:
         if layout.threads > 1:
             _Process.threaded = True
         extents, strides, threads = layout.extent_table, layout.stride_table, layout.threads
+        ends = on_main_thread() and self._is_long(layout, phase.name)
+
         if not phase.on_host:
             function, part = linked.function(f"tcgen_phase_{phase.name}"), buffers.part
             numbers = (
                 () if part is None else (ctypes.c_int64(part.first), ctypes.c_int64(part.last))
             )
-            linked.call(function, table, extents, strides, threads, after=numbers)
+            linked.call(function, table, extents, strides, threads, after=numbers, ends=ends)
             return
 
         def launch(name: str, values: Values) -> None:
@@ -236,6 +264,6 @@ class CpuBackend:
             function = linked.function(kernel.symbol)
             given = buffers.host_values(kernel, values)
             host = (ctypes.c_int64 * len(given))(*given)
-            linked.call(function, table, extents, host, strides, threads)
+            linked.call(function, table, extents, host, strides, threads, ends=ends)
 
         walk(buffers, launch, fetch)

@@ -12,6 +12,7 @@ from pathlib import Path
 from ...artifact.kernel_abi import rounds_each
 from ...environment import cache_dir
 from ...errors import BuildError
+from .carried import NOTHING, Carried
 from .object_cache import cached_object, key_of, load_object
 from .toolchain import REQUIRED, Compiler, compile_source, cpu_macros, probe_compiler, processor
 
@@ -64,16 +65,22 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_jobs.clear)  # a child has no other threads
 
 
-def build_libraries(sources: Sequence[Source]) -> list[ctypes.CDLL]:
+def build_libraries(sources: Sequence[Source], carried: Carried = NOTHING) -> list[ctypes.CDLL]:
     """Load the libraries of C sources from the cache, or compile all missing ones at once.
+
+    Those that the artifact carries are loaded without a compiler.
 
     Raises:
         BuildError: no compiler, or it failed; a file has its log.
         UnavailableError: no folder takes the libraries, or the compiler's temporary files.
     """
-    compiler = probe_compiler()
     begun: dict[Source, ctypes.CDLL | _Job] = {}
     for source in dict.fromkeys(sources):
+        found = carried.load(source.text, source.level)
+        if found is not None:
+            begun[source] = found
+            continue
+        compiler = probe_compiler()
         key = _key(source, compiler)
         begun[source] = cached_object(key) or _start(source, compiler, key)
     made = {s: f.result() if isinstance(f, _Job) else f for s, f in begun.items()}

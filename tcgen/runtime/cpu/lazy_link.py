@@ -15,13 +15,13 @@ from typing import Any
 
 from ..fork_safe_lock import Once
 
-# tc_contraction of templates/c/contract_call.c.
+# tc_contraction of templates/c/contract/abi.h.
 _CONTRACTION = ctypes.CFUNCTYPE(
     ctypes.c_int,
     *(ctypes.c_int, ctypes.c_int),
     *(ctypes.c_void_p,) * 5,
     *(ctypes.c_double, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p),
-    *(ctypes.c_void_p, ctypes.c_int64),
+    *(ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p),
 )
 
 

@@ -17,11 +17,11 @@ enum { TC_PACK_A = 1, TC_PACK_B = 2 };
 
 /* c (+)= alpha a b, summed over k: m has strides in a and c, n in b and c, k in a and b, batch in a and b, target is
  * the batch in c. Each thread packs in memory of its own, memory_bytes apart. The result is 0 where the library cannot
- * compute the contraction; then nothing is done.
+ * compute the contraction; then nothing is done. Each block asks whether *stop is set: then C is left unfinished.
  */
 typedef int tc_contraction(int threads, int scheme, const tc_group *m, const tc_group *n, const tc_group *k,
     const tc_group *batch, const tc_group *target, double alpha, const void *a, const void *b, int add, void *c,
-    char *memory, int64_t memory_bytes);
+    char *memory, int64_t memory_bytes, const volatile int *stop);
 
 /* Elements of the packed blocks of A and of B, and the most m, n and k of a block. */
 typedef struct {

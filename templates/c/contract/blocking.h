@@ -49,12 +49,13 @@ typedef struct {
     const tc_scalar *a, *b;
     tc_scalar *c;
     tc_block_sizes most;
+    const volatile int *stop;  /* set where the contraction is to end unfinished */
 } tc_problem;
 
 /* The groups as callers give them. Returns the multiply-adds, 0 where there is nothing to do. */
 static inline double tc_begin(tc_problem *w, const tc_group *m, const tc_group *n, const tc_group *k,
     const tc_group *batch, const tc_group *target, double alpha, const void *a, const void *b, int add, void *c,
-    int staged_a)
+    int staged_a, const volatile int *stop)
 {
     tc_fuse_axes(&w->m, m, 1);
     tc_fuse_axes(&w->n, n, 1);
@@ -66,6 +67,7 @@ static inline double tc_begin(tc_problem *w, const tc_group *m, const tc_group *
     w->b = b;
     w->c = c;
     w->add = add;
+    w->stop = stop;
     w->size_m = tc_size(&w->m);
     w->size_n = tc_size(&w->n);
     w->size_k = tc_size(&w->k);

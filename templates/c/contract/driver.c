@@ -87,11 +87,11 @@ static void tc_choose(tc_work *w, int scheme)
 
 int TC_NAME(tc_blocks)(int threads, int scheme, const tc_group *m, const tc_group *n, const tc_group *k,
     const tc_group *batch, const tc_group *target, double alpha, const void *a, const void *b, int add, void *c,
-    char *memory, int64_t memory_bytes)
+    char *memory, int64_t memory_bytes, const volatile int *stop)
 {
     tc_work w;
     tc_problem *const p = &w.problem;
-    const double points = tc_begin(p, m, n, k, batch, target, alpha, a, b, add, c, 0);
+    const double points = tc_begin(p, m, n, k, batch, target, alpha, a, b, add, c, 0, stop);
     if (points == 0) return 1;
     tc_choose(&w, scheme);
     if (points < TC_THREAD_POINTS) threads = 1;

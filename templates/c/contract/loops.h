@@ -94,6 +94,7 @@ static inline void tc_loops(const tc_work *w, const tc_range *range, char *memor
                 tc_scatter(&p->k, step*w->kc, k, a_k, b_k);
                 if (p->pack_b) tc_pack_block_b(w, packed_b, b, n, k, b_n, b_k);
                 for (int64_t q0 = range->first_panel; q0 < range->last_panel; q0 += mc) {
+                    if (*p->stop) return;
                     const int64_t panels = tc_min(mc, range->last_panel - q0);
                     const int64_t first_m = tc_block_m(&p->panels, q0, panels, &m);
                     tc_scatter(&p->m, first_m, m, a_m, c_m);

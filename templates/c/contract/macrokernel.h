@@ -99,10 +99,13 @@ static inline int64_t tc_some_tiles(const tc_work *w, const tc_block *block, int
     return tiles;
 }
 
-/* All tiles of a block: groups of columns of B, and for each of these all micro-panels of A. */
+/* All tiles of a block: groups of columns of B, and for each of these all micro-panels of A. Each group asks whether to
+ * stop: a block whose C is touched for the first time may take seconds.
+ */
 static inline void tc_macrokernel(const tc_work *w, const tc_block *block)
 {
     for (int64_t j0 = 0; j0 < block->n; j0 += block->columns) {
+        if (*w->problem.stop) return;
         const int64_t j1 = tc_min(block->n, j0 + block->columns);
         if (block->columns == TC_NR) {
             for (int64_t q = 0; q < block->panels;) q += tc_some_tiles(w, block, q, j0, 1, block->panels);

@@ -200,6 +200,7 @@ static void tc_stage_thread(const tc_problem *w, const tc_staging *s, int64_t th
         tc_stage_pack(&t, a, b, c_m[1], c_m[0], b_n, c_n);
         t.before.left = 0;
         for (int64_t block = begin; block < end; ++block) {
+            if (*w->stop) return;
             int64_t panel, element, from, to, next_panel, next_element, next, unused;
             tc_stage_block(w, s, block, &panel, &element, &from, &to);
             tc_stage_block(w, s, tc_min(block + 1, end - 1), &next_panel, &next_element, &next, &unused);
@@ -250,11 +251,11 @@ static void tc_remove_axis(tc_axes *g, int axis, int sorted)
 /* The result is 0, and nothing is done, where C has no unit-stride axis across the operand or the buffers do not fit. */
 int TC_NAME(tc_staged)(int threads, int scheme, const tc_group *m, const tc_group *n, const tc_group *k,
     const tc_group *batch, const tc_group *target, double alpha, const void *a, const void *b, int add, void *c,
-    char *memory, int64_t memory_bytes)
+    char *memory, int64_t memory_bytes, const volatile int *stop)
 {
     const int in_place_a = (scheme & TC_PACK_B) != 0;
     tc_problem w;
-    const double points = tc_begin(&w, m, n, k, batch, target, alpha, a, b, add, c, in_place_a);
+    const double points = tc_begin(&w, m, n, k, batch, target, alpha, a, b, add, c, in_place_a, stop);
     if (points == 0) return 1;
     if (!w.m.axes || !w.n.axes || !TC_WITH(in_place_a ? TC_STAGED_A : TC_STAGED_B)) return 0;
     int axis = in_place_a ? -1 : w.n.axes - 1;

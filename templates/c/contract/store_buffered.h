@@ -83,6 +83,7 @@ static inline void tc_buffered_macrokernel(const tc_work *w, const tc_block *blo
     const int64_t wide = tc_min(TC_BUFFER_COLUMNS, (TC_BUFFER_VECTORS - line)/vectors)/TC_NR*TC_NR;
     const int64_t columns = w->inner_n ? tc_max(1, block->columns/wide)*wide : wide;
     for (int64_t j0 = 0; j0 < block->n; j0 += columns) {
+        if (*w->problem.stop) return;
         const int64_t j1 = tc_min(block->n, j0 + columns);
         for (int64_t q = 0, next; q < block->panels; q = next) {
             next = tc_min(block->panels, q + tc_min(TC_BUFFER_PANELS, pieces - (block->first_panel + q)%pieces));

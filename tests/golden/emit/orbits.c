@@ -10,6 +10,7 @@ void tcgen_orbit_0(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,
     const int64_t *tc_strides, int tc_threads, void *const *tc_blas)
 {
+    const volatile int *const tc_stop = tc_blas[TC_STOP];
     const int64_t N_o = tc_extents[0];
     const int64_t N_v = tc_extents[1];
     double *restrict e = tc_buffers[2];
@@ -17,9 +18,9 @@ void tcgen_orbit_0(
     const double *restrict d = tc_buffers[1];
     double *restrict n = tc_buffers[3];
     (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_strides;
-    (void)tc_threads, (void)tc_blas;
+    (void)tc_threads, (void)tc_stop;
 
-    tc_zero(e, 1*(int64_t)sizeof(double), tc_threads);
+    tc_zero(e, 1*(int64_t)sizeof(double), tc_threads, tc_stop);
     {
         double tc_total_e = e[0];
         double tc_total_n = n[0];
@@ -33,6 +34,7 @@ void tcgen_orbit_0(
             #pragma omp for collapse(2) schedule(static, 1) nowait
             for (int64_t a0 = 0; a0 < N_v; a0 += 3) {
                 for (int64_t b0 = 0; b0 < N_v; b0 += 3) {
+                    if (*tc_stop) continue;
                     if (b0 > a0) continue;
                     const int64_t tc_skip = omp_get_thread_num()*tc_strides[0];
                     double *restrict w = (void *)((char *)tc_buffers[4] + tc_skip);

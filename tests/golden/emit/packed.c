@@ -9,16 +9,18 @@ void tcgen_packing_0(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,
     const int64_t *tc_strides, int tc_threads, void *const *tc_blas)
 {
+    const volatile int *const tc_stop = tc_blas[TC_STOP];
     const int64_t N_o = tc_extents[0];
     const int64_t N_v = tc_extents[1];
     double *restrict full = tc_buffers[2];
     const double *restrict g = tc_buffers[0];
     (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_strides;
-    (void)tc_threads, (void)tc_blas;
+    (void)tc_threads, (void)tc_stop;
 
     #pragma omp parallel for collapse(2) schedule(static) num_threads(tc_threads) if ((double)N_o*N_v*N_o*N_v > TC_PARALLEL_POINTS)
     for (int64_t i = 0; i < N_o; ++i) {
         for (int64_t a = 0; a < N_v; ++a) {
+            if (*tc_stop) continue;
             for (int64_t j = 0; j < N_o; ++j) {
                 #pragma omp simd
                 for (int64_t b = 0; b < N_v; ++b) {
@@ -40,6 +42,7 @@ void tcgen_packing_1(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,
     const int64_t *tc_strides, int tc_threads, void *const *tc_blas)
 {
+    const volatile int *const tc_stop = tc_blas[TC_STOP];
     const int64_t N_o = tc_extents[0];
     const int64_t N_v = tc_extents[1];
     double *restrict t = tc_buffers[3];
@@ -47,10 +50,11 @@ void tcgen_packing_1(
     const double *restrict n = tc_buffers[1];
     double *restrict s = tc_buffers[4];
     (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_strides;
-    (void)tc_threads, (void)tc_blas;
+    (void)tc_threads, (void)tc_stop;
 
     #pragma omp parallel for schedule(guided) num_threads(tc_threads) if ((double)N_v*N_v*N_o*N_o > TC_PARALLEL_POINTS)
     for (int64_t a = 0; a < N_v; ++a) {
+        if (*tc_stop) continue;
         for (int64_t b = 0; b < a + 1; ++b) {
             double tc_sum = 0.0;
             for (int64_t i = 0; i < N_o; ++i) {
@@ -63,6 +67,7 @@ void tcgen_packing_1(
         }
     }
     for (int64_t a = 0; a < N_v; ++a) {
+        if (*tc_stop) continue;
         for (int64_t b = 0; b < a + 1; ++b) {
             double tc_sum = 0.0;
             #pragma omp simd reduction(+:tc_sum)
@@ -85,15 +90,17 @@ void tcgen_packing_2(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,
     const int64_t *tc_strides, int tc_threads, void *const *tc_blas)
 {
+    const volatile int *const tc_stop = tc_blas[TC_STOP];
     const int64_t N_o = tc_extents[0];
     const int64_t N_v = tc_extents[1];
     double *restrict copy = tc_buffers[5];
     const double *restrict n = tc_buffers[1];
     (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_strides;
-    (void)tc_threads, (void)tc_blas;
+    (void)tc_threads, (void)tc_stop;
 
     #pragma omp parallel for schedule(static) num_threads(tc_threads) if ((double)N_o*N_o*N_v > TC_PARALLEL_POINTS)
     for (int64_t i = 0; i < N_o; ++i) {
+        if (*tc_stop) continue;
         for (int64_t j = 0; j < N_o; ++j) {
             #pragma omp simd
             for (int64_t a = 0; a < N_v; ++a) {

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.command_line import invoke
+from support.marks import slow
 from support.paths import ROOT
 
 if sys.platform != "win32":
@@ -79,6 +80,36 @@ def test_no_number_is_cut(width: int, tmp_path: Path) -> None:
         assert f"{row['bytes']:,}" in text
     for key in ("naive", "sequence"):
         assert f"{report['operations'][key]:,}" in text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize("width", [60, *slow(80, 120)])
+def test_lines_are_broken_between_words(width: int, tmp_path: Path) -> None:
+    """A pipe gets whole lines; a terminal gets the same words in lines that fit."""
+    spec = tmp_path / "ladder.spec"
+    spec.write_text(SPEC)
+    for command in (("explain", spec, "--target", "numpy"), ("list",)):
+        piped = invoke(*command).stdout
+        text = shown(width, *command)
+        assert text.split() == piped.split()
+        longest = max(len(word) for word in piped.split())
+        assert all(len(line) <= max(width, longest + 8) for line in text.splitlines())
+        for number in NUMBER.findall(piped):
+            assert number in text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize("width", [60, *slow(80, 120)])
+def test_compile_and_doctor_fit_the_terminal(width: int, tmp_path: Path) -> None:
+    spec = tmp_path / "ladder.spec"
+    spec.write_text(SPEC)
+    text = shown(width, "compile", spec, "--target", "numpy", "-o", tmp_path / "out")
+    table, _, wrote = text.partition("wrote ")
+    assert wrote.strip() == f"{tmp_path / 'out'}/"
+    assert all(len(line) <= width for line in table.splitlines())
+    naive = json.loads(invoke("report", tmp_path / "out", "--json").output)["operations"]["naive"]
+    assert f"{naive:,}" in text
+    assert all(len(line) <= width for line in shown(width, "doctor").splitlines())
 
 
 def test_compile_shows_the_largest_arrays(tmp_path: Path) -> None:

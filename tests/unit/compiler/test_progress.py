@@ -53,4 +53,4 @@ def test_a_pipe_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_texts_of_searches_are_passed_on() -> None:
-    assert in_words("operations: 12 terms", "cpu") == "operations: 12 terms"
+    assert in_words("factoring: 12 terms", "cpu") == "factoring: 12 terms"

@@ -109,6 +109,17 @@ def test_matrices_larger_than_the_blas_takes(
         compare(hand.ALL[name](), "cpu", extents)
 
 
+@pytest.mark.parametrize("name", ["gemm", "tiles"])
+@pytest.mark.parametrize("dtype", ["float64", *slow("float32"), *slow("complex128")])
+def test_products_of_the_blas_in_pieces(
+    name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Products are divided at millions of multiply-adds, so that they can be ended; here at 500."""
+    monkeypatch.setenv("TCGEN_CC", "cc -DTC_PIECE_POINTS=500")
+    for extents in ({"o": 21, "v": 83}, {"o": 3, "v": 60}):
+        compare(hand.ALL[name](dtype), "cpu", extents)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3, 6])
 @pytest.mark.parametrize("name", ["gemm", "energy", "tiles", "orbits"])
 def test_work_is_shared_by_any_number_of_threads(

@@ -102,7 +102,9 @@ class Browser:
 
     def run(self, script: str) -> Any:
         """Value of a script in the page."""
-        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+        answer = self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
@@ -166,6 +168,11 @@ def column(page: Browser, section: str, place: int) -> list[str]:
     return found
 
 
+def dearest_first(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Steps as the page shows them."""
+    return sorted(steps, key=lambda step: -step["executed"])
+
+
 def choose(page: Browser, extents: dict[str, int]) -> None:
     """Type each extent into its number, as a person does."""
     for space, extent in extents.items():
@@ -175,8 +182,8 @@ def choose(page: Browser, extents: dict[str, int]) -> None:
 
 
 PEAKS = (
-    "[...document.querySelector('[aria-labelledby=h-memory] tr:nth-child(5)')"
-    ".querySelectorAll('[data-number]')].map(e => [e.dataset.number, e.dataset.value])"
+    "[...document.querySelectorAll('[aria-labelledby=h-memory] tr:nth-child(5) [data-number],"
+    "#glance div:nth-child(2) [data-number]')].map(e => [e.dataset.number, e.dataset.value])"
 )
 LABEL = "document.querySelector('[aria-labelledby=h-memory] tr:nth-child(5) th').innerText"
 
@@ -194,12 +201,11 @@ def test_numbers_at_chosen_extents_are_those_of_python(
                          "e => e.getAttribute('d'))")  # fmt: skip
         executed = executed_by(case.module)
         report = report_json(case.plan, case.artifact.manifest, executed, extents)
-        for section, place, rows in (
-            ("sequence", 3, [s["flops"] for s in report["steps"]]),
-            ("sequence", 4, [s["executed"] for s in report["steps"]]),
-            ("arrays", 6, [a["bytes"] for a in report["arrays"]]),
-        ):
-            assert column(page, section, place) == [f"{n:,}" for n in rows]
+        steps = column(page, "sequence", 0)
+        for place, kind in ((4, "flops"), (5, "executed")):
+            shown = dict(zip(steps, column(page, "sequence", place), strict=True))
+            assert shown == {f"s{s['id']}": f"{s[kind]:,}" for s in report["steps"]}
+        assert column(page, "arrays", 7) == [f"{a['bytes']:,}" for a in report["arrays"]]
         python = tmp_path / "python.html"
         made = report_html(case.system, case.plan, case.artifact.manifest, executed, report)
         python.write_text(made)
@@ -236,12 +242,12 @@ def test_peak_is_exact_at_the_extents_of_the_page_and_a_labelled_bound_elsewhere
     case: Compilation, page: Browser
 ) -> None:
     manifest, own = case.artifact.manifest, case.plan.extent_of
-    exact = [memory_use(manifest, own, threads=1).peak] * 2
+    exact = [memory_use(manifest, own, threads=1).peak] * 3
     for scale in (0, 1, 1000):
         extents = {s: n * scale + 2 + 3 * k for k, (s, n) in enumerate(case.plan.extents)}
         choose(page, extents)
         shown = [int(value) for _, value in page.run(PEAKS)]
-        assert shown == [peak_bound(manifest, extents)] * 2
+        assert shown == [peak_bound(manifest, extents)] * 3
         assert shown[0] <= memory_use(manifest, extents, threads=1).peak
         assert "lower bound" in page.run(LABEL)
         page.click("#reset")
@@ -259,70 +265,69 @@ def test_script_draws_what_python_draws(case: Compilation, page: Browser) -> Non
     assert page.run(boxes) == pytest.approx(before[0], abs=0.2)
     assert page.run(ticks) == before[1]
     page.click("#own")
-    heights = page.run(boxes)[3::4]
-    assert max(heights) > 0
-    assert page.run("document.querySelectorAll('#after .tick.y')[4].textContent") != "0 B"
-
-
-def test_slider_moves_with_the_arrow_keys(case: Compilation, page: Browser) -> None:
-    space, extent = case.plan.extents[0]
-    page.run(f"document.querySelector('input[type=range][data-space={space}]').focus()")
-    page.press("ArrowRight", 39)
-    assert page.run(f"document.getElementById('number-{space}').value") == str(extent + 1)
-    flops = case.plan.program.flops().value({**case.plan.extent_of, space: extent + 1})
-    shown = (
-        "[...document.querySelectorAll('[aria-labelledby=h-operations] tbody tr')].find("
-        "r => r.cells[0].textContent === 'chosen').querySelector('[data-value]')"
+    lower = page.run(
+        "[...document.querySelectorAll('.typeset msub')].map(e => {"
+        "const [a, b] = [...e.children].map(c => c.getBoundingClientRect());"
+        "return (b.top + b.bottom) - (a.top + a.bottom)})"
     )
-    assert page.run(f"{shown}.dataset.value") == str(flops)
-    page.click("#reset")
-    flops = case.plan.program.flops().value(case.plan.extent_of)
-    assert page.run(f"{shown}.dataset.value") == str(flops)
+    assert all(distance > 0 for distance in lower)
+    shown = "document.querySelector('#equations details').open"
+    assert page.run(shown) is False
+    page.click("#equations summary")
+    assert page.run(shown) is True
 
 
-def test_what_is_no_extent_changes_nothing(case: Compilation, page: Browser) -> None:
-    space, _ = case.plan.extents[0]
-    before = numbers(page)
-    page.run(f"(() => {{const e = document.getElementById('number-{space}'); e.value = '';"
-             "e.dispatchEvent(new Event('input'))})()")  # fmt: skip
-    assert numbers(page) == before
+def test_memory_is_drawn_twice_only_where_fusion_changes_it(
+    browser: Browser, tmp_path: Path
+) -> None:
+    system = read_system(tcgen.spec_path("mp2_df"))
+    for objective, drawings in (("none", ["after"]), ("memory", ["before", "after"])):
+        options = Options(
+            extents=(("o", 3), ("v", 4), ("x", 5)), target="numpy", objective=objective
+        )
+        path = tmp_path / f"{objective}.html"
+        path.write_text(compile_system(system, options).artifact.text("report.html"))
+        browser.open(path)
+        names = browser.run("[...document.querySelectorAll('.drawing[id]')].map(e => e.id)")
+        assert names == drawings
+        choose(browser, {"o": 7})
+        assert browser.run("document.querySelectorAll('.elsewhere').length") == 1
+        used = "" if objective == "none" else f"objective {objective}"
+        assert (used or "the defaults") in browser.run("document.querySelector('header').innerText")
 
 
-def test_click_and_enter_sort(case: Compilation, page: Browser) -> None:
-    head = "#arrays th:nth-child(7)"
-    counts = [int(n.replace(",", "")) for n in column(page, "arrays", 6)]
-    page.click(f"{head} button")
-    assert page.run(f"document.querySelector('{head}').getAttribute('aria-sort')") == "descending"
-    sorted_counts = [int(n.replace(",", "")) for n in column(page, "arrays", 6)]
-    assert sorted_counts == sorted(counts, reverse=True)
-    assert page.run(f"document.activeElement === document.querySelector('{head} button')")
-    page.press("Enter", 13, "\r")
-    sorted_counts = [int(n.replace(",", "")) for n in column(page, "arrays", 6)]
-    assert sorted_counts == sorted(counts)
-    page.press("Tab", 9)
-    page.press(" ", 32, " ")
-    readers = page.run(
-        "document.querySelector('#arrays th:nth-child(8)').getAttribute('aria-sort')"
-    )
-    assert readers == "ascending"
-    assert page.run("document.querySelectorAll('#arrays [aria-sort]').length") == 1
-    names = [f"s{s.id}" for s in case.plan.program.steps]
-    page.click("#sequence th:nth-child(1) button")
-    assert column(page, "sequence", 0) == names[::-1]  # s10 stands after s9
+BRIGHT = """(async () => {
+  const image = new Image();
+  image.src = "data:image/png;base64,SCREENSHOT";
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [image.width, image.height];
+  const context = canvas.getContext("2d");
+  context.drawImage(image, 0, 0);
+  const {data} = context.getImageData(0, 0, image.width, image.height);
+  const red = data.filter((_, n) => n % 4 === 0);
+  return red.filter((value) => value > 127).length / red.length;
+})()"""
 
 
-def test_nothing_is_loaded_and_nothing_goes_wrong(case: Compilation, page: Browser) -> None:
-    choose(page, {case.plan.extents[0][0]: 9})
-    page.click("#own")
-    asked = [
-        e["params"]["request"]["url"]
-        for e in page.events
-        if e.get("method") == "Network.requestWillBeSent"
-    ]
-    assert len(asked) == 1
-    assert asked[0].startswith("file://")
-    wrong = ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled")
-    assert not [e for e in page.events if e.get("method") in wrong]
+def test_screenshots_are_light_and_dark(browser: Browser, tmp_path: Path) -> None:
+    """What is seen, and not only what the styles say: most of it is the background."""
+    options = Options(extents=(("o", 3), ("v", 4)), target="numpy")
+    made = compile_system(read_system(tcgen.spec_path("mp2_closed_shell")), options)
+    path, empty = tmp_path / "report.html", tmp_path / "empty.html"
+    path.write_text(made.artifact.text("report.html"))
+    empty.write_text("<title>none</title>")  # the page itself loads no images
+    bright = []
+    for scheme in ("light", "dark"):
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        browser.call("Emulation.setEmulatedMedia", features=[feature])
+        browser.open(path)
+        data = browser.call("Page.captureScreenshot", format="png")["data"]
+        browser.open(empty)
+        bright.append(browser.run(BRIGHT.replace("SCREENSHOT", data)))
+    browser.call("Emulation.setEmulatedMedia", features=[])
+    assert bright[0] > 0.75
+    assert 0 < bright[1] < 0.25
 
 
 @pytest.mark.parametrize("width", [360, 1280])

@@ -31,9 +31,9 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     asked: list[int] = []
     build = cpu.build_libraries
 
-    def counted(sources: Sequence[Source]) -> Any:
+    def counted(sources: Sequence[Source], *more: Any) -> Any:
         asked.append(len(sources))
-        return build(sources)
+        return build(sources, *more)
 
     monkeypatch.setattr(cpu, "build_libraries", counted)
     return asked
