@@ -21,14 +21,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
+from ...ir.exchange_symmetry import exchange_sign
 from ...ir.plan import FusionPlan, LoopId, Solve
 from ...ir.program import FormulaSequence, Step
 from ...ir.tensor import Index, Role, Tensor
 from ..placement.nest import Placed
 from ..placement.plan import Axes, build_launches
 from ..sharing.graph import FusionGraph, fusion_graph, phase_of
-from .orbit_steps import added_directly, in_one_pass, only_added
+from .orbit_steps import added_directly, arrangements_apart, in_one_pass, only_added
 from .orbit_sums import OrbitSum, orbit_sums
 
 Extents = tuple[tuple[str, int], ...]
@@ -72,6 +74,14 @@ class OrbitNest:
             self.graph, placed, axes, extents, dtype, Solve(), fetch_at_reader=True
         )
 
+    def is_symmetric(self) -> bool:
+        """True where the last step's summand is proven to be symmetric in the chain."""
+        last = self.program.steps[self.graph.nodes[max(dict(self.bound))].step]
+        return all(
+            exchange_sign(self.program, last, {one: two, two: one}, self.chain) == 1
+            for one, two in pairwise(self.chain)
+        )
+
     def _order(self, inside: Collection[int]) -> list[int]:
         """Nodes in order, those of the nest together; users of its result come after it."""
         steps = self.program.steps
@@ -113,10 +123,33 @@ def orbit_nests(
     for step in program.steps:
         if step.out.tensor in large or len(program.producers(step.out.tensor)) != 1:
             continue
+        found = set()
         for total in orbit_sums(step, large, longest):
+            found.add(total.chain)
             nest = _nest(program, total, large)
             if nest is not None:
                 yield nest
+        for chain in _invariant_chains(program, step, large, longest):
+            if chain not in found:
+                apart, sums = arrangements_apart(program, step, large)
+                last = apart.producers(step.out.tensor)[0]
+                nest = _nest(apart, OrbitSum(last, chain), (*large, *sums))
+                if nest is not None and nest.is_symmetric():
+                    yield nest
+
+
+def _invariant_chains(
+    program: FormulaSequence, step: Step, arrays: Collection[Tensor], longest: int
+) -> Iterator[tuple[Index, ...]]:
+    """Summed indices under whose exchanges the summand as a whole does not change."""
+    if not any(r.tensor in arrays for r in step.operands):
+        return
+    for space in dict.fromkeys(i.space for i in step.sums):
+        chain = tuple(i for i in step.sums if i.space == space)
+        if 2 <= len(chain) <= longest and all(
+            exchange_sign(program, step, {one: two, two: one}) == 1 for one, two in pairwise(chain)
+        ):
+            yield chain
 
 
 def _nest(program: FormulaSequence, total: OrbitSum, large: tuple[Tensor, ...]) -> OrbitNest | None:
