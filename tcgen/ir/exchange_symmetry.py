@@ -8,6 +8,7 @@ renamings of summed indices, and it follows an intermediate into the steps that 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import permutations, product
 from typing import assert_never
 
@@ -129,6 +130,28 @@ def _renamings(indices: tuple[Index, ...]) -> Iterator[Renaming]:
 
 def _compare(program: FormulaSequence, left: Expr, right: Expr, renamed: Renaming) -> int | None:
     """Sign s with left(renamed) == s * right, or None."""
+    (one, left), (other, right) = _without_sign(left), _without_sign(right)
+    sign = _compare_positive(program, left, right, renamed)
+    return None if sign is None else sign * one * other
+
+
+def _without_sign(expr: Expr) -> tuple[int, Expr]:
+    """The sign of a product's numbers, and the product of the rest: ``-1 * x`` is x, negative."""
+    if not isinstance(expr, Prod):
+        return 1, expr
+    sign, args = 1, list[Expr]()
+    for arg in expr.args:
+        negative = isinstance(arg, Const) and arg.value < 0
+        factor = Const(-arg.value) if isinstance(arg, Const) and negative else arg
+        sign = -sign if negative else sign
+        args += [] if factor == Const(Fraction(1)) else [factor]
+    return sign, args[0] if len(args) == 1 else Prod(tuple(args))
+
+
+def _compare_positive(
+    program: FormulaSequence, left: Expr, right: Expr, renamed: Renaming
+) -> int | None:
+    """The same for expressions without signs of their own."""
     match left, right:
         case Const(), Const():
             return 1 if left.value == right.value else None

@@ -20,7 +20,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import assert_never
 
-from ...ir.expr import Const, Expr, Prod, Sum
+from ...ir.expr import Const, Expr, Prod, Quot, Sum
 from ...ir.program import Add, Contract, FormulaSequence, Map, Operation, Produce, Step
 from ...ir.reduction import Reduction
 from ...ir.tensor import Index, Ref, Tensor, symmetry_group
@@ -81,6 +81,88 @@ def in_one_pass(program: FormulaSequence, arrays: Collection[Tensor]) -> Formula
         elif step == makers[-1]:
             steps.append(_one_pass(makers))
     return replace(program, steps=_numbered(steps))
+
+
+def arrangements_apart(
+    program: FormulaSequence, step: Step, arrays: Collection[Tensor]
+) -> tuple[FormulaSequence, tuple[Tensor, ...]]:
+    """The program in which sums of an array in several arrangements are arrays of their own.
+
+    Args:
+        program: of the step.
+        step: a map that may read an array in several arrangements.
+        arrays: those that a nest should contract.
+
+    Returns:
+        The program and the new arrays, which the step reads in one arrangement.
+    """
+    if not isinstance(step.op, Map):
+        return program, ()
+    read: dict[Tensor, set[tuple[Index, ...]]] = {}
+    for ref in step.operands:
+        read.setdefault(ref.tensor, set()).add(ref.indices)
+    names = {t.name for t in program.tensors}
+    made: list[Step] = []
+
+    def replaced(expr: Expr) -> Expr:
+        match expr:
+            case Sum(args):
+                return Sum(apart(tuple(map(replaced, args))))
+            case Prod(args):
+                return Prod(tuple(map(replaced, args)))
+            case Quot(num, den):
+                return Quot(replaced(num), replaced(den))
+            case _:
+                return expr
+
+    def apart(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        kept, terms = list[Expr](), dict[Tensor, list[tuple[Fraction, Ref]]]()
+        for arg in args:
+            coeff, rest = _split(arg)
+            many = isinstance(rest, Ref) and rest.tensor in arrays and len(read[rest.tensor]) > 1
+            if isinstance(rest, Ref) and many and len(set(rest.indices)) == rest.tensor.rank:
+                terms.setdefault(rest.tensor, []).append((coeff, rest))
+            else:
+                kept.append(arg)
+        for tensor, added in terms.items():
+            name = f"{tensor.name}_sum"
+            while name in names:
+                name += "_"
+            names.add(name)
+            _, first = added[0]
+            spaces = tuple(i.space for i in first.indices)
+            out = Ref(replace(tensor, name=name, spaces=spaces, symmetry=()), first.indices)
+            for coeff, ref in added:
+                made.append(
+                    Step(0, out, Add(ref), coeff, accumulate=ref is not first, phase=step.phase)
+                )
+            kept.append(out)
+        return tuple(kept)
+
+    expr = replaced(step.op.expr)
+    if not made:
+        return program, ()
+    new = tuple(dict.fromkeys(s.out.tensor for s in made))
+    steps = [
+        other
+        for s in program.steps
+        for other in ((*made, replace(s, op=Map(expr))) if s == step else (s,))
+    ]
+    tensors = list(program.tensors)
+    place = tensors.index(step.out.tensor)
+    changed = replace(
+        program, tensors=(*tensors[:place], *new, *tensors[place:]), steps=_numbered(steps)
+    )
+    return changed, new
+
+
+def _split(expr: Expr) -> tuple[Fraction, Expr]:
+    """A number and the factor that it multiplies."""
+    match expr:
+        case Prod((Const(value), rest)) | Prod((rest, Const(value))):
+            return value, rest
+        case _:
+            return Fraction(1), expr
 
 
 def _one_pass(makers: tuple[Step, ...]) -> Step:

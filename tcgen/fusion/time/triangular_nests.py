@@ -28,14 +28,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
+from ...ir.exchange_symmetry import exchange_sign
 from ...ir.plan import FusionPlan, LoopId, Solve
 from ...ir.program import FormulaSequence, Step
 from ...ir.tensor import Index, Role, Tensor
 from ..placement.nest import Placed
 from ..placement.plan import Axes, build_launches
 from ..sharing.graph import FusionGraph, fusion_graph, phase_of
-from .orbit_steps import added_directly, in_one_pass, only_added
+from .orbit_steps import added_directly, arrangements_apart, in_one_pass, only_added
 from .orbit_sums import orbit_sums
 from .symmetric_results import symmetric_results
 
@@ -82,6 +84,14 @@ class OrbitNest:
             self.graph, placed, axes, extents, dtype, Solve(), fetch_at_reader=True
         )
 
+    def is_symmetric(self) -> bool:
+        """True where the last step's summand is proven to be symmetric in the chain."""
+        last = self.program.steps[self.graph.nodes[max(dict(self.bound))].step]
+        return all(
+            exchange_sign(self.program, last, {one: two, two: one}, self.chain) == 1
+            for one, two in pairwise(self.chain)
+        )
+
     def _order(self, inside: Collection[int]) -> list[int]:
         """Nodes in order, those of the nest together; users of its result come after it."""
         last = max(inside)
@@ -117,11 +127,33 @@ def orbit_nests(
                 yield nest
         if step.out.tensor in large or len(program.producers(step.out.tensor)) != 1:
             continue
+        chains = set()
         for total in orbit_sums(step, large, longest):
+            chains.add(total.chain)
             steps = tuple(total.step if s.id == step.id else s for s in program.steps)
             nest = _nest(replace(program, steps=steps), step.out.tensor, total.chain, large)
             if nest is not None:
                 yield nest
+        for chain in _invariant_chains(program, step, large, longest):
+            if chain not in chains:
+                apart, sums = arrangements_apart(program, step, large)
+                nest = _nest(apart, step.out.tensor, chain, (*large, *sums))
+                if nest is not None and nest.is_symmetric():
+                    yield nest
+
+
+def _invariant_chains(
+    program: FormulaSequence, step: Step, arrays: Collection[Tensor], longest: int
+) -> Iterator[tuple[Index, ...]]:
+    """Summed indices under whose exchanges the summand as a whole does not change."""
+    if not any(r.tensor in arrays for r in step.operands):
+        return
+    for space in dict.fromkeys(i.space for i in step.sums):
+        chain = tuple(i for i in step.sums if i.space == space)
+        if 2 <= len(chain) <= longest and all(
+            exchange_sign(program, step, {one: two, two: one}) == 1 for one, two in pairwise(chain)
+        ):
+            yield chain
 
 
 def _nest(

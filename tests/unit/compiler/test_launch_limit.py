@@ -28,7 +28,7 @@ def test_too_many_launches_are_refused(
     count = program.report["launches"]
     assert count > 4
     monkeypatch.setattr(launch_limit, "MOST_LAUNCHES", count - 1)
-    message = mentions(f"launches {count:,} {count - 1:,} loops host tiles o by {advice}")
+    message = mentions(f"launches {count:,} {count - 1:,} loops host tiles by {advice}")
     with pytest.raises(tcgen.PlanError, match=message):
         tcgen.compile(spec_path("mp2_df"), extents=extents, target="cuda", **given)
     tcgen.compile(spec_path("mp2_df"), extents=extents, target="numpy", **given)
