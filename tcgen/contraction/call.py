@@ -66,47 +66,80 @@ def run_einsum(
     """
     if out is not None:
         check_out(out)
-    if order is not None and not isinstance(order, str):
-        raise ArgumentError(f"order={order!r} is none of 'C', 'F', 'A' and 'K'")
-    if not isinstance(casting, str):
-        raise DtypeError(f"einsum: casting must be str, not {type(casting).__name__}")
-    asked = None if dtype is None else _dtype(dtype)
-    limit = None if memory_limit is None else parse_bytes(memory_limit)
+    asked, limit = check_options(dtype, order, casting, memory_limit)
     kinds = tuple([(a.shape, a.strides, a.dtype) for a in arrays])
     kind = None if out is None else (out.shape, out.strides, out.dtype, type(out))
     least = einsum_min_flops()
     key = (subscripts, kinds, kind, path, asked, order, casting, limit, least, update)
     prepared = _prepared.get(key, _UNKNOWN)
     if prepared is _UNKNOWN:
-        expression = _expression(subscripts, arrays)
-        extents = extents_of(expression, tuple(a.shape for a in arrays))
-        layout = "K" if order is None else order.upper()
-        if layout not in ("C", "F", "A", "K"):
-            raise EinsumError(f"order={order!r} is none of 'C', 'F', 'A' and 'K'")
-        if out is not None and update is None:
-            check_shape(out, tuple(extents[n] for n in expression.output))
-        computed = None
-        if not makes_view(expression, out):
-            types = tuple([a.dtype for a in arrays])
-            computed = _computed(types, asked, casting, None if out is None else out.dtype)
         prepared = prepare(
-            Call(
-                expression,
-                arrays,
-                extents,
-                dtype=computed,
-                out=out,
-                order=layout,
-                casting=casting,
-                asked_dtype=asked,
-                path=path,
-                memory_limit=limit,
-                least=least,
-                update=update,
-            )
+            checked(subscripts, arrays, out, path, asked, order, casting, limit, least, update)
         )
         _prepared.add(key, prepared)
     return NotImplemented if prepared is None else prepared.run(arrays, out)
+
+
+def check_options(
+    dtype: npt.DTypeLike | None, order: object, casting: object, memory_limit: str | int | None
+) -> tuple[Dtype | None, int | None]:
+    """The element type and the memory limit that a call asks for.
+
+    Raises:
+        ArgumentError, DtypeError: an option is of the wrong kind.
+    """
+    if order is not None and not isinstance(order, str):
+        raise ArgumentError(f"order={order!r} is none of 'C', 'F', 'A' and 'K'")
+    if not isinstance(casting, str):
+        raise DtypeError(f"einsum: casting must be str, not {type(casting).__name__}")
+    asked = None if dtype is None else _dtype(dtype)
+    return asked, None if memory_limit is None else parse_bytes(memory_limit)
+
+
+def checked(
+    subscripts: str | Expression,
+    arrays: Arrays,
+    out: Any,
+    path: ContractionPath | None,
+    asked: Dtype | None,
+    order: str | None,
+    casting: str,
+    limit: int | None,
+    least: int,
+    update: Update | None,
+) -> Call:
+    """A call that keeps NumPy's rules.
+
+    Only shapes, strides and element types of the arrays are read.
+
+    Raises:
+        ShapeError, DtypeError, EinsumError: something does not fit.
+    """
+    expression = _expression(subscripts, arrays)
+    extents = extents_of(expression, tuple(a.shape for a in arrays))
+    layout = "K" if order is None else order.upper()
+    if layout not in ("C", "F", "A", "K"):
+        raise EinsumError(f"order={order!r} is none of 'C', 'F', 'A' and 'K'")
+    if out is not None and update is None:
+        check_shape(out, tuple(extents[n] for n in expression.output))
+    computed = None
+    if not makes_view(expression, out):
+        types = tuple([a.dtype for a in arrays])
+        computed = _computed(types, asked, casting, None if out is None else out.dtype)
+    return Call(
+        expression,
+        arrays,
+        extents,
+        dtype=computed,
+        out=out,
+        order=layout,
+        casting=casting,
+        asked_dtype=asked,
+        path=path,
+        memory_limit=limit,
+        least=least,
+        update=update,
+    )
 
 
 def _expression(subscripts: str | Expression, arrays: Arrays) -> Expression:

@@ -19,6 +19,7 @@ from ..errors import ArgumentError, DtypeError, EinsumError, ShapeError
 from ..frontend.einsum.path import contraction_path
 from ..frontend.einsum.subscripts import LETTERS, Expression, interleaved
 from .call import check_out, check_shape, numpy_casts, run_einsum
+from .on_gpu import GpuOperands, any_on_gpu, contract_on_gpu, run_on_gpu
 from .routes import Array
 
 _SMALL = 64  # numerators and denominators of factors for which a program of their own is worth it
@@ -79,6 +80,10 @@ def einsum(
         text, given = interleaved(operands)
     if not given:
         raise EinsumError(f'einsum("{text}") needs at least one operand')
+    if any_on_gpu(given):
+        path = None if optimize is True else contraction_path(optimize, len(given))
+        there = GpuOperands(given, out)
+        return there.result(run_on_gpu(text, there, path, dtype, order, casting, memory_limit))
     arrays = tuple([x if type(x) is np.ndarray else _array(n, x) for n, x in enumerate(given)])
     path = None if optimize is True else contraction_path(optimize, len(arrays))
     if out is not None and not isinstance(optimize, bool | None):
@@ -131,10 +136,14 @@ def contract(
             np.ndim(factor) or np.asarray(factor).dtype.kind not in "biufc"
         ):
             raise ArgumentError(f"contract: {name}={factor!r} is not a number")
-    if out is not None:
-        check_out(out)
     if out is None and beta != 0:
         raise ArgumentError(f"contract: beta={beta} scales what out holds: pass out as well")
+    if any_on_gpu((a, b)):
+        there = GpuOperands((a, b), out)
+        path = None if optimize is True else contraction_path(optimize, 2)
+        return there.result(contract_on_gpu(subscripts, there, path, alpha, beta, _exact(alpha)))
+    if out is not None:
+        check_out(out)
     if alpha == 1 and beta == 0:
         return einsum(subscripts, a, b, out=out, optimize=optimize, casting="same_kind")
     arrays, exact = (_array(0, a), _array(1, b)), _exact(alpha)
@@ -180,7 +189,8 @@ def tensordot(a: npt.ArrayLike, b: npt.ArrayLike, axes: Any = 2) -> Any:
         >>> tensordot(np.ones((2, 3)), np.ones((3, 4)), axes=1).shape
         (2, 4)
     """
-    arrays = (_array(0, a), _array(1, b))
+    there = GpuOperands((a, b)) if any_on_gpu((a, b)) else None
+    arrays = (_array(0, a), _array(1, b)) if there is None else (there.arrays[0], there.arrays[1])
     first, second = _summed_axes(axes, arrays)
     labels_a = list(range(arrays[0].ndim))
     labels_b = [len(labels_a) + n for n in range(arrays[1].ndim)]
@@ -199,6 +209,8 @@ def tensordot(a: npt.ArrayLike, b: npt.ArrayLike, axes: Any = 2) -> Any:
         tuple(numbers[n] for n in output),
         tuple(LETTERS[n] if n < len(LETTERS) else f"x{n}" for n in numbers.values()),
     )
+    if there is not None:
+        return there.result(run_on_gpu(expression, there, None, None, "C", "safe", None))
     product = run_einsum(expression, arrays, None, None, None, "C", "safe", None)
     return np.asarray(product)  # numpy.tensordot gives an array where all axes are summed, too
 

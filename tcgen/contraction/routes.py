@@ -185,7 +185,7 @@ class _OperandView:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Generated:
+class Generated:
     """A call that a kernel runs.
 
     Attributes:
@@ -289,7 +289,7 @@ class _Repeated:
         return result if self.shape else result[()]
 
 
-Prepared: TypeAlias = _Delegated | _Generated | _Repeated
+Prepared: TypeAlias = _Delegated | Generated | _Repeated
 
 
 def prepare(call: Call) -> Prepared | None:
@@ -297,20 +297,20 @@ def prepare(call: Call) -> Prepared | None:
 
     None for an update that no kernel can apply to ``out`` in place.
     """
-    reason = "a view of the operand" if call.view else _why_numpy(call)
+    reason = "a view of the operand" if call.view else why_numpy(call)
     if call.update is not None:
-        if reason is not None or _stored_nowhere(call) or not (call.out is None or call.direct):
+        if reason is not None or stored_nowhere(call) or not (call.out is None or call.direct):
             return None
-        return _generated(call)
+        return generated(call)
     if reason is None:
-        repeated = _stored_nowhere(call)
-        return _repeated(call, repeated) if repeated else _generated(call)
+        repeated = stored_nowhere(call)
+        return _repeated(call, repeated) if repeated else generated(call)
     if call.memory_limit is not None and reason.startswith("no kernels"):
         raise DtypeError(f"memory_limit needs generated code: {reason}; use {', '.join(DTYPES)}")
     return _delegated(call, reason)
 
 
-def _why_numpy(call: Call) -> str | None:
+def why_numpy(call: Call) -> str | None:
     """The reason why NumPy runs this call; None if a kernel runs it."""
     dtype = call.dtype or call.arrays[0].dtype
     if call.dtype is None or _name(dtype) not in DTYPES:
@@ -344,7 +344,7 @@ def _delegated(call: Call, reason: str) -> _Delegated:
     dtype = _name(call.dtype or call.arrays[0].dtype)
     return _Delegated(
         (written(expression), dtype, "numpy", reason),
-        _in_letters(expression),
+        in_letters(expression),
         keywords,
         call.out is None and not expression.output and "optimize" in keywords,
         call.swapped,
@@ -352,7 +352,7 @@ def _delegated(call: Call, reason: str) -> _Delegated:
 
 
 @lru_cache(maxsize=4096)
-def _in_letters(expression: Expression) -> str:
+def in_letters(expression: Expression) -> str:
     """Subscripts in the letters that NumPy accepts."""
     terms = ("".join(LETTERS[n] for n in labels) for labels in expression.inputs)
     return f"{','.join(terms)}->{''.join(LETTERS[n] for n in expression.output)}"
@@ -371,7 +371,8 @@ def _pays_in_pairs(call: Call) -> bool:
     return one_type and plain and call.pairs
 
 
-def _generated(call: Call) -> _Generated:
+def generated(call: Call) -> Generated:
+    """How a kernel runs a call."""
     assert call.dtype is not None
     pairs = list(zip(call.arrays, call.expression.inputs, strict=True))
     stored = {
@@ -392,7 +393,7 @@ def _generated(call: Call) -> _Generated:
     )
     dtype = call.dtype.name
     in_order = layout == tuple(range(len(layout)))
-    return _Generated(
+    return Generated(
         (written(call.expression), dtype),
         request(
             kernel, tuple(call.extents[n] for n in numbers), dtype, call.path, call.memory_limit
@@ -405,7 +406,7 @@ def _generated(call: Call) -> _Generated:
     )
 
 
-def _stored_nowhere(call: Call) -> frozenset[int]:
+def stored_nowhere(call: Call) -> frozenset[int]:
     """Labels along which the elements of all operands repeat."""
     stored = {
         label

@@ -5,7 +5,7 @@ The constant phase of such a program runs once, and its state serves all calls.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from .arguments import (
 from .call.phase import ConstantState, compute_state
 from .execution import Execution
 from .fork_safe_lock import Lock
+from .guests import with_guests
 from .memory.usage import check_limit
 from .parts import Rectangle
 from .report import Report
@@ -139,6 +140,9 @@ class BoundProgram:
             refuse_positional(name, wanted)
         if not strict:
             arrays = only_inputs(wanted, arrays)
+        back: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+        if not execution.device.on_cpu:
+            arrays, out, back = with_guests(execution.device, arrays, out)
         given = self._reader.read(f"{name}, bound", execution.device, arrays)
         sources = {**self._constants, **given}
         extents = execution.extents(sources)
@@ -147,7 +151,8 @@ class BoundProgram:
         # Without volatile inputs, results are where the constants were when they were bound.
         on_device = execution.on_device(given) if given else self._on_device
         state = self._state_at(extents)
-        return execution.run(sources, extents, out, state, on_device=on_device, part=part)
+        made = execution.run(sources, extents, out, state, on_device=on_device, part=part)
+        return made if back is None else back(made)
 
     def _repr_html_(self) -> str:
         """The equations and the costs, for a notebook."""

@@ -36,6 +36,12 @@ class Device(Protocol):
     def holds(self, array: object) -> bool:
         """True for an array in the memory of the device."""
 
+    def adopt(self, array: Any) -> Any:
+        """An array of the device over the memory of an array of another library on a GPU.
+
+        The current stream waits for the library's. None where the device takes no such arrays.
+        """
+
     def elsewhere(self, array: Any) -> str | None:
         """Names of the device that holds an array and of this one; None if they are the same."""
 

@@ -61,6 +61,9 @@ class HostDevice:
         """True for a NumPy array."""
         return isinstance(array, np.ndarray)
 
+    def adopt(self, array: Any) -> None:
+        """The CPU has no memory of a GPU."""
+
     def elsewhere(self, array: Any) -> str | None:  # noqa: ARG002  (of the protocol)
         """None: there is one CPU."""
         return None

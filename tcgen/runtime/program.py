@@ -23,6 +23,7 @@ from .arguments import (
 )
 from .bound import BoundProgram
 from .execution import Execution
+from .guests import adopt_all, with_guests
 from .host_device import HostDevice
 from .parts import Rectangle
 from .report import Report
@@ -244,8 +245,11 @@ class Program:
             refuse_positional(name, execution.inputs)
         if not strict:
             arrays = only_inputs(execution.inputs, arrays)
-        sources = execution.reader.read(name, execution.device, arrays)
-        return execution.call(sources, out, part=part)
+        device = execution.device
+        if device.on_cpu:
+            return execution.call(execution.reader.read(name, device, arrays), out, part=part)
+        own, own_out, back = with_guests(device, arrays, out)
+        return back(execution.call(execution.reader.read(name, device, own), own_out, part=part))
 
     def bind(self, /, *, strict: bool = True, **constants: object) -> BoundProgram:
         """Fix the constant inputs, and compute once all that depends on them alone.
@@ -271,7 +275,9 @@ class Program:
                 f"the bound program, or declare it constant"
             )
         check_names(f"{self.manifest.name}.bind", wanted, constants)
-        given = read_inputs(self._execution.device, wanted, constants)
+        device = self._execution.device
+        constants, _ = adopt_all(device, constants)
+        given = read_inputs(device, wanted, constants)
         return BoundProgram(self._execution, given)
 
     def distribute(self, where: object, memory: Any = "4GiB", **options: Any) -> Any:

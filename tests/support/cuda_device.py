@@ -122,6 +122,9 @@ class EmulatedDevice:
     def holds(self, array: object) -> bool:
         return isinstance(array, DeviceArray)
 
+    def adopt(self, array: Any) -> None:
+        """It takes no arrays of other libraries."""
+
     def elsewhere(self, array: Any) -> str | None:
         return getattr(array, "place", None)
 

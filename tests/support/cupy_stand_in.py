@@ -163,6 +163,13 @@ class Array(np.ndarray[Any, Any]):
         target = self.view(np.ndarray)
         Stream.current.add(lambda: np.ndarray.__setitem__(target, key, value))
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """At once, behind what is queued."""
+        Stream.current.synchronize()
+        plain = [x.view(np.ndarray) if isinstance(x, Array) else x for x in inputs]
+        made = getattr(ufunc, method)(*plain, **options)
+        return np.asarray(made).view(Array)
+
     def copy(self, order: Any = "C") -> Any:
         made = empty(self.shape, self.dtype)
         made[...] = self

@@ -122,6 +122,12 @@ class CupyDevice:
         """True for a CuPy array."""
         return isinstance(array, self._array)
 
+    def adopt(self, array: Any) -> Any:
+        """By DLPack, else by the interface of CUDA arrays."""
+        if hasattr(array, "__dlpack__"):
+            return self._cupy.from_dlpack(array)
+        return self._cupy.asarray(array)
+
     def elsewhere(self, array: Any) -> str | None:
         """Compares the array's device with the current one."""
         held, current = array.device.id, self._get_device()
@@ -191,6 +197,11 @@ class CupyDevice:
         if number not in self._copies:
             self._copies = {**self._copies, number: HostCopies(self._cupy)}
         return self._copies[number]
+
+    def einsum(self, *operands: Any, **options: Any) -> Any:
+        """``cupy.einsum``."""
+        with self._translated:
+            return self._cupy.einsum(*operands, **options)
 
     def overlap(self, one: Any, other: Any) -> bool:
         """Compares the bounds of their memory.

@@ -155,12 +155,12 @@ def test_read_only_out() -> None:
         tcgen.einsum("ij,jk", A, B, out=out)
 
 
-def test_arrays_of_a_gpu_are_refused() -> None:
+def test_arrays_of_a_gpu_beside_those_of_the_cpu_are_refused() -> None:
     class OnGpu:
         def __init__(self) -> None:
             self.__cuda_array_interface__: dict[str, Any] = {}
 
-    with pytest.raises(ArgumentError, match=mentions("operand 1 GPU memory")):
+    with pytest.raises(ArgumentError, match=mentions("operand 0 numpy.ndarray GPU memory")):
         tcgen.einsum("ij,jk", A, OnGpu())
 
 
