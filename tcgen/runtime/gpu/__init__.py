@@ -1,1 +1,3 @@
-"""Programs on a GPU: copies, the device with its memory and compiler, launches of kernels."""
+"""Programs on a GPU: ``host_copies`` brings arrays there and back, ``cupy_device`` is its memory
+and compiler, ``backend`` launches kernels.
+"""
