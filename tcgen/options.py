@@ -311,16 +311,17 @@ def changed_options(options: Options) -> dict[str, str]:
         >>> changed_options(Options(objective="time", memory_limit=1024))
         {'objective': 'time', 'memory-limit': '1024'}
     """
-    chosen = {}
+    chosen, usual = {}, default_machine(options.target)
     for option in fields(options):
         value = getattr(options, option.name)
         if described(option) is None or option.name in ("target", "dtype"):
             continue
-        if value == option.default:
+        if value == (usual if option.name == "machine" else option.default):
             continue
         name = f"{'no-' if option.default is True else ''}{option.name.replace('_', '-')}"
         if isinstance(value, Machine):
-            value = ",".join(f"{f.name}={getattr(value, f.name)}" for f in fields(value))
+            constants = {f.name: getattr(value, f.name) for f in fields(value)}
+            value = tuple(f"{n}={c}" for n, c in constants.items() if c != getattr(usual, n))
         shown = ",".join(value) if isinstance(value, tuple) else str(value)
         chosen[name] = "" if isinstance(value, bool) else shown
     return chosen

@@ -19,7 +19,7 @@ class EinsumRow:
     Attributes:
         expression: subscripts, with an ellipsis written out.
         dtype: element type of the computation.
-        route: "kernel" for generated code, "numpy" for a delegated call.
+        route: "kernel" for generated code, "numpy" or "cupy" for a delegated call.
         reason: why the call was delegated; for a kernel the target.
         calls: number of calls.
         copied: bytes of operands and results that these calls to kernels copied: arrays of another

@@ -16,6 +16,7 @@ _GREEK = {
     "omega": "ω", "Gamma": "Γ", "Delta": "Δ", "Theta": "Θ", "Lambda": "Λ", "Xi": "Ξ",
     "Pi": "Π", "Sigma": "Σ", "Phi": "Φ", "Psi": "Ψ", "Omega": "Ω",
 }  # fmt: skip
+_REDUCTIONS = ("\\sum", "\\prod", "\\max", "\\min")  # their indices are under them
 
 
 def mathml(latex: str) -> str:
@@ -60,7 +61,7 @@ class _Reader:
 
     def _scripted(self) -> str:
         """An atom with its superscript and subscript."""
-        wide = self._sees("\\sum")
+        wide = any(map(self._sees, _REDUCTIONS))
         base, scripts = self._atom(), {}
         while self._sees("^") or self._sees("_"):
             kind = self._next()
@@ -117,6 +118,10 @@ class _Reader:
                 return f"<mrow><mo>(</mo>{inside}<mo>)</mo></mrow>"
             case "\\sum":
                 return "<mo>∑</mo>"
+            case "\\prod":
+                return "<mo>∏</mo>"
+            case "\\max" | "\\min":
+                return f"<mo>{token[1:]}</mo>"
             case "\\quad":
                 return '<mspace width="1em"></mspace>'
             case "-":

@@ -123,6 +123,7 @@ __device__ __forceinline__ void tc_multiply_by_warps(double (&sum)[EACH_M][EACH_
                     tc_right_fragment(b[1 - now][c], pipe.right, pipe.slot, k, side + c*8);
                 #pragma unroll
                 for (int r = 0; r < PAIRS_M; ++r) {
+                    if constexpr (!PIPELINE::NARROW) __syncwarp(); /* behind loops of copies */
                     #pragma unroll
                     for (int c = 0; c < PAIRS_N; ++c)
                         tc_product(sum[2*r][2*c], sum[2*r][2*c + 1], sum[2*r + 1][2*c],

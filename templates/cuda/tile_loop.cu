@@ -133,6 +133,7 @@ __device__ __forceinline__ tc_int tc_point_of_block(tc_int number, tc_int extent
 template <int THREADS, int DEPTH, int STAGES, typename LEFT, typename RIGHT, typename INDEX,
     typename OFFSETS>
 struct tc_pipeline {
+    static constexpr bool NARROW = LEFT::NARROW;
     static constexpr int CHUNK = TC_CHUNK_BYTES/(int)sizeof(INDEX); /* points of k */
     static constexpr int CHUNK_STEPS = CHUNK/DEPTH, STAGES_AHEAD = STAGES - 1;
     static_assert(CHUNK%DEPTH == 0 && CHUNK_STEPS >= STAGES, "a chunk is too short");

@@ -83,7 +83,7 @@ def test_a_result_beyond_32_bits() -> None:
     v, x = 260, 9
     assert v**4 > 2**32
     program = tcgen.compile(
-        "acx,bdx->abcd", extents={**dict.fromkeys("abcd", v), "x": x}, target="cuda"
+        "acx,bdx->abcd", extents={**dict.fromkeys("abcd", v), "x": x}, target="cuda", library=False
     )
     random = np.random.default_rng(1)
     t, u = (random.uniform(1, 2, (v, v, x)) for _ in range(2))
@@ -97,7 +97,7 @@ def test_an_input_beyond_32_bits() -> None:
     v, x = 1640, 24
     assert v**3 > 2**32
     program = tcgen.compile(
-        "abc,cx->abx", extents={**dict.fromkeys("abc", v), "x": x}, target="cuda"
+        "abc,cx->abx", extents={**dict.fromkeys("abc", v), "x": x}, target="cuda", library=False
     )
     random = np.random.default_rng(1)
     w, t, out = sparse((v,) * 3), random.uniform(1, 2, (v, x)), sparse((v, v, x))

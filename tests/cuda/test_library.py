@@ -393,7 +393,15 @@ def test_missing_cublas() -> None:
         raise RuntimeError("libcublas.so.13: cannot open")
 
     device = CupyDevice(
-        SimpleNamespace(cuda=SimpleNamespace(device=SimpleNamespace(get_cublas_handle=missing)))
+        SimpleNamespace(
+            ndarray=np.ndarray,
+            cuda=SimpleNamespace(
+                device=SimpleNamespace(get_cublas_handle=missing),
+                memory=SimpleNamespace(OutOfMemoryError=MemoryError),
+                driver=SimpleNamespace(CUDADriverError=OSError),
+                runtime=SimpleNamespace(CUDARuntimeError=OSError, getDevice=lambda: 0),
+            ),
+        )
     )
     with pytest.raises(UnavailableError) as caught:
         device.load_library()

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support import hand_modules
 from support.cuda_device import EmulatedDevice
 from support.cuda_emulator import EmulationError
+from support.gpu_programs import compare, generated, on_gpu
 from tcgen.artifact.folder import Artifact
 from tcgen.compiler.driver import compile_system
 from tcgen.frontend.spec.reader import read_spec
@@ -56,11 +58,6 @@ input t[o,v,o,v]
 output r
 r[a,i,b,j] = 2*t[i,b,j,a]
 """
-FUSED = """
-input t[o,v,v], u[o,v,v], w[o,v]
-output r
-r[i,a] = (t[i,c,b]*u[i,c,a])*w[i,b]
-"""
 EPILOGUE = """
 input t[o,v,o,v], u[v,o,v,o], e_o[o], e_v[v]
 output x, e
@@ -74,8 +71,7 @@ WRONG = "wrong values"
 @cache
 def compiled(text: str) -> tuple[System, Artifact]:
     system = read_spec(HEAD + text)
-    objective = "linear" if text is FUSED else "none"
-    options = Options(extents=PLANNED, target="cuda", objective=objective, library=False)
+    options = Options(extents=PLANNED, target="cuda", library=False)
     return system, compile_system(system, options).artifact
 
 
@@ -108,7 +104,7 @@ def outcome(text: str, device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch) 
     return "right" if right else WRONG
 
 
-@pytest.mark.parametrize("text", [PRODUCT, ENERGY, PERMUTATION, FUSED, EPILOGUE])
+@pytest.mark.parametrize("text", [PRODUCT, ENERGY, PERMUTATION, EPILOGUE])
 def test_nothing_planted(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcome(text, EmulatedDevice(), monkeypatch) == "right"
 
@@ -133,7 +129,11 @@ def check(text: str, old: str, new: str, kinds: str, monkeypatch: pytest.MonkeyP
         ("fill(0);\n        __syncthreads();", "fill(0);", "race|unwritten"),
         # buffers and steps
         ("                    pipe.next = pipe.after(pipe.next);\n", "", "race|unwritten|cp.async"),
-        ("buffer + 1 == STAGES ? 0", "buffer + 2 == STAGES ? 0", "race|unwritten|cp.async"),
+        (
+            "buffer + 1 == STAGES ? 0",
+            "buffer + 2 == STAGES ? 0",
+            "race|unwritten|cp.async|out of bounds",
+        ),
         ("tc_right = tc_left + 3264;", "tc_right = tc_left + 3230;", f"race|cp.async|{WRONG}"),
         ("tc_steps = tc_tiles(tc_depth, 16)", "tc_steps = tc_depth/16", WRONG),
         (
@@ -252,25 +252,34 @@ def test_mutants_of_a_permutation(
     ("old", "new", "kinds"),
     [
         (
-            "x1 = tc_sum;\n            }\n            __syncthreads();",
-            "x1 = tc_sum;\n            }",
-            "race|unwritten",
+            "+= 2.0*x[i*N_v + c];\n        }\n        __syncthreads();",
+            "+= 2.0*x[i*N_v + c];\n        }",
+            "race",
         ),
-        ("if (threadIdx.x == 0) x1 = tc_sum;", "x1 = tc_sum;", "race"),
-        ("if (threadIdx.x == 0) x1 = tc_sum;", "", "unwritten"),
+        ("            w[tc_n] = double(0);", "", "unwritten"),
+        ("q[(c - c0)*N_o + j] = tc_sum;", "q[j] = tc_sum;", f"race|unwritten|{WRONG}"),
         (
-            "const tc_int i = tc_point;",
-            "const tc_int i = tc_point; if (threadIdx.x == 5) return;",
+            "const tc_int c0 = tc_point*3;",
+            "const tc_int c0 = tc_point*3; if (threadIdx.x == 5) return;",
             "mask|divergent barrier",
         ),
-        ("tc_point < N_o;", "tc_point <= N_o;", "out of bounds"),
         ("tc_point = blockIdx.x;", "tc_point = 0;", "race"),
     ],
 )
-def test_mutants_of_a_fused_nest(
-    old: str, new: str, kinds: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check(FUSED, old, new, kinds, monkeypatch)
+def test_mutants_of_a_nest(old: str, new: str, kinds: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = generated(hand_modules.tiles())
+    bound, program = on_gpu(module, {"o": 10, "v": 30})
+    assert program.artifact.text("kernels.cu").count(old) == 1
+    device = PlantingDevice(old, new)
+    monkeypatch.setattr("tcgen.runtime.gpu.backend.open_device", lambda: device)
+    try:
+        compare(module, bound, program, {"o": 5, "v": 7})
+        found = "right"
+    except EmulationError as error:
+        found = error.kind
+    except AssertionError:
+        found = WRONG
+    assert re.fullmatch(kinds, found), found
 
 
 @pytest.mark.parametrize(

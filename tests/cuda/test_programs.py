@@ -15,7 +15,7 @@ from support import cuda_compile
 from support import hand_modules as hand
 from support.cuda_device import DEVICES, Compiling, device_named
 from support.golden import check_golden, head_and_kernels, not_of_templates
-from support.gpu_programs import compare, on_gpu
+from support.gpu_programs import compare, generated, on_gpu
 from support.marks import slow
 from support.messages import mentions
 from support.parts import check_plan
@@ -74,7 +74,7 @@ def test_hand_modules(name: str, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_products_by_tiles(dtype: str) -> None:
     """Planned large, so that tiles and splits are there, and run at small and odd extents."""
-    module = hand.gemm(dtype)
+    module = generated(hand.gemm(dtype))
     kernels = tuple(k for k in module.kernels if dtype == "float64" or k.name[-1] in "026")
     kept = {k.name for k in kernels}
     host = tuple(x for x in module.host_volatile if x.kernel in kept)
@@ -412,7 +412,7 @@ def test_shares_are_checked() -> None:
 @pytest.mark.parametrize("name", ["energy", "tiles", "triangle", "permuted"])
 def test_golden_text(name: str) -> None:
     module = permuted() if name == "permuted" else hand.ALL[name]()
-    bound = bind_gpu(module, {"o": 10, "v": 30})
+    bound = bind_gpu(generated(module), {"o": 10, "v": 30})
     head, kernels = head_and_kernels(emit_artifact(bound, target="cuda").text("kernels.cu"))
     assert not_of_templates(head, "cuda") == []
     check_golden(f"emit/{name}.cu", kernels)

@@ -69,9 +69,9 @@ def machine_code(text: str, arch: int) -> dict[str, Kernel]:
 @cache
 def text_of(name: str) -> str:
     case = CASES[name]
-    return tcgen.compile(case.einsum, extents=dict(case.extents), target="cuda").artifact.text(
-        "kernels.cu"
-    )
+    return tcgen.compile(
+        case.einsum, extents=dict(case.extents), target="cuda", library=False
+    ).artifact.text("kernels.cu")
 
 
 def check(kernel: Kernel, arch: int) -> None:

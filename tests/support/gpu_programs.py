@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy as np
 from tcgen.artifact.sizes import stored_shape
 from tcgen.emit import emit_artifact
 from tcgen.interp.modules import run_module
-from tcgen.ir.loops import Module
+from tcgen.ir.expr import Prod
+from tcgen.ir.loops import Assign, Gemm, Loop, Module, Stmt
 from tcgen.ir.tensor import Role, element_type
 from tcgen.lower.gpu.bind import bind_gpu
 from tcgen.runtime.program import Program
@@ -25,6 +27,22 @@ def on_gpu(
     bound.verify()
     planning = tuple(planned.items())
     return bound, Program(emit_artifact(bound, target="cuda", planning_extents=planning))
+
+
+def generated(module: Module) -> Module:
+    """The module with assignments for its matrix products, which generated kernels compute."""
+
+    def assignment(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Loop):
+            return replace(stmt, body=tuple(map(assignment, stmt.body)))
+        if not isinstance(stmt, Gemm):
+            return stmt
+        band = (*stmt.batch, *stmt.m, *stmt.n, *stmt.k)
+        product = Prod((stmt.a, stmt.b))
+        return Assign(stmt.out, product, stmt.coeff, stmt.accumulate, band, step=stmt.step)
+
+    kernels = (replace(k, body=tuple(map(assignment, k.body))) for k in module.kernels)
+    return replace(module, kernels=tuple(kernels))
 
 
 def compare(

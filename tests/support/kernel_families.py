@@ -119,7 +119,11 @@ def compiled(name: str) -> tuple[System, Artifact]:
     family = FAMILIES[name]
     system = read_spec(HEAD + family.text)
     options = Options(
-        extents=family.planned, target="cuda", objective=family.objective, dtype=family.dtype
+        extents=family.planned,
+        target="cuda",
+        objective=family.objective,
+        dtype=family.dtype,
+        library=False,
     )
     return system, compile_system(system, options).artifact
 

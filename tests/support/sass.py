@@ -117,8 +117,10 @@ class Kernel:
     def divergent_products(self) -> list[Instruction]:
         """Matrix products where lanes may be apart.
 
-        Lanes part at a branch behind BSSY and meet at its BSYNC, or at a WARPSYNC.
+        Lanes part at a branch behind BSSY and meet at its BSYNC, or at a WARPSYNC. A region with a
+        barrier of the whole block is entered by all lanes or by none.
         """
+        uniform = self._uniform_regions()
         open_, synced, found = set[str](), False, []
         targets = {i.target for i in self.code if i.target is not None}
         for number, instruction in enumerate(self.code):
@@ -126,7 +128,8 @@ class Kernel:
                 synced = False
             barrier = re.search(r"\bB\d+\b", instruction.operands)
             if instruction.kind == "BSSY" and barrier:
-                open_.add(barrier[0])
+                if number not in uniform:
+                    open_.add(barrier[0])
             elif instruction.kind == "BSYNC" and barrier:
                 open_.discard(barrier[0])
             elif instruction.kind == "WARPSYNC":
@@ -134,6 +137,20 @@ class Kernel:
             elif instruction.kind in ("DMMA", "HMMA") and open_ and not synced:
                 found.append(instruction)
         return found
+
+    def _uniform_regions(self) -> set[int]:
+        """The numbers of the BSSY whose region has a barrier of the block."""
+        begun: dict[str, int] = {}
+        regions = set[int]()
+        for number, instruction in enumerate(self.code):
+            barrier = re.search(r"\bB\d+\b", instruction.operands)
+            if instruction.kind == "BSSY" and barrier:
+                begun[barrier[0]] = number
+            elif instruction.kind == "BSYNC" and barrier:
+                begun.pop(barrier[0], None)
+            elif instruction.kind == "BAR":
+                regions.update(begun.values())
+        return regions
 
 
 @cache

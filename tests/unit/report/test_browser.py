@@ -135,7 +135,7 @@ CASES: dict[str, tuple[str, str, dict[str, int]]] = {
     "allam_figure1": ("linear", "numpy", {}),
     "df_ladder": ("linear", "numpy", {"o": 3, "v": 4, "x": 5}),
     "ccsd_closed_shell": ("linear", "numpy", {"o": 3, "v": 4}),
-    "mp2_df": ("memory", "cuda", {"o": 5, "v": 40, "x": 60}),
+    "mp2_df": ("memory", "numpy", {"o": 5, "v": 40, "x": 60}),
 }
 
 

@@ -46,7 +46,7 @@ def plan(name: str, objective: str, memory_limit: int | None = None) -> FusionPl
 
 
 def seconds(found: FusionPlan) -> float:
-    return plan_picoseconds(found, H100, "float64") / 1e12
+    return plan_picoseconds(found, H100, "float64", {}) / 1e12
 
 
 @pytest.mark.parametrize("name", ["df_ladder", "mp2_df", "ccd_spin_orbital"])

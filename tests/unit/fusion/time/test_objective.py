@@ -401,7 +401,7 @@ def test_time_against_memory(tmp_path):
     program.save(tmp_path / "ladder")
     page = (tmp_path / "ladder" / "report.html").read_text()
     assert 'id="pareto"' in page
-    assert page.count("<polyline") == 1
+    assert page.count("<polyline") == 2  # the axes and the curve
     assert page.count('href="#pareto"') == 1
     drawn = page[page.index("Predicted time against peak memory") :]
     assert f">{readable_bytes(points[0]['peak_bytes'])}</text>" in drawn  # the tick at the edge

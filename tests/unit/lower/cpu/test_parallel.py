@@ -42,9 +42,8 @@ EXTENTS = {"o": 6, "v": 60}
 def in_tiles(tile: int, options: Options) -> FusionPlan:
     """PAIRS over a triangle of tiles of virtual orbitals."""
     program = form_sequence(read_spec(PAIRS), options)
-    nest = next(
-        n for n in orbit_nests(program, program.intermediates, 4) if n.chain[0].space.name == "v"
-    )
+    nests = orbit_nests(program, program.intermediates, 4)
+    *_, nest = (n for n in nests if n.chain[0].space.name == "v")
     return in_nests(nest.plan(tile, options.extents, options.dtype))
 
 
