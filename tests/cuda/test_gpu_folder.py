@@ -54,7 +54,11 @@ def numpy_as_cupy() -> ModuleType:
     """A module with NumPy's functions and what the benchmarks use of ``cupy`` beside them."""
     cupy = ModuleType("cupy")
     cupy.__dict__.update(np.__dict__)
-    facts = SimpleNamespace(getDeviceProperties=lambda _: {"name": b"no GPU"})
+    facts = SimpleNamespace(
+        getDeviceProperties=lambda _: {"name": b"no GPU"},
+        getDeviceCount=lambda: 0,
+        CUDARuntimeError=OSError,
+    )
     cupy.cuda = SimpleNamespace(  # type: ignore[attr-defined]
         Event=Clock,
         get_elapsed_time=lambda *_: 1.0,
