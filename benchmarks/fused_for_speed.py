@@ -35,7 +35,7 @@ def main() -> None:
         if not plans[1].loops:
             print(f"{case}: nothing is fused")
             continue
-        one, other = (plan_picoseconds(plan, Machine(), "float64") for plan in plans)
+        one, other = (plan_picoseconds(plan, Machine(), "float64", {}) for plan in plans)
         system = read_artifact_system(whole.artifact)
         inputs = split_starts(system, random_arrays(system, extents, dtype="float64", seed=0))[0]
         ratios = []

@@ -32,7 +32,7 @@ from itertools import pairwise
 
 from ...ir.exchange_symmetry import exchange_sign
 from ...ir.plan import FusionPlan, LoopId, Solve
-from ...ir.program import FormulaSequence, Step
+from ...ir.program import FormulaSequence, Phase, Step
 from ...ir.tensor import Index, Role, Tensor
 from ..placement.nest import Placed
 from ..placement.plan import Axes, build_launches
@@ -93,11 +93,15 @@ class OrbitNest:
         )
 
     def _order(self, inside: Collection[int]) -> list[int]:
-        """Nodes in order, those of the nest together; users of its result come after it."""
+        """Nodes in order, those of the nest together; users of its result come after it.
+
+        Those of the constant phase come first, also those that the nest does not need.
+        """
         last = max(inside)
         outside = [n.id for n in self.graph.nodes if n.id not in inside]
         before, after = ([n for n in outside if (n > last) is late] for late in (False, True))
-        return [*before, *sorted(inside), *after]
+        order = [*before, *sorted(inside), *after]
+        return sorted(order, key=lambda n: phase_of(self.graph, n) is not Phase.CONSTANT)
 
     def _axes(self, inside: dict[int, tuple[Index, ...]]) -> Axes:
         """The contracted axes: of arrays that are made for the nest, along the chain."""

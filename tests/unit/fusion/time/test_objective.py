@@ -24,7 +24,12 @@ from tcgen.errors import ArgumentError, MemoryLimitError
 from tcgen.frontend.spec.reader import read_spec
 from tcgen.fusion import plan_fusion
 from tcgen.fusion.placement.memory import output_bytes, plan_peak
-from tcgen.fusion.solver.time_cost import plan_picoseconds, stays_in_cache, step_picoseconds
+from tcgen.fusion.solver.time_cost import (
+    plan_picoseconds,
+    saved_flops,
+    stays_in_cache,
+    step_picoseconds,
+)
 from tcgen.fusion.time.objective import recomputable
 from tcgen.hardware import Machine, parse_machine
 from tcgen.interp import evaluate_program, evaluate_system, run_module
@@ -56,7 +61,8 @@ def timed_plan(
     plan.verify()
     assert plan.solve.objective == "time"
     assert plan.solve.unit == "seconds"
-    assert plan.solve.value == Fraction(plan_picoseconds(plan, machine, "float64", {}), 10**12)
+    saved = saved_flops(program, dict(extents), options)
+    assert plan.solve.value == Fraction(plan_picoseconds(plan, machine, "float64", saved), 10**12)
     assert plan.solve.bound <= plan.solve.value
     return plan
 
