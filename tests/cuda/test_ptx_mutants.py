@@ -1,6 +1,6 @@
 """Faults that rules plant in the PTX of generated kernels are caught: by the engine, or by values.
 
-A rule changes instructions of a kind, at the first place, at the last or at all. So the mutants
+A rule changes instructions of a kind, at the first place, in the middle or at all. So the mutants
 follow the kernels: where a printer changes, the rules find the new places.
 """
 
@@ -134,7 +134,7 @@ MUTANTS = [
             "no product",
             "a fragment from the next element",
         )
-        for place in ("first", "last")
+        for place in ("first", "middle")
     ),
     *(
         ("tiles", 90, rule, "all")
@@ -159,7 +159,7 @@ MUTANTS = [
     ),
     ("tiles", 90, "no store", "first"),
     ("tiles", 80, "D of 8 x 8: columns exchanged", "first"),
-    ("tiles", 80, "no product", "last"),
+    ("tiles", 80, "no product", "middle"),
     ("a sum", 90, "other lanes", "all"),
     ("a sum", 90, "a mask without a lane", "all"),
     ("a sum", 90, "a difference for a sum", "first"),
@@ -179,7 +179,8 @@ def planted(ptx: str, rule: str, place: str) -> str:
     pattern, change = RULES[rule]
     found = list(re.finditer(pattern, ptx))
     assert found, f"{rule}: the PTX has no place for it; write the rule anew"
-    chosen = {"first": found[:1], "last": found[-1:], "all": found}[place]
+    half = (len(found) - 1) // 2  # the loop for neighbours comes before that for single elements
+    chosen = {"first": found[:1], "middle": found[half : half + 1], "all": found}[place]
     for match in reversed(chosen):
         ptx = f"{ptx[: match.start()]}{change(match)}{ptx[match.end() :]}"
     return ptx
