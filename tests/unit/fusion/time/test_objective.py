@@ -63,7 +63,10 @@ def timed_plan(
     assert plan.solve.unit == "seconds"
     saved = saved_flops(program, dict(extents), options)
     assert plan.solve.value == Fraction(plan_picoseconds(plan, machine, "float64", saved), 10**12)
-    assert plan.solve.bound <= plan.solve.value
+    if any(loop.order_after for loop in plan.loops):
+        assert plan.solve.bound is None  # of no use: a triangle leaves work out
+    else:
+        assert plan.solve.bound <= plan.solve.value
     return plan
 
 
@@ -181,9 +184,10 @@ def test_a_long_program_in_which_one_array_is_too_large_costs_little_more():
     )
     extents = (("o", 5), ("v", 40), ("x", 120))
     system = read_spec(f"{text}\nv_vvvv[a,b,c,d] = b_vv[Q,a,b]*b_vv[Q,c,d]\n")
-    plan = timed_plan(form_sequence(system, Options(extents)), extents, 20_000_000)
+    program = form_sequence(system, Options(extents))
+    plan = timed_plan(program, extents, 20_000_000)
     assert plan_peak(plan) <= 20_000_000
-    assert plan.solve.value < 1.2 * plan.solve.bound
+    assert plan.solve.value < 1.2 * timed_plan(program, extents, None).solve.value
 
 
 @pytest.mark.slow
