@@ -191,7 +191,8 @@ def test_the_model_chooses(
 def test_the_order_of_axes_spares_transpositions() -> None:
     """The 12.8 GB of W[a,b,e,f] are made as the ladder reads them."""
     system = read_system(tcgen.spec_path("df_ladder"))
-    options = Options(extents=(("o", 30), ("v", 200), ("x", 600)), target="cuda")
+    extents = (("o", 30), ("v", 200), ("x", 600))
+    options = Options(extents=extents, target="cuda", thresholds=Thresholds())
     compilation = compile_system(system, options)
     (ladder,) = products(compilation)
     (large,) = (b for b in compilation.module.buffers if b.name == "W")

@@ -73,6 +73,8 @@ def bind_loops(
         scratch = memory.scratch(free, dtype, statement.home, statement.position)
         place = placed(scratch, free)
         copy = replace(statement, expr=place, factors=(), band=free, coeff=Fraction(1))
+        if not statement.accumulate:  # nothing is there that the value would be combined with
+            copy = replace(copy, reduction=Reduction.SUM)
         after = (bind_assign(copy, memory.buffers),)
         statement = replace(statement, out=place, accumulate=False)
     if room is None:
@@ -238,7 +240,9 @@ def bind_assign(statement: Statement, buffers: Mapping[str, Buffer]) -> Assign:
         free = packed_band(free, out.subscripts, target)
     band = (*free, *summed)
     inner = unit_stride(out, target)
-    block = _blocked(free, summed, inner, unit_stride(main, buffers[main.buffer]))
+    block: tuple[str, str] | tuple[()] = ()
+    if statement.reduction is Reduction.SUM:  # the only one with blocks
+        block = _blocked(free, summed, inner, unit_stride(main, buffers[main.buffer]))
     if block and statement.expr == main and _is_rectangle(free, (out, main)):
         band = transposed_band(main, block, statement, buffers)
     if statement.accumulate and summed and free and free[-1].name == inner:
