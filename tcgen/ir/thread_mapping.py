@@ -43,10 +43,18 @@ class Sums:
     The threads of a block take the points of the sum in turn and reduce by shuffles. With more
     than one split each block writes its part to scratch, and a second pass adds the parts in
     order, so that the result does not depend on the order of the blocks.
+
+    Attributes:
+        threads: of a block.
+        splits: blocks of an element.
+        along: two summed variables. The lanes of a warp take successive values of the first one,
+            each for a few successive values of the second at once; only what remains is counted
+            by division. None: all points are numbered.
     """
 
     threads: int
     splits: int
+    along: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ class GpuThresholds:
 
     Attributes:
         multiprocessors: of the GPU that the plan is for: a full wave has one thread block of a
-            matrix product for each, or two of a sum (132: NVIDIA H100).
+            matrix product for each (132: NVIDIA H100).
         nest_iterations: independent iterations that keep a GPU busy, so that thread blocks walk
             them.
         block_points: points of the largest iteration that a thread block walks if there are fewer.
@@ -29,6 +29,8 @@ class GpuThresholds:
         splits: most thread blocks that divide the k of one tile (split-K).
         few_elements: elements below which one thread for each leaves a GPU idle.
         long_sum: points of a sum from which the threads of a block add up one of few elements.
+        sum_blocks: thread blocks of sums for each multiprocessor.
+        lane_points: values of a variable from which the lanes of a warp take them in turn.
         expression_leaves: arrays read in one expression, beyond which the loads no longer fit
             registers.
 
@@ -53,6 +55,8 @@ class GpuThresholds:
     splits: int = threshold(32, 1, 64)
     few_elements: int = threshold(2**14, 0, _FAR)
     long_sum: int = threshold(64, 1, _FAR)
+    sum_blocks: int = threshold(4, 1, 64)
+    lane_points: int = threshold(24, 1, _FAR)
     expression_leaves: int = threshold(80, 1, 1000)
 
     flops_per_byte: int = threshold(14, 1, 1000)

@@ -251,6 +251,7 @@ def test_small_results_of_long_sums() -> None:
     bound, program = on_gpu(module, {"o": 40, "v": 300})
     mappings = [k.mapping for k in bound.kernels]
     assert all(isinstance(s, Sums) and s.splits > 1 for s in mappings)
+    assert [s.along for s in mappings if isinstance(s, Sums)] == [("b", "i"), ("b", "a")]
     for extents in ({"o": 3, "v": 40}, {"o": 5, "v": 1}, {"o": 2, "v": 0}):
         inputs = compare(module, bound, program, extents)
         assert program(**inputs)["e"].tobytes() == program(**inputs)["e"].tobytes()

@@ -42,20 +42,21 @@ def values(variables: Sequence[Var], rest: str, scope: Scope, number: str) -> li
     if not variables:
         return []
     if len(variables) == 1:
-        here = _start(variables[0], scope, number)
+        here = first_value(variables[0], scope, number)
         return [f"const tc_int {scope.variables[variables[0].name]} = {here};"]
     lines = [f"tc_int {rest} = {number};"]
     for var in reversed(variables[1:]):
         length = count(var, scope)
-        here = _start(var, scope, f"{rest}%{length}")
+        here = first_value(var, scope, f"{rest}%{length}")
         lines.append(f"const tc_int {scope.variables[var.name]} = {here};")
         lines.append(f"{rest} /= {length};")
     first = variables[0]
-    lines.append(f"const tc_int {scope.variables[first.name]} = {_start(first, scope, rest)};")
+    lines.append(f"const tc_int {scope.variables[first.name]} = {first_value(first, scope, rest)};")
     return lines
 
 
-def _start(var: Var, scope: Scope, number: str) -> str:
+def first_value(var: Var, scope: Scope, number: str) -> str:
+    """The value of a variable with a number: its first one for a variable that walks tiles."""
     if isinstance(var, BandVar) and var.base is not None:
         return f"{scope.variables[var.base]} + {number}"
     if isinstance(var, LoopVar) and var.tile is not None:

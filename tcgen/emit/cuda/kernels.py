@@ -28,7 +28,8 @@ from ..printing import indented, symbol
 from ..scope import Scope, make_scope, private_buffers, statements
 from .library import library_comment, library_product
 from .nest import nest_body
-from .points import points_body, sums_body, sums_finish, zero_body
+from .points import points_body, zero_body
+from .sums import sums_body, sums_finish
 from .thread_nest import thread_nest_body
 from .tiles import tiles_body, tiles_finish
 from .transpose import transpose_body

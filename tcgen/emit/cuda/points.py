@@ -1,7 +1,7 @@
-"""Kernels whose threads compute whole elements, and kernels whose blocks add up sums.
+"""Kernels whose threads compute whole elements.
 
-Before: ``Assign(out, expr, band)`` mapped to Points or Sums. After: each thread decodes the number
-of its element; or the threads of a block take the points of the sum in turn and reduce them.
+Before: ``Assign(out, expr, band)`` mapped to Points. After: each thread decodes the number of its
+element.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 from ...dtypes import BY_NAME
 from ...ir.loops import Assign, BandVar, Zero
 from ...ir.reduction import Reduction
-from ...ir.thread_mapping import Points, Sums
+from ...ir.thread_mapping import Points
 from ..c.expressions import store_guards
 from ..c.loops import combined, start_of
 from ..printing import elements, indented
 from ..scope import Scope
 from .expressions import (
-    block_total,
     free_and_summed,
     loop_head,
     points,
@@ -81,75 +80,6 @@ def summed_guards(
     """Conditions of a sum: variables of the element that a summed variable bounds."""
     names = {v.name for v in summed}
     return triangles((v for v in free if v.below in names), scope)
-
-
-def sums_body(stmt: Assign, mapping: Sums, scope: Scope, dtype: str) -> list[str]:
-    """The blocks of one element take the points of its sum in turn."""
-    free, summed = free_and_summed(stmt)
-    kind = sum_type(stmt, scope)
-    lines = _which_element(stmt, free, scope, split=True)
-    term = when(
-        [*summed_guards(free, summed, scope), *triangles(summed, scope)],
-        [combined(stmt.reduction, "tc_sum", value(stmt, scope, dtype, coefficient=False))],
-    )
-    first, step = "threadIdx.x", str(mapping.threads)
-    if mapping.splits > 1:
-        first, step = (
-            f"tc_split*{mapping.threads} + threadIdx.x",
-            str(mapping.splits * mapping.threads),
-        )
-    lines += [
-        f"{kind} tc_sum = {start(stmt, scope, dtype)};",
-        f"for (tc_int tc_n = {first}; tc_n < {points(summed, scope)}; tc_n += {step}) {{",
-        *indented([*values(summed, "tc_rest", scope, "tc_n"), *term]),
-        "}",
-        block_total(stmt.reduction),
-    ]
-    if mapping.splits > 1:
-        part = f"if (threadIdx.x == 0) (({kind} *)tc_scratch)[blockIdx.x] = tc_sum;"
-        return [*lines, part]
-    return [*lines, _final(stmt, scope, dtype)]
-
-
-def sums_finish(stmt: Assign, mapping: Sums, scope: Scope, dtype: str) -> list[str]:
-    """The second pass: a block adds the parts of one element in a fixed order."""
-    free, _ = free_and_summed(stmt)
-    kind = sum_type(stmt, scope)
-    part = f"((const {kind} *)tc_scratch)[tc_n*(tc_int)gridDim.x + blockIdx.x]"
-    return [
-        *_which_element(stmt, free, scope, split=False),
-        f"{kind} tc_sum = {start(stmt, scope, dtype)};",
-        f"for (int tc_n = threadIdx.x; tc_n < {mapping.splits}; tc_n += {mapping.threads}) {{",
-        f"    {combined(stmt.reduction, 'tc_sum', part)}",
-        "}",
-        block_total(stmt.reduction),
-        _final(stmt, scope, dtype),
-    ]
-
-
-def _which_element(
-    stmt: Assign, free: tuple[BandVar, ...], scope: Scope, *, split: bool
-) -> list[str]:
-    """Declare the element's variables and the split; blocks without an element return."""
-    lines: list[str] = []
-    if not free:
-        lines += ["const tc_int tc_split = blockIdx.x;"] if split else []
-        return lines
-    number = "(tc_int)blockIdx.x"
-    if split:
-        lines.append(f"const tc_int tc_elements = {points(free, scope)};")
-        lines.append("const tc_int tc_split = blockIdx.x/tc_elements;")
-        lines.append("const tc_int tc_element = blockIdx.x%tc_elements;")
-        number = "tc_element"
-    lines += values(free, "tc_left", scope, number)
-    guards = element_guards(stmt, free, scope)
-    if guards:
-        lines.append(f"if (!({' && '.join(guards)})) return;")
-    return lines
-
-
-def _final(stmt: Assign, scope: Scope, dtype: str) -> str:
-    return f"if (threadIdx.x == 0) {store(stmt, scope, total(stmt.coeff, dtype))}"
 
 
 def stride_loop(total_points: str, threads: int) -> str:

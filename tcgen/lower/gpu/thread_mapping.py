@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from ...dtypes import BY_NAME
+from ...hardware import WARP_THREADS
 from ...ir.expr import Access, leaves
 from ...ir.loop_analysis import accesses, blocks_parallel, written_buffers
 from ...ir.loops import Assign, BandVar, Buffer, Gemm, Kernel, Loop, Stmt, Zero
@@ -38,7 +39,7 @@ def mapping_of(
         return replace(kernel, mapping=tiles)
     (stmt,) = (s for s in (first, *more) if isinstance(s, Assign))
     transposed = _transposed(stmt, buffers, extents, thresholds)
-    return replace(kernel, mapping=transposed or _simple(stmt, extents, thresholds))
+    return replace(kernel, mapping=transposed or _simple(stmt, buffers, extents, thresholds))
 
 
 def _transposed(
@@ -74,14 +75,19 @@ def _transposed(
             continue
         if min(elements((band[name],), extents) for name in (row, column)) < _SIDE // 4:
             continue
-        own = tuple(v for v in stmt.band if v.name in source.variables)
+        own = _walked(source, stmt.band)
         moved = BY_NAME[buffer.dtype].itemsize * elements(own, extents)
         if moved > most:
             best, most = Transpose(source, row, column, _SIDE, _THREADS), moved
     return best
 
 
-def _simple(stmt: Assign, extents: Mapping[str, int], thresholds: GpuThresholds) -> ThreadMapping:
+def _simple(
+    stmt: Assign,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: GpuThresholds,
+) -> ThreadMapping:
     """A thread for each element, or thread blocks if elements are few and sums are long."""
     held = stmt.out.variables
     free: tuple[BandVar, ...] = tuple(v for v in stmt.band if v.name in held)
@@ -90,9 +96,41 @@ def _simple(stmt: Assign, extents: Mapping[str, int], thresholds: GpuThresholds)
     few = many < thresholds.few_elements
     if not summed or long < thresholds.long_sum or not few or _reads_itself(stmt):
         return Points(_THREADS)
-    most = -(-long // (_POINTS_EACH * _THREADS))
-    blocks = 2 * thresholds.multiprocessors
-    return Sums(_THREADS, max(1, min(-(-blocks // max(many, 1)), most)))
+    along, most = None, -(-long // (_POINTS_EACH * _THREADS))
+    if (pair := _along(stmt, summed, buffers, extents)) is not None:
+        band = {v.name: v for v in summed}
+        lane, several = (elements((band[name],), extents) for name in pair)
+        rows = long // max(lane * several, 1) * -(-several // _POINTS_EACH)
+        warps = _THREADS // WARP_THREADS
+        if lane >= thresholds.lane_points and rows >= warps:
+            along, most = pair, rows // warps
+    blocks = thresholds.sum_blocks * thresholds.multiprocessors
+    return Sums(_THREADS, max(1, min(-(-blocks // max(many, 1)), most)), along)
+
+
+def _along(
+    stmt: Assign,
+    summed: tuple[BandVar, ...],
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+) -> tuple[str, str] | None:
+    """The unit-stride variable of the largest operand, and that of another one.
+
+    A thread that takes successive values of the second variable reads whole sectors of the other
+    operand. If there is none, the second variable is the slowest one.
+    """
+    names = [v.name for v in summed]
+    operands = [x for x in leaves(stmt.expr) if isinstance(x, Access)]
+    operands.sort(key=lambda x: -elements(_walked(x, stmt.band), extents))
+    units = [unit_stride(x, buffers[x.buffer]) for x in operands]
+    ordered = list(dict.fromkeys(n for n in units if n in names))
+    ordered += [n for n in names if n not in ordered]
+    return (ordered[0], ordered[1]) if any(n in names for n in units) and len(ordered) > 1 else None
+
+
+def _walked(access: Access, band: tuple[BandVar, ...]) -> tuple[BandVar, ...]:
+    """Variables of a band in which the elements of an array differ."""
+    return tuple(v for v in band if v.name in access.variables)
 
 
 def pointwise(

@@ -41,12 +41,25 @@ tcgen_energy_0_2(
 {
     const tc_int tc_split = blockIdx.x;
     double tc_sum = 0.0;
-    for (tc_int tc_n = threadIdx.x; tc_n < N_o*N_v; tc_n += 256) {
-        tc_int tc_rest = tc_n;
-        const tc_int a = tc_rest%N_v;
-        tc_rest /= N_v;
-        const tc_int i = tc_rest;
-        tc_sum += t[i*N_v + a]*g[i*N_v + a];
+    for (tc_int tc_n = threadIdx.x; tc_n < N_o*N_v; tc_n += 1024) {
+        bool tc_inside[4];
+        double tc_value0[4];
+        double tc_value1[4];
+        #pragma unroll
+        for (int tc_at = 0; tc_at < 4; ++tc_at) {
+            const tc_int tc_here = tc_n + tc_at*256;
+            tc_int tc_rest = tc_here;
+            const tc_int a = tc_rest%N_v;
+            tc_rest /= N_v;
+            const tc_int i = tc_rest;
+            tc_inside[tc_at] = tc_here < N_o*N_v;
+            tc_value0[tc_at] = tc_inside[tc_at] ? t[i*N_v + a] : double(0);
+            tc_value1[tc_at] = tc_inside[tc_at] ? g[i*N_v + a] : double(0);
+        }
+        #pragma unroll
+        for (int tc_at = 0; tc_at < 4; ++tc_at) {
+            if (tc_inside[tc_at]) tc_sum += tc_value0[tc_at]*tc_value1[tc_at];
+        }
     }
     tc_sum = tc_block_sum(tc_sum);
     if (threadIdx.x == 0) e[0] = 0.3333333333333333*tc_sum;
@@ -151,12 +164,23 @@ tcgen_energy_3(
 {
     const tc_int tc_split = blockIdx.x;
     double tc_sum = 0.0;
-    for (tc_int tc_n = threadIdx.x; tc_n < N_o*N_v; tc_n += 256) {
-        tc_int tc_rest = tc_n;
-        const tc_int a = tc_rest%N_v;
-        tc_rest /= N_v;
-        const tc_int i = tc_rest;
-        tc_sum += t[i*N_v + a]*(t[i*N_v + a]);
+    for (tc_int tc_n = threadIdx.x; tc_n < N_o*N_v; tc_n += 1024) {
+        bool tc_inside[4];
+        double tc_value0[4];
+        #pragma unroll
+        for (int tc_at = 0; tc_at < 4; ++tc_at) {
+            const tc_int tc_here = tc_n + tc_at*256;
+            tc_int tc_rest = tc_here;
+            const tc_int a = tc_rest%N_v;
+            tc_rest /= N_v;
+            const tc_int i = tc_rest;
+            tc_inside[tc_at] = tc_here < N_o*N_v;
+            tc_value0[tc_at] = tc_inside[tc_at] ? t[i*N_v + a] : double(0);
+        }
+        #pragma unroll
+        for (int tc_at = 0; tc_at < 4; ++tc_at) {
+            if (tc_inside[tc_at]) tc_sum += tc_value0[tc_at]*(tc_value0[tc_at]);
+        }
     }
     tc_sum = tc_block_sum(tc_sum);
     if (threadIdx.x == 0) norm_[0] = tc_sum;

@@ -71,12 +71,30 @@ tcgen_triangles_1(
 {
     const tc_int tc_split = blockIdx.x;
     double tc_sum = 0.0;
-    for (tc_int tc_n = threadIdx.x; tc_n < N_o*N_o; tc_n += 256) {
-        tc_int tc_rest = tc_n;
-        const tc_int y = tc_rest%N_o;
-        tc_rest /= N_o;
-        const tc_int x = tc_rest;
-        if (y <= x) tc_sum += (x == y ? 1 : 2)*(u[x]*u[y]);
+    for (tc_int tc_n = threadIdx.x; tc_n < N_o*N_o; tc_n += 1024) {
+        bool tc_inside[4];
+        double tc_value0[4];
+        double tc_value1[4];
+        #pragma unroll
+        for (int tc_at = 0; tc_at < 4; ++tc_at) {
+            const tc_int tc_here = tc_n + tc_at*256;
+            tc_int tc_rest = tc_here;
+            const tc_int y = tc_rest%N_o;
+            tc_rest /= N_o;
+            const tc_int x = tc_rest;
+            tc_inside[tc_at] = tc_here < N_o*N_o && y <= x;
+            tc_value0[tc_at] = tc_inside[tc_at] ? u[x] : double(0);
+            tc_value1[tc_at] = tc_inside[tc_at] ? u[y] : double(0);
+        }
+        #pragma unroll
+        for (int tc_at = 0; tc_at < 4; ++tc_at) {
+            const tc_int tc_here = tc_n + tc_at*256;
+            tc_int tc_rest = tc_here;
+            const tc_int y = tc_rest%N_o;
+            tc_rest /= N_o;
+            const tc_int x = tc_rest;
+            if (tc_inside[tc_at]) tc_sum += (x == y ? 1 : 2)*(tc_value0[tc_at]*tc_value1[tc_at]);
+        }
     }
     tc_sum = tc_block_sum(tc_sum);
     if (threadIdx.x == 0) f[0] = tc_sum;
@@ -97,14 +115,36 @@ tcgen_triangles_2(
 {
     const tc_int tc_split = blockIdx.x;
     double tc_sum = 0.0;
-    for (tc_int tc_n = threadIdx.x; tc_n < N_o*N_o*N_o; tc_n += 256) {
-        tc_int tc_rest = tc_n;
-        const tc_int z = tc_rest%N_o;
-        tc_rest /= N_o;
-        const tc_int y = tc_rest%N_o;
-        tc_rest /= N_o;
-        const tc_int x = tc_rest;
-        if (y <= x && z <= y) tc_sum += tc_orbit(x, y, z)*(u[x]*u[y]*u[z]);
+    for (tc_int tc_n = threadIdx.x; tc_n < N_o*N_o*N_o; tc_n += 1024) {
+        bool tc_inside[4];
+        double tc_value0[4];
+        double tc_value1[4];
+        double tc_value2[4];
+        #pragma unroll
+        for (int tc_at = 0; tc_at < 4; ++tc_at) {
+            const tc_int tc_here = tc_n + tc_at*256;
+            tc_int tc_rest = tc_here;
+            const tc_int z = tc_rest%N_o;
+            tc_rest /= N_o;
+            const tc_int y = tc_rest%N_o;
+            tc_rest /= N_o;
+            const tc_int x = tc_rest;
+            tc_inside[tc_at] = tc_here < N_o*N_o*N_o && y <= x && z <= y;
+            tc_value0[tc_at] = tc_inside[tc_at] ? u[x] : double(0);
+            tc_value1[tc_at] = tc_inside[tc_at] ? u[y] : double(0);
+            tc_value2[tc_at] = tc_inside[tc_at] ? u[z] : double(0);
+        }
+        #pragma unroll
+        for (int tc_at = 0; tc_at < 4; ++tc_at) {
+            const tc_int tc_here = tc_n + tc_at*256;
+            tc_int tc_rest = tc_here;
+            const tc_int z = tc_rest%N_o;
+            tc_rest /= N_o;
+            const tc_int y = tc_rest%N_o;
+            tc_rest /= N_o;
+            const tc_int x = tc_rest;
+            if (tc_inside[tc_at]) tc_sum += tc_orbit(x, y, z)*(tc_value0[tc_at]*tc_value1[tc_at]*tc_value2[tc_at]);
+        }
     }
     tc_sum = tc_block_sum(tc_sum);
     if (threadIdx.x == 0) h[0] = tc_sum;

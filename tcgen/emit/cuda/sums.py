@@ -1,0 +1,223 @@
+"""Kernels whose blocks add up sums.
+
+Before: ``Assign(out, expr, band)`` mapped to Sums. After: the threads of a block take the points of
+the sum in turn, some at once, and reduce them. What several points read is loaded before the first
+of them is computed, so that many loads are in flight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...dtypes import BY_NAME
+from ...hardware import WARP_THREADS
+from ...ir.expr import Access, Delta, Equal, Expr, leaves, map_leaves
+from ...ir.loops import Assign, BandVar, Buffer
+from ...ir.tensor import Ref
+from ...ir.thread_mapping import Sums
+from ..c.expressions import expression
+from ..c.loops import combined
+from ..printing import indented
+from ..scope import Scope
+from .expressions import (
+    block_total,
+    count,
+    first_value,
+    free_and_summed,
+    points,
+    start,
+    store,
+    sum_type,
+    total,
+    triangles,
+    value,
+    values,
+)
+from .points import element_guards, summed_guards
+
+_AT_ONCE = 4  # points of a sum whose loads a thread has in flight
+
+
+def sums_body(stmt: Assign, mapping: Sums, scope: Scope, dtype: str) -> list[str]:
+    """The blocks of one element take the points of its sum in turn."""
+    free, summed = free_and_summed(stmt)
+    kind = sum_type(stmt, scope)
+    guards = [*summed_guards(free, summed, scope), *triangles(summed, scope)]
+    walk = _walk_numbers if mapping.along is None else _walk_rows
+    lines = [
+        *_which_element(stmt, free, scope, split=True),
+        f"{kind} tc_sum = {start(stmt, scope, dtype)};",
+        *walk(stmt, summed, guards, mapping, scope, dtype),
+        block_total(stmt.reduction),
+    ]
+    if mapping.splits > 1:
+        part = f"if (threadIdx.x == 0) (({kind} *)tc_scratch)[blockIdx.x] = tc_sum;"
+        return [*lines, part]
+    return [*lines, _final(stmt, scope, dtype)]
+
+
+def _walk_numbers(
+    stmt: Assign,
+    summed: tuple[BandVar, ...],
+    guards: list[str],
+    mapping: Sums,
+    scope: Scope,
+    dtype: str,
+) -> list[str]:
+    """The threads of all blocks take the numbers of points in turn."""
+    first, step = "threadIdx.x", mapping.threads
+    if mapping.splits > 1:
+        first, step = f"tc_split*{step} + threadIdx.x", mapping.splits * step
+    declare = [
+        f"const tc_int tc_here = tc_n + tc_at*{step};",
+        *values(summed, "tc_rest", scope, "tc_here"),
+    ]
+    moving = frozenset(v.name for v in summed)
+    inside = [f"tc_here < {points(summed, scope)}", *guards]
+    return [
+        f"for (tc_int tc_n = {first}; tc_n < {points(summed, scope)};"
+        f" tc_n += {_AT_ONCE * step}) {{",
+        *indented(_at_once(stmt, declare, inside, moving, scope, dtype)),
+        "}",
+    ]
+
+
+def _walk_rows(
+    stmt: Assign,
+    summed: tuple[BandVar, ...],
+    guards: list[str],
+    mapping: Sums,
+    scope: Scope,
+    dtype: str,
+) -> list[str]:
+    """The warps of all blocks take rows in turn, each of a few values of the second variable."""
+    band = {v.name: v for v in summed}
+    assert mapping.along is not None
+    lane, several = (band[name] for name in mapping.along)
+    others = tuple(v for v in summed if v.name not in mapping.along)
+    warps, index = mapping.threads // WARP_THREADS, f"threadIdx.x/{WARP_THREADS}"
+    step = str(mapping.splits * warps)
+    if mapping.splits > 1:
+        index = f"tc_split*{warps} + {index}"
+    groups = f"tc_tiles({count(several, scope)}, {_AT_ONCE})"
+    rows = f"{points(others, scope)}*tc_groups" if others else "tc_groups"
+    declare = [
+        f"const tc_int {scope.variables[several.name]} ="
+        f" {first_value(several, scope, 'tc_group + tc_at')};"
+    ]
+    inside = [f"tc_group + tc_at < {count(several, scope)}", *guards]
+    moving = frozenset(mapping.along)
+    walk = [
+        f"for (tc_int tc_x = threadIdx.x%{WARP_THREADS}; tc_x < {count(lane, scope)};"
+        f" tc_x += {WARP_THREADS}) {{",
+        f"    const tc_int {scope.variables[lane.name]} = {first_value(lane, scope, 'tc_x')};",
+        *indented(_at_once(stmt, declare, inside, moving, scope, dtype)),
+        "}",
+    ]
+    return [
+        f"const tc_int tc_groups = {groups};",
+        f"for (tc_int tc_n = {index}; tc_n < {rows}; tc_n += {step}) {{",
+        *indented(values(others, "tc_rest", scope, "tc_n/tc_groups")),
+        f"    const tc_int tc_group = tc_n%tc_groups*{_AT_ONCE};",
+        *indented(walk),
+        "}",
+    ]
+
+
+def _at_once(
+    stmt: Assign,
+    declare: list[str],
+    inside: list[str],
+    moving: frozenset[str],
+    scope: Scope,
+    dtype: str,
+) -> list[str]:
+    """Add some points to the sum of a thread; ``tc_at`` counts them.
+
+    Args:
+        stmt: the sum.
+        declare: declarations of the variables of a point.
+        inside: conditions on a point.
+        moving: variables in which the points differ; what is read with them is loaded first.
+        scope: names.
+        dtype: of constants.
+    """
+    loads: dict[Access, str] = {}
+
+    def loaded(leaf: Ref | Access | Delta | Equal) -> Expr:
+        if not isinstance(leaf, Access) or moving.isdisjoint(leaf.variables):
+            return leaf
+        return Access(loads.setdefault(leaf, f"tc_value{len(loads)}"), ())
+
+    loaded_stmt = replace(stmt, expr=map_leaves(stmt.expr, loaded))
+    kinds = {name: scope.buffers[a.buffer].dtype for a, name in loads.items()}
+    registers = {n: Buffer(n, (), (), kind, "register") for n, kind in kinds.items()}
+    here = replace(
+        scope,
+        buffers={**scope.buffers, **registers},
+        names={**scope.names, **{n: f"{n}[tc_at]" for n in registers}},
+    )
+    add = combined(stmt.reduction, "tc_sum", value(loaded_stmt, here, dtype, coefficient=False))
+    types = {n: BY_NAME[kind].cuda_type for n, kind in kinds.items()}
+    counted = stmt.orbit or any(isinstance(leaf, Equal) for leaf in leaves(stmt.expr))
+    each = f"for (int tc_at = 0; tc_at < {_AT_ONCE}; ++tc_at) {{"
+    return [
+        f"bool tc_inside[{_AT_ONCE}];",
+        *(f"{kind} {name}[{_AT_ONCE}];" for name, kind in types.items()),
+        "#pragma unroll",
+        each,
+        *indented(declare),
+        f"    tc_inside[tc_at] = {' && '.join(inside)};",
+        *(
+            f"    {name}[tc_at] = tc_inside[tc_at] ? {expression(a, scope, dtype)} :"
+            f" {types[name]}(0);"
+            for a, name in loads.items()
+        ),
+        "}",
+        "#pragma unroll",
+        each,
+        *indented(declare if counted else []),
+        f"    if (tc_inside[tc_at]) {add}",
+        "}",
+    ]
+
+
+def sums_finish(stmt: Assign, mapping: Sums, scope: Scope, dtype: str) -> list[str]:
+    """The second pass: a block adds the parts of one element in a fixed order."""
+    free, _ = free_and_summed(stmt)
+    kind = sum_type(stmt, scope)
+    part = f"((const {kind} *)tc_scratch)[tc_n*(tc_int)gridDim.x + blockIdx.x]"
+    return [
+        *_which_element(stmt, free, scope, split=False),
+        f"{kind} tc_sum = {start(stmt, scope, dtype)};",
+        f"for (int tc_n = threadIdx.x; tc_n < {mapping.splits}; tc_n += {mapping.threads}) {{",
+        f"    {combined(stmt.reduction, 'tc_sum', part)}",
+        "}",
+        block_total(stmt.reduction),
+        _final(stmt, scope, dtype),
+    ]
+
+
+def _which_element(
+    stmt: Assign, free: tuple[BandVar, ...], scope: Scope, *, split: bool
+) -> list[str]:
+    """Declare the element's variables and the split; blocks without an element return."""
+    lines: list[str] = []
+    if not free:
+        lines += ["const tc_int tc_split = blockIdx.x;"] if split else []
+        return lines
+    number = "(tc_int)blockIdx.x"
+    if split:
+        lines.append(f"const tc_int tc_elements = {points(free, scope)};")
+        lines.append("const tc_int tc_split = blockIdx.x/tc_elements;")
+        lines.append("const tc_int tc_element = blockIdx.x%tc_elements;")
+        number = "tc_element"
+    lines += values(free, "tc_left", scope, number)
+    guards = element_guards(stmt, free, scope)
+    if guards:
+        lines.append(f"if (!({' && '.join(guards)})) return;")
+    return lines
+
+
+def _final(stmt: Assign, scope: Scope, dtype: str) -> str:
+    return f"if (threadIdx.x == 0) {store(stmt, scope, total(stmt.coeff, dtype))}"
