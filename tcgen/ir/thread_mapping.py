@@ -184,6 +184,9 @@ class Library:
     far apart (a strided batch).
     """
 
+    def __str__(self) -> str:
+        return "cuBLAS"
+
 
 ThreadMapping: TypeAlias = Points | Sums | Transpose | Tiles | Nest | ThreadNest | Library
 
