@@ -1,9 +1,10 @@
 """Replaces the modelled way of each contraction by the one that is fastest on the GPU that is here.
 
 Reads and makes a module (level 4) that is bound to a GPU. ``contraction_variants`` lists the ways:
-the three tilings of least estimate, and the library where layouts allow it. ``timings`` measures
-them. Each contraction is benchmarked by itself, without the other terms and the epilogue of its
-kernel, at extents that stand for a class; what was measured is kept by GPU and class.
+the three tilings of least estimate, cuBLAS where layouts allow it, and cuTENSOR where it is
+installed. ``timings`` measures them. Each contraction is benchmarked by itself, without the other
+terms and the epilogue of its kernel, at extents that stand for a class; what was measured is kept
+by GPU and class.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from statistics import median
 
+from ..errors import UnavailableError
+from ..hardware import CUBLAS, CUTENSOR
 from ..ir.loops import Kernel, Module
 from ..ir.pretty.loops import format_product
 from ..ir.thread_mapping import Library
@@ -23,6 +26,7 @@ from ..lower.gpu.contraction_variants import (
     with_variant,
 )
 from ..options import Options
+from ..runtime.device_protocol import Gpu
 from ..runtime.gpu.cupy_device import open_device
 from .autotune import Choice, Tuned, with_comments
 from .memory_limit import planned_use
@@ -46,10 +50,10 @@ def tune_on_gpu(
         BuildError: the GPU's compiler failed.
         UnavailableError: there is no GPU, or no CuPy.
     """
-    open_device()  # also where nothing is measured: without a GPU there is nothing to tune for
+    device = open_device()
     bounded = options.memory_limit is not None or options.objective in ("memory", "peak")
     peak = planned_use(module, options).peak if bounded else None
-    libraries = (Library(),) if options.library else ()
+    libraries = _libraries(device) if options.library else ()
     thresholds = options.thresholds.gpu
     choices = []
     for number, kernel in enumerate(module.kernels):
@@ -78,6 +82,15 @@ def tune_on_gpu(
         if taken != variants[0]:
             module = _with(module, number, with_variant(kernel, taken, *given))
     return Tuned(with_comments(module, choices), tuple(choices))
+
+
+def _libraries(device: Gpu) -> tuple[Library, ...]:
+    """cuBLAS, and cuTENSOR where it is installed."""
+    try:
+        device.load_library(CUTENSOR)
+    except UnavailableError:
+        return (Library(CUBLAS),)
+    return Library(CUBLAS), Library(CUTENSOR)
 
 
 def _with(module: Module, number: int, kernel: Kernel) -> Module:

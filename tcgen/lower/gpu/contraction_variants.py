@@ -1,6 +1,6 @@
 """The ways in which a GPU can compute a contraction of a module, and a program that times them.
 
-Reads and makes kernels of level 4: by tiles of several shapes, or by the library. Which one is
+Reads and makes kernels of level 4: by tiles of several shapes, or by a library. Which one is
 fastest is predicted by ``tile_shapes`` and ``library``, or measured by
 :mod:`tcgen.compiler.gpu_tuning`.
 """
@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
+from ...hardware import CUTENSOR
 from ...ir.expr import Access, Prod
-from ...ir.loop_analysis import gemm_obstacle
+from ...ir.loop_analysis import contraction_of, gemm_obstacle
 from ...ir.loops import (
     Assign,
     Buffer,
@@ -62,8 +63,7 @@ def variants_of(
     terms = terms_of(_in_tiles(kernel))
     found: list[Variant] = [now, *tilings_of(terms, buffers, extents, thresholds)[:_TILINGS]]
     if len(kernel.body) == 1:
-        product = product_of(kernel, buffers, extents)
-        found += [x for x in libraries if _suits(product, buffers)]
+        found += [x for x in libraries if _suits(x, kernel, buffers)]
     return tuple(dict.fromkeys(found))
 
 
@@ -75,10 +75,11 @@ def with_variant(
     thresholds: GpuThresholds,
 ) -> Kernel:
     """The kernel, computed in another way."""
+    tiled = _in_tiles(kernel)
     if isinstance(variant, Library):
         product = product_of(kernel, buffers, extents)
-        return replace(kernel, body=(product,), mapping=variant)
-    tiled = _in_tiles(kernel)
+        body = tiled.body if variant.name == CUTENSOR else (product,)
+        return replace(kernel, body=body, mapping=variant)
     mapping = tile_of(tiled, buffers, extents, thresholds, variant)
     assert mapping is not None, f"kernel {kernel.name} has no tiles"
     return replace(tiled, mapping=mapping)
@@ -170,17 +171,24 @@ def _as_product(stmt: Assign, buffers: Mapping[str, Buffer]) -> Gemm:
     return Gemm(stmt.out, a, b, *bands, stmt.coeff, stmt.accumulate, step=stmt.step)
 
 
-def _suits(product: Gemm, buffers: Mapping[str, Buffer]) -> bool:
-    """True for a product whose operands the BLAS takes in their layouts."""
+def _suits(library: Library, kernel: Kernel, buffers: Mapping[str, Buffer]) -> bool:
+    """True for a product whose operands the library takes in their layouts."""
+    (stmt,) = _in_tiles(kernel).body
+    assert isinstance(stmt, Assign)
+    product = contraction_of(stmt) if library.name == CUTENSOR else _as_product(stmt, buffers)
+    if product is None:
+        return False
     operands = (
         (product.out, (product.m, product.n)),
         (product.a, (product.m, product.k)),
         (product.b, (product.k, product.n)),
     )
     held = [buffers[x.buffer] for x, _ in operands]
-    if len({b.dtype for b in held}) > 1 or any(b.place == "tile" for b in held):
+    if len({b.dtype for b in held}) > 1 or any(b.place not in ("caller", "arena") for b in held):
         return False
-    return all(gemm_obstacle(x, buffers[x.buffer], groups) is None for x, groups in operands)
+    return library.name == CUTENSOR or all(
+        gemm_obstacle(x, buffers[x.buffer], groups) is None for x, groups in operands
+    )
 
 
 def _inside(body: tuple[Stmt, ...], count: int) -> tuple[tuple[Stmt, ...], tuple[LoopVar, ...]]:

@@ -81,9 +81,9 @@ def test_the_fastest_of_three_tilings_and_the_library_is_taken(clock: Clock) -> 
     same = made("ab,bc->ac", EXTENTS)
     (choice,) = same.choices
     ways = dict(choice.seconds)
-    assert len(ways) == 4
+    assert len(ways) == 5
     assert sum(way.startswith("tiles of ") for way in ways) == 3
-    assert "cuBLAS" in ways
+    assert {"cuBLAS", "cuTENSOR"} <= set(ways)
     assert choice.taken == choice.model == next(iter(ways))
     assert same.module.kernels[0].mapping == plain.module.kernels[0].mapping
     for word in [*ways][2:]:
@@ -94,7 +94,7 @@ def test_the_fastest_of_three_tilings_and_the_library_is_taken(clock: Clock) -> 
         assert other.choices[0].taken == word
         (kernel,) = other.module.kernels
         mapping = kernel.mapping
-        assert isinstance(mapping, Library) == (word == "cuBLAS")
+        assert isinstance(mapping, Library) == (word in ("cuBLAS", "cuTENSOR"))
         if isinstance(mapping, Tiles):
             assert f"tiles of {mapping.tile_m} x {mapping.tile_n}" in word
         assert f"measured: {choice.product} by {word}" in kernel.comment[-1]
@@ -152,7 +152,36 @@ def test_products_of_the_library_may_become_tiles(clock: Clock) -> None:
     assert len(tuned.module.kernels) == len(plain.module.kernels)
     check(tuned, "dfae,cebf->dcba", dict(zip("dfaecb", (3, 4, 5, 6, 7, 8), strict=True)))
     generated = made("dfae,cebf->dcba", extents, library=False, **options)
-    assert all("cuBLAS" not in dict(c.seconds) for c in generated.choices)
+    assert not {"cuBLAS", "cuTENSOR"} & {way for c in generated.choices for way in dict(c.seconds)}
+
+
+def test_contractions_go_to_cutensor_where_it_is_installed(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In any layout, inside loops of the host, and not where another statement shares the tile."""
+    clock.fast, clock.runs = ("cuTENSOR",), False
+    monkeypatch.setattr(EmulatedDevice, "module", lambda *_: None)
+    extents = {"a": 20, "b": 12, "c": 14, "d": 18, "e": 10}
+    tuned = made("aebd,ce->dcba", extents)
+    assert [c.taken for c in tuned.choices] == ["cuTENSOR"]
+    (row,) = tuned.artifact.json("report.json")["library"]
+    assert row["library"] == "cuTENSOR"
+    assert "cuTENSOR: y[d,c,b,a]" in tuned.artifact.text("kernels.cu")
+    tuned.module.verify()
+    for lengths in ((2, 3, 4, 5, 6), (1, 1, 1, 1, 1), (3, 2, 0, 2, 3), (3, 2, 2, 2, 0)):
+        check(tuned, "aebd,ce->dcba", dict(zip("abcde", lengths, strict=True)))
+
+    def missing(_: Any, name: str) -> None:
+        if name == "cuTENSOR":
+            raise UnavailableError("it is not installed")
+
+    monkeypatch.setattr(EmulatedDevice, "load_library", missing)
+    for path in times_kept():
+        path.unlink()
+    without = made("aebd,ce->dcba", extents)
+    assert all("cuTENSOR" not in dict(c.seconds) for c in without.choices)
+    with pytest.raises(UnavailableError, match="not installed"):
+        Program(tuned.artifact).build()
 
 
 @pytest.mark.parametrize(
@@ -162,7 +191,7 @@ def test_products_of_the_library_may_become_tiles(clock: Clock) -> None:
 def test_specs_equal_the_interpreter(case: tuple[str, dict[str, Any]], clock: Clock) -> None:
     """With epilogues, several terms, and host loops over tiles."""
     name, options = case
-    clock.fast = ("x 32", "x 48", "x 80")
+    clock.fast = ("x 32", "x 48", "x 80", "cuTENSOR")
     system = read_system(tcgen.spec_path(name))
     bases = [s.name for s in system.spaces if not s.parts]
     planned = tuple(sorted((n, {"o": 20, "v": 40}.get(n, 90)) for n in bases))
