@@ -16,6 +16,8 @@ PAGE_BYTES = 4096  # of virtual memory, the smallest that the supported processo
 WARP_THREADS = 32  # that run in step on NVIDIA GPUs
 SHARED_MEMORY_BYTES = 48 * 1024  # that every kernel may use for one block without asking for more
 
+CUBLAS, CUTENSOR = GPU_LIBRARIES = ("cuBLAS", "cuTENSOR")  # that may compute products
+
 # Shared memory of generated CUDA kernels.
 COPY_BYTES = 16  # the most that one thread of a GPU copies at once
 BLOCK_SUM_BYTES = 1024  # for the partial sums of the warps of a block

@@ -174,7 +174,7 @@ class Planning:
     tune: bool = field(
         default=False,
         metadata=_text(
-            "Benchmark the variants of each matrix product on this machine (target cpu)."
+            "Benchmark the variants of each matrix product on this machine (targets cpu and cuda)."
         ),
     )
 
@@ -264,11 +264,11 @@ class Options(Planning):
                 )
             if extent > MOST:
                 raise ExtentError(f"planning extent {space}={extent} is above 2^63 - 1")
-        if self.tune and self.target != "cpu":
+        if self.tune and self.target == "numpy":
             raise ArgumentError(
-                f"tune measures how the target cpu computes matrix products, and the target here "
-                f"is {self.target}: compile for the target cpu (it needs a C compiler), or leave "
-                f"tune out"
+                "tune measures how generated code computes matrix products, and the target here "
+                "is numpy: compile for the target cpu (it needs a C compiler) or cuda (it needs a "
+                "GPU), or leave tune out"
             )
         if not self.library and self.target != "cuda":
             raise ArgumentError(

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import assert_never
 
 from ..dtypes import BY_NAME
-from ..hardware import POSITIVE, Machine
+from ..hardware import GPU_LIBRARIES, POSITIVE, Machine
 from ..options import MOST, TARGETS
 from .grid import LARGEST_GRID, GridEntry
 from .manifest import (
@@ -322,6 +322,7 @@ class _Checker:
             if variable.start is not None:
                 _one_of(variable.start, kernel.host, place, "host variable")
         _need(_is_number(product.coefficient), f"{place}.coefficient", "a number such as -1/2")
+        _one_of(product.library, GPU_LIBRARIES, f"{place}.library", "library")
         outer = (*product.batch, *product.m, *product.n)
         self.matrix(kernel, product.out, kernel.writes, variables, outer, f"{place}.out")
         for name, matrix, needed in (

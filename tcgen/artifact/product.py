@@ -1,4 +1,4 @@
-"""A matrix product that a library computes, as plain data of the manifest."""
+"""A product that a library computes, as plain data of the manifest."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ class MatrixEntry:
 class ProductEntry:
     """``out[batch, m, n] (+)= coefficient * sum over k of a[batch, m, k] * b[batch, k, n]``.
 
-    The variables of a group are adjacent axes of each operand, in the group's order, so that they
-    can be counted as one. ``coefficient`` is an exact number as text.
+    ``library`` computes it: for cuBLAS the variables of a group are adjacent axes of each operand,
+    in the group's order, so that they can be counted as one; cuTENSOR takes them in any order.
+    ``coefficient`` is an exact number as text.
     """
 
     batch: tuple[VariableEntry, ...]
@@ -56,3 +57,4 @@ class ProductEntry:
     b: MatrixEntry
     coefficient: str
     accumulate: bool
+    library: str

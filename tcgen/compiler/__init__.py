@@ -6,7 +6,7 @@ the other: ``numbers_in_range`` refuses numbers that the element type cannot hol
 ``real_arguments`` maxima of complex numbers; ``plan_cache`` looks up sequences and plans on disk,
 which ``serialize`` writes and reads as text; ``memory_limit`` plans and lowers again until a
 program fits its limit; ``launch_limit`` refuses what would launch too many kernels; ``autotune``
-replaces variants of products by those that ``timings`` finds faster.
+and, for a GPU, ``gpu_tuning`` replace variants of products by those that ``timings`` finds faster.
 ``program_cache`` holds the programs of einsum calls and lazy arrays in a process.
 ``progress`` tells in words what is being done. ``documents`` reads the equations and the plan
 beside a saved program. ``deprecations`` has the public names of the version before.

@@ -1,4 +1,4 @@
-"""Replaces the modelled variant of each matrix product by the one that is fastest on this machine.
+"""Replaces the modelled variant of each matrix product by the one that is fastest on this CPU.
 
 Reads and makes a module (level 4). Lowering lists the variants, ``timings`` measures them. Each
 product is benchmarked by itself at the planning extents; its arrays are in the caches or not as the
@@ -102,7 +102,7 @@ def tune(
         texts = (format_product(product), format_variant(product), format_variant(taken))
         choices.append(Choice(kernel, *texts, seconds))
         module = _with(module, number, taken)
-    return Tuned(_with_comments(module, choices), tuple(choices))
+    return Tuned(with_comments(module, choices), tuple(choices))
 
 
 def _products(body: tuple[Stmt, ...]) -> Iterator[Gemm]:
@@ -129,7 +129,7 @@ def _with(module: Module, number: int, variant: Gemm) -> Module:
     return replace(module, kernels=tuple(kernels))
 
 
-def _with_comments(module: Module, choices: Sequence[Choice]) -> Module:
+def with_comments(module: Module, choices: Sequence[Choice]) -> Module:
     """The module whose kernels name the measured variants in a comment of the generated code."""
 
     def commented(kernel: Kernel) -> Kernel:

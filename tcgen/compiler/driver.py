@@ -201,9 +201,11 @@ def compile_system(
     choices: tuple[Choice, ...] = ()
     if options.tune:
         from .autotune import tune  # noqa: PLC0415
+        from .gpu_tuning import tune_on_gpu  # noqa: PLC0415
 
+        measure = tune_on_gpu if options.target == "cuda" else tune
         tuned = tracer.run_for(
-            "tuned", lambda: tune(module, options, tracer.progress), lambda made: made.module
+            "tuned", lambda: measure(module, options, tracer.progress), lambda made: made.module
         )
         module, choices = tuned.module, tuned.choices
     tracer.progress("emit")

@@ -1,8 +1,9 @@
-"""Times of all variants of a matrix product on this machine: measured once, then kept on disk.
+"""Times of all variants of a matrix product on this machine or its GPU: measured once, then kept.
 
 One program holds all variants. It runs them in turn, so that a change of the machine's speed meets
 all of them; variants that are far behind drop out. The cache on disk has a file for each benchmark,
-named by a hash of the generated C, the extents, the processor, the compiler, BLAS and threads.
+named by a hash of the generated code, the extents, and the GPU, or the processor with its compiler,
+BLAS and threads.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from ..lower.cpu.product_benchmark import ProductBenchmark
 from ..runtime.cpu.blas import blas_library
 from ..runtime.cpu.threads import get_threads
 from ..runtime.cpu.toolchain import probe_compiler, processor
+from ..runtime.execution import Execution
+from ..runtime.gpu.backend import GpuBackend
 from ..runtime.host_device import HostDevice, new_array
 from ..runtime.program import Program
 
@@ -45,7 +48,7 @@ def time_variants(benchmark: ProductBenchmark, timer: Timer | None = None) -> Ro
     """Seconds of each variant in each round, from the cache or measured now.
 
     Args:
-        benchmark: the program of all variants.
+        benchmark: the program of all variants, for this CPU or for the GPU of this process.
         timer: runs a call of a variant, given with its name, and returns the seconds that it took;
             a clock by default.
 
@@ -53,14 +56,18 @@ def time_variants(benchmark: ProductBenchmark, timer: Timer | None = None) -> Ro
         A list for each variant; those that dropped out have fewer rounds.
 
     Raises:
-        BuildError: there is no C compiler, or it failed.
+        BuildError: there is no compiler, or it failed.
         MemoryLimitError: this machine has not enough memory for the arrays.
+        UnavailableError: the program is for a GPU, and there is none.
     """
-    artifact = emit_artifact(benchmark.module, target="cpu", planning_extents=benchmark.extents)
-    path = _folder() / f"{_key(artifact)}.json"
+    artifact = emit_artifact(
+        benchmark.module, target=benchmark.target, planning_extents=benchmark.extents
+    )
+    execution = Execution(artifact)
+    path = _folder() / f"{_key(execution)}.json"
     rounds = _read(path, benchmark.variants)
     if rounds is None:
-        rounds = _measured(artifact, benchmark.variants, timer or _clocked)
+        rounds = _measured(execution, benchmark.variants, timer or _clocked)
         keep_text(path, json.dumps(dict(zip(benchmark.variants, rounds, strict=True))) + "\n")
     return rounds
 
@@ -103,15 +110,22 @@ def _clocked(call: Callable[[], object], _: str) -> float:
     return time.perf_counter() - start
 
 
-def _measured(artifact: Artifact, variants: Sequence[str], timer: Timer) -> Rounds:
-    program, numbers = Program(artifact), range(len(variants))
-    inputs, out = _arguments(artifact)
+def _measured(execution: Execution, variants: Sequence[str], timer: Timer) -> Rounds:
+    program, device, numbers = Program(execution.artifact), execution.device, range(len(variants))
+    arguments, results = _arguments(execution.artifact)
+    inputs = {name: device.put(array) for name, array in arguments.items()}
+    out = {name: device.put(array) for name, array in results.items()}
     program.build()
     repeats = [1 for _ in numbers]  # of the product in one measurement
 
     def seconds(n: int) -> float:
         given: dict[str, Any] = {**inputs, f"times{n}": np.zeros(repeats[n], out["target"].dtype)}
-        return timer(lambda: program(out=out, **given), variants[n]) / repeats[n]
+
+        def call() -> None:
+            program(out=out, **given)
+            device.wait()
+
+        return timer(call, variants[n]) / repeats[n]
 
     latest = []
     for n in numbers:
@@ -150,15 +164,22 @@ def _arguments(artifact: Artifact) -> tuple[dict[str, Array], dict[str, Array]]:
     return inputs, out
 
 
-def _key(artifact: Artifact) -> str:
+def _key(execution: Execution) -> str:
     """A hash of everything that the times depend on."""
+    artifact, backend = execution.artifact, execution.backend
+    machine = backend.device.describe() if isinstance(backend, GpuBackend) else _this_cpu()
+    sources = [(path, text) for path, text in artifact.files if path.endswith((".c", ".cu"))]
+    parts = (machine, artifact.manifest.planning_extents, sources)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
+
+
+def _this_cpu() -> tuple[Any, ...]:
+    """The processor with its compiler, libraries and threads."""
     compiler = probe_compiler()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     threads = (get_threads(), openmp_threads(), cores)
-    machine = (processor(), compiler.version, compiler.command, compiler.flags, blas_library())
-    sources = [(path, text) for path, text in artifact.files if path.endswith(".c")]
-    parts = (machine, threads, artifact.manifest.planning_extents, sources)
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
+    software = (compiler.version, compiler.command, compiler.flags, blas_library())
+    return processor(), software, threads
 
 
 def _folder() -> Path:

@@ -148,7 +148,7 @@ def _on_gpu(scope: Scope) -> dict[str, Any]:
     from .cuda.library import library_product, make_product  # noqa: PLC0415
 
     product = library_product(scope.kernel)
-    return {"grid": make_grid(scope)} if product is None else {"product": make_product(product)}
+    return {"grid": make_grid(scope)} if product is None else {"product": make_product(*product)}
 
 
 def _contraction(stmt: Gemm, scope: Scope) -> ContractionEntry:

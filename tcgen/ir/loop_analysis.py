@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from .expr import Access, leaves
+from .expr import Access, Prod, leaves
 from .loops import (
     Assign,
     BandVar,
@@ -61,6 +61,32 @@ def written_buffers(stmt: Stmt) -> tuple[str, ...]:
             return (out.buffer,)
         case _:
             assert_never(stmt)
+
+
+def contraction_of(stmt: Stmt) -> Gemm | None:
+    """A sum of products of two arrays as one of matrices in any layout; None for others.
+
+    Each summed variable is in both factors, each other one in the target and in a factor, and none
+    is twice in an operand or triangular.
+    """
+    if not isinstance(stmt, Assign) or not isinstance(stmt.expr, Prod) or stmt.orbit:
+        return None
+    factors = [x for x in stmt.expr.args if isinstance(x, Access)]
+    if len(factors) != len(stmt.expr.args) or len(factors) != 2:
+        return None
+    out, (a, b) = stmt.out, factors
+    places: dict[tuple[bool, bool, bool], list[BandVar]] = {}
+    for var in stmt.band:
+        counts = [[s.variable for s in x.subscripts].count(var.name) for x in (out, a, b)]
+        if max(counts) > 1 or var.below is not None:
+            return None
+        places.setdefault((counts[0] > 0, counts[1] > 0, counts[2] > 0), []).append(var)
+    kinds = ((True, True, True), (True, True, False), (True, False, True), (False, True, True))
+    odd = set(places) - set(kinds) or stmt.reduction is not Reduction.SUM
+    if odd or out.buffer in (a.buffer, b.buffer):
+        return None
+    batch, m, n, k = (tuple(places.get(kind, ())) for kind in kinds)
+    return Gemm(out, a, b, batch, m, n, k, stmt.coeff, stmt.accumulate, step=stmt.step)
 
 
 def gemm_obstacle(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ..hardware import CUBLAS
 from .expr import Access
 
 
@@ -186,11 +187,17 @@ class ThreadNest:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """One matrix product without a scheme: the BLAS of the GPU computes it, and no generated code.
+    """One product of two arrays, which a library computes, and no generated code.
 
-    Its batch is a loop of calls, of which one may compute many products whose operands are equally
-    far apart (a strided batch).
+    cuBLAS computes a matrix product without a scheme. Its batch is a loop of calls, of which one
+    may compute many products whose operands are equally far apart (a strided batch). cuTENSOR
+    computes an assignment, whose operands may have their axes in any order.
     """
+
+    name: str = CUBLAS
+
+    def __str__(self) -> str:
+        return self.name
 
 
 ThreadMapping: TypeAlias = Points | Sums | Transpose | Tiles | Nest | ThreadNest | Library

@@ -36,9 +36,9 @@ def explain_text(plan: FusionPlan, report: Mapping[str, Any]) -> str:
         )
     lines += ["", "Loop nest", "", pretty(plan).rstrip()]
     if report.get("library"):
-        lines += ["", "Matrix products by cuBLAS", ""]
+        lines += ["", "Products by libraries", ""]
         lines += [
-            f"{row['product']}   in {row['kernel']}: batch {row['batch']:,}, "
+            f"{row['product']}   in {row['kernel']}, by {row['library']}: batch {row['batch']:,}, "
             f"m {row['m']:,}, n {row['n']:,}, k {row['k']:,}"
             for row in report["library"]
         ]

@@ -94,7 +94,7 @@ def report_json(
 
 
 def _library(manifest: Manifest, extents: Mapping[str, int]) -> list[dict[str, Any]]:
-    """The matrix products that cuBLAS computes, with the points of each group of variables."""
+    """The products that libraries compute, with the points of each group of variables."""
     rows = []
     for kernel in manifest.kernels:
         product = kernel.product
@@ -104,7 +104,11 @@ def _library(manifest: Manifest, extents: Mapping[str, int]) -> list[dict[str, A
         out, a, b = (_matrix(x) for x in (product.out, product.a, product.b))
         factor = "" if product.coefficient == "1" else f"{product.coefficient} * "
         sign = "+=" if product.accumulate else "="
-        row: dict[str, Any] = {"kernel": kernel.name, "product": f"{out} {sign} {factor}{a} * {b}"}
+        row: dict[str, Any] = {
+            "kernel": kernel.name,
+            "library": product.library,
+            "product": f"{out} {sign} {factor}{a} * {b}",
+        }
         for name, group in groups.items():
             lengths = (min(manifest.extent(v.space, extents), v.tile or MOST) for v in group)
             row[name] = prod(lengths)

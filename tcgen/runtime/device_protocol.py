@@ -162,6 +162,42 @@ class MatrixProduct:
     b: Matrix
 
 
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """The elements of an array of a device that a contraction uses; numbers count elements.
+
+    Attributes:
+        offset: of its first element in the array.
+        modes: the variable of each axis, by number.
+        strides: of each axis.
+    """
+
+    offset: int
+    modes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """``out (+)= factor * sum of a * b`` over the modes that ``out`` has not.
+
+    Attributes:
+        dtype: of all three arrays.
+        lengths: of each mode; may be 0.
+        factor: a number.
+        accumulate: add to the result; else it is overwritten, whatever it holds.
+        out, a, b: the operands.
+    """
+
+    dtype: str
+    lengths: tuple[int, ...]
+    factor: float
+    accumulate: bool
+    out: Operand
+    a: Operand
+    b: Operand
+
+
 class Gpu(Device, Protocol):
     """A device that compiles CUDA and runs it."""
 
@@ -190,8 +226,8 @@ class Gpu(Device, Protocol):
             ExtentError: a block of this GPU has not as much.
         """
 
-    def load_library(self) -> None:
-        """Load the library of matrix products.
+    def load_library(self, name: str) -> None:
+        """Load a library of :data:`tcgen.hardware.GPU_LIBRARIES`.
 
         Raises:
             UnavailableError: it is missing.
@@ -199,3 +235,6 @@ class Gpu(Device, Protocol):
 
     def multiply(self, product: MatrixProduct, out: Any, a: Any, b: Any) -> None:
         """Queue products of matrices of three arrays on the current stream."""
+
+    def contract(self, contraction: Contraction, out: Any, a: Any, b: Any) -> None:
+        """Queue a contraction of three arrays on the current stream."""

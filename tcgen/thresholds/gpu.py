@@ -44,6 +44,9 @@ class GpuThresholds:
         library_scratch: bytes of transposed arrays that one product of the library takes at most.
         library_gain: percent by which a library launch has to be faster, by this model; and by the
             time of a launch.
+
+        benchmark_flops: of the largest product that tuning measures at its full extents.
+        benchmark_elements: of its arrays together.
     """
 
     multiprocessors: int = threshold(132, 1, 2**10)
@@ -67,3 +70,6 @@ class GpuThresholds:
     copy_percent: int = threshold(60, 1, 100)
     library_scratch: int = threshold(2**32, 0, _FAR)
     library_gain: int = threshold(10, 0, 100)
+
+    benchmark_flops: int = threshold(10**12, 1, _FAR)
+    benchmark_elements: int = threshold(2**29, 1, _FAR)

@@ -26,15 +26,18 @@ from tcgen.artifact.consistency import InconsistentManifestError, check_manifest
 from tcgen.compiler.driver import Compilation, compile_system, read_system
 from tcgen.errors import ExtentError, UnavailableError, VerifyError
 from tcgen.frontend.einsum.equation import subscripts_system
+from tcgen.hardware import CUTENSOR
 from tcgen.interp import evaluate_system
-from tcgen.ir.loops import Gemm
+from tcgen.ir.expr import Prod
+from tcgen.ir.loops import Assign, Gemm
 from tcgen.ir.system import System
 from tcgen.ir.thread_mapping import Library
 from tcgen.ir.verify.thread_mapping import check_thread_mapping
 from tcgen.options import Options
-from tcgen.runtime.device_protocol import Matrix, MatrixProduct
+from tcgen.runtime.device_protocol import Contraction, Matrix, MatrixProduct, Operand
 from tcgen.runtime.gpu.cublas import TRANSPOSED, Cublas, gemm_call
 from tcgen.runtime.gpu.cupy_device import CupyDevice
+from tcgen.runtime.gpu.cutensor import Cutensor
 from tcgen.runtime.gpu.library import prepare_product
 from tcgen.runtime.program import Program
 from tcgen.testing import (
@@ -281,6 +284,7 @@ def test_manifests_that_do_not_fit() -> None:
         replace(product, m=(odd,)),
         replace(product, n=product.m),
         replace(product, coefficient="x"),
+        replace(product, library="another"),
     ):
         broken = replace(manifest, kernels=(replace(kernel, product=changed),))
         with pytest.raises(InconsistentManifestError, match="product"):
@@ -389,6 +393,80 @@ def test_what_cublas_is_called_with(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (*second[7:13], *second[14:]) == (3016, 3, 0, 2000, 4, 8, 1080, 3, 6, 9)
 
 
+class StridedArray(np.ndarray[Any, Any]):
+    """An array whose memory is a pointer that counts bytes, as CuPy's is."""
+
+    @property
+    def data(self) -> Any:
+        return Address(self, 0)
+
+
+class Address:
+    def __init__(self, owner: Any, offset: int) -> None:
+        self.owner, self.offset = owner, offset
+
+    def __add__(self, count: int) -> Address:
+        return Address(self.owner, self.offset + count)
+
+
+def test_what_cutensor_is_called_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for CuPy multiplies by NumPy; an empty sum is no call."""
+    calls: list[tuple[Any, ...]] = []
+
+    def contraction(alpha: Any, a: Any, in_a: Any, b: Any, in_b: Any, beta: Any, c: Any, in_c: Any):
+        calls.append((alpha, in_a, in_b, beta, in_c))
+        value = alpha * np.einsum(a, in_a, b, in_b, in_c)
+        c[...] = value + (beta * c if beta else 0)
+
+    cupyx = ModuleType("cupyx")
+    cupyx.cutensor = SimpleNamespace(contraction=contraction)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "cupyx", cupyx)
+    cupy = SimpleNamespace(
+        ndarray=lambda shape, dtype, at, strides: np.ndarray(
+            shape, dtype, at.owner.view(np.ndarray), at.offset, strides
+        )
+    )
+    library, random = Cutensor(cupy), np.random.default_rng(5)
+    for lengths, accumulate in itertools.product(
+        ((2, 3, 4, 5), (2, 3, 4, 0), (2, 0, 4, 5)), (True, False)
+    ):
+        out, a, b = (
+            Operand(3, (0, 1, 2), (1, 2, 7)),
+            Operand(1, (0, 1, 3), (20, 5, 1)),
+            Operand(0, (2, 3), (6, 1)),
+        )
+        product = Contraction("float64", lengths, 0.5, accumulate, out, a, b)
+        memory = [random.standard_normal(80).view(StridedArray) for _ in range(3)]
+        wanted = [np.array(x) for x in memory]
+        EmulatedDevice().contract(product, *wanted)
+        library.contract(product, *memory)
+        np.testing.assert_allclose(np.array(memory[0]), wanted[0], atol=1e-13)
+    assert [call[3] for call in calls] == [1.0, 0.0]
+    assert calls[0] == (0.5, (0, 1, 3), (2, 3), 1.0, (0, 1, 2))
+    monkeypatch.setitem(sys.modules, "cupyx", ModuleType("cupyx"))
+    with pytest.raises(UnavailableError) as caught:
+        Cutensor(cupy)
+    assert says(str(caught.value), "cuTENSOR pip install cutensor again")
+
+
+def test_the_checker_knows_what_cutensor_computes() -> None:
+    compilation = made("aebd,ce->dcba", dict.fromkeys("abcde", 6), library=False)
+    (kernel,) = compilation.module.kernels
+    buffers = {b.name: b for b in compilation.module.buffers}
+    call = replace(kernel, mapping=Library(CUTENSOR))
+    check_thread_mapping(call, buffers)
+    (stmt,) = call.body
+    assert isinstance(stmt, Assign)
+    lonely = replace(stmt, expr=Prod((stmt.out,)))
+    for body in (call.body * 2, (lonely,)):
+        with pytest.raises(VerifyError, match="cuTENSOR"):
+            check_thread_mapping(replace(call, body=body), buffers)
+    for change in ({"place": "private"}, {"dtype": "float32"}):
+        other = buffers | {stmt.out.buffer: replace(buffers[stmt.out.buffer], **change)}
+        with pytest.raises(VerifyError, match=r"address|element type"):
+            check_thread_mapping(call, other)
+
+
 def test_missing_cublas() -> None:
     def missing() -> None:
         raise RuntimeError("libcublas.so.13: cannot open")
@@ -405,7 +483,7 @@ def test_missing_cublas() -> None:
         )
     )
     with pytest.raises(UnavailableError) as caught:
-        device.load_library()
+        device.load_library("cuBLAS")
     assert says(str(caught.value), "cuBLAS library=False --no-library pip install")
 
 

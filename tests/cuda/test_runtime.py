@@ -6,6 +6,7 @@ They run under the emulator; what is CuPy's own is asked of a stand-in for CuPy.
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 import shutil
 import sys
@@ -478,6 +479,29 @@ def test_tiles_come_on_a_second_stream(
     for name, value in wanted.items():
         np.testing.assert_allclose(found[name], value, rtol=1e-12)
     assert len(Stream.made) == 3
+
+
+def test_freed_memory_is_poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of its own stream: work of another one that does not wait may meet it."""
+    met = set()
+    for seed, waits in itertools.product(range(16), (True, False)):
+        Stream.reset()
+        monkeypatch.setattr(Stream, "order", Random(seed))
+        first, second = Stream.current, Stream()
+        array, there = (stand_in_cupy.empty(4) for _ in range(2))
+        array.set(np.ones(4))
+        made, read = stand_in_cupy.cuda.Event(), stand_in_cupy.cuda.Event()
+        made.record(first)
+        second.wait_event(made)
+        there.data.copy_from_device_async(array.data, array.nbytes, second)
+        read.record(second)
+        if waits:
+            first.wait_event(read)
+        del array
+        first.synchronize()
+        second.synchronize()
+        met.add((waits, bool(np.isnan(there.view(np.ndarray)).any())))
+    assert met == {(True, False), (False, False), (False, True)}
 
 
 def test_a_call_within_a_capture_is_refused(cupy_device: CupyDevice) -> None:

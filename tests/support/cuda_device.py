@@ -16,7 +16,7 @@ from support import cuda_compile
 from support.cuda_emulator import EmulatedKernel, EmulatedModule
 from support.ptx_engine import PtxModule
 from tcgen.errors import UnavailableError
-from tcgen.runtime.device_protocol import Device, Matrix, MatrixProduct
+from tcgen.runtime.device_protocol import Contraction, Device, Matrix, MatrixProduct, Operand
 from tcgen.runtime.gpu.cupy_device import open_device
 
 # What runs kernels where there is no GPU: the emulator of their text, or the engine of the PTX that
@@ -74,6 +74,16 @@ def strided(array: Any, matrix: Matrix, count: int, rows: int, columns: int) -> 
     return np.lib.stride_tricks.as_strided(flat[matrix.offset :], shape, bytes_apart)
 
 
+def elements(array: Any, operand: Operand, lengths: list[int]) -> Any:
+    """Elements of an array in C order, by modes; one outside of the array is an error."""
+    flat = array.view(np.ndarray).reshape(-1)
+    pairs = zip(lengths, operand.strides, strict=True)
+    last = operand.offset + sum((n - 1) * step for n, step in pairs)
+    assert 0 in lengths or 0 <= operand.offset <= last < flat.size, (operand, lengths, flat.size)
+    apart = tuple(step * flat.itemsize for step in operand.strides)
+    return np.lib.stride_tricks.as_strided(flat[operand.offset :], lengths, apart)
+
+
 class EmulatedDevice:
     """What CuPy is to the runtime, by NumPy and the emulator.
 
@@ -92,6 +102,7 @@ class EmulatedDevice:
         self.got_bytes = 0
         self.waits = 0
         self.products: list[MatrixProduct] = []
+        self.contractions: list[Contraction] = []
 
     def describe(self) -> str:
         return "emulator"
@@ -107,7 +118,22 @@ class EmulatedDevice:
             kernel.max_dynamic_shared_size_bytes = shared_bytes
         return kernel
 
-    def load_library(self) -> None: ...
+    def load_library(self, name: str) -> None:
+        """It has cuBLAS and cuTENSOR, by NumPy."""
+
+    def contract(self, contraction: Contraction, out: Any, a: Any, b: Any) -> None:
+        """By NumPy, on views that stay inside the arrays."""
+        self.contractions.append(contraction)
+        operands = (contraction.out, contraction.a, contraction.b)
+        modes = [list(operand.modes) for operand in operands]
+        target, left, right = (
+            elements(array, operand, [contraction.lengths[m] for m in operand.modes])
+            for array, operand in zip((out, a, b), operands, strict=True)
+        )
+        old = target.copy() if contraction.accumulate else 0
+        target[...] = old + contraction.factor * np.einsum(
+            left, modes[1], right, modes[2], modes[0]
+        )
 
     def multiply(self, product: MatrixProduct, out: Any, a: Any, b: Any) -> None:
         """By NumPy, on views that stay inside the arrays."""

@@ -2,7 +2,10 @@
 
 What is queued on a stream runs in its order; streams take turns at random, as events allow. So work
 that forgets to wait for another stream meets memory that is not yet written, or was overwritten.
-Kernels run under the emulator.
+Memory goes back to a pool when its last array is gone, and who gets it next may write to it in the
+order of the stream on which it was made: there it is poisoned, when it is made and when it is
+freed. Kernels run under the emulator, or
+in the engine of PTX.
 """
 
 from __future__ import annotations
@@ -10,12 +13,17 @@ from __future__ import annotations
 import ctypes
 import random
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from support.cuda_device import ENGINE
 from support.cuda_emulator import EmulatedModule
+from support.ptx_engine import PtxModule
+
+POISON = 255  # of each byte of memory without values: numbers are not a number
 
 
 class OutOfMemoryError(MemoryError):
@@ -108,44 +116,80 @@ class Stream:
 Stream.reset()
 
 
+class Lease:
+    """Memory of the pool, for as long as there is an array in it.
+
+    Attributes:
+        memory: bytes; work that is queued holds them, and not the lease.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.memory = np.full(count, POISON, np.uint8)
+        self._stream = Stream.current
+        self._poison()  # earlier work of the stream may still use the memory
+
+    def __del__(self) -> None:
+        self._poison()
+
+    def _poison(self) -> None:
+        self._stream.add(partial(self.memory.fill, POISON))
+
+
 class Pointer:
     """An address in the memory of an array."""
 
-    def __init__(self, owner: Any, ptr: int) -> None:
-        self.owner, self.ptr = owner, ptr
+    def __init__(self, lease: Lease, ptr: int) -> None:
+        self.lease, self.ptr = lease, ptr
 
     def __add__(self, count: int) -> Pointer:
-        return Pointer(self.owner, self.ptr + count)
+        return Pointer(self.lease, self.ptr + count)
 
     def copy_from_host_async(self, address: int, count: int, stream: Stream) -> None:
-        stream.add(lambda: move(self.ptr, address, count))
+        stream.add(partial(move, self.ptr, address, count, self.lease.memory))
 
     def copy_to_host_async(self, address: int, count: int, stream: Stream) -> None:
-        stream.add(lambda: move(address, self.ptr, count))
+        stream.add(partial(move, address, self.ptr, count, self.lease.memory))
 
     def copy_from_device_async(self, other: Pointer, count: int, stream: Stream) -> None:
-        stream.add(lambda: move(self.ptr, other.ptr, count))
+        held = (self.lease.memory, other.lease.memory)
+        stream.add(partial(move, self.ptr, other.ptr, count, held))
 
 
-def move(to: int, start: int, count: int) -> None:
+def move(to: int, start: int, count: int, _: object) -> None:
+    """Copy bytes of memory that the last argument holds."""
     ctypes.memmove(to, start, count)
 
 
 class Array(np.ndarray[Any, Any]):
     """An array of the GPU; what changes it is queued on the current stream."""
 
+    lease: Lease | None = None  # None for memory of another library
+
     def __new__(
         cls, shape: Any, dtype: Any = float, memptr: Pointer | None = None, **_: object
     ) -> Any:
-        if memptr is None:
-            return super().__new__(cls, shape, dtype)
-        owner = memptr.owner
-        offset = memptr.ptr - owner.__array_interface__["data"][0]
-        return super().__new__(cls, shape, dtype, owner.view(np.ndarray), offset)
+        count = int(np.prod(shape, dtype=int)) * np.dtype(dtype).itemsize
+        lease = Lease(count) if memptr is None else memptr.lease
+        offset = 0 if memptr is None else memptr.ptr - lease.memory.ctypes.data
+        made = super().__new__(cls, shape, dtype, lease.memory, offset)
+        made.lease = lease
+        return made
+
+    def __array_finalize__(self, other: Any) -> None:
+        self.lease = getattr(other, "lease", None)
+
+    @property
+    def plain(self) -> Any:
+        """The elements for work that is queued, which does not keep the memory from the pool."""
+        if self.lease is None:
+            return self.view(np.ndarray)
+        offset = self.__array_interface__["data"][0] - self.lease.memory.ctypes.data
+        return np.ndarray(self.shape, self.dtype, self.lease.memory, offset, self.strides)
 
     @property
     def data(self) -> Any:
-        return Pointer(self, self.__array_interface__["data"][0])
+        lease: Any = self.lease or SimpleNamespace(memory=self.view(np.ndarray))
+        return Pointer(lease, self.__array_interface__["data"][0])
 
     @property
     def device(self) -> Any:
@@ -160,8 +204,8 @@ class Array(np.ndarray[Any, Any]):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         assert isinstance(value, Array) or np.isscalar(value), "CuPy takes no array of NumPy"
-        target = self.view(np.ndarray)
-        Stream.current.add(lambda: np.ndarray.__setitem__(target, key, value))
+        given = value.plain if isinstance(value, Array) else value
+        Stream.current.add(partial(np.ndarray.__setitem__, self.plain, key, given))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """At once, behind what is queued."""
@@ -183,16 +227,11 @@ class Array(np.ndarray[Any, Any]):
         """The driver takes pageable memory before it returns."""
         taken = np.array(array)
         assert taken.dtype == self.dtype
-        target = self.view(np.ndarray)
-        Stream.current.add(lambda: np.ndarray.__setitem__(target, ..., taken))
+        Stream.current.add(partial(np.ndarray.__setitem__, self.plain, ..., taken))
 
 
 def empty(shape: Any, dtype: Any = float) -> Any:
-    made = Array(shape, dtype)
-    made.view(np.ndarray)[...] = (
-        np.array(np.nan).astype(made.dtype) if made.dtype.kind in "fc" else 255
-    )
-    return made
+    return Array(shape, dtype)
 
 
 def asarray(array: Any) -> Any:
@@ -216,16 +255,17 @@ class Kernel:
             self._kernel.max_dynamic_shared_size_bytes = value
 
     def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
-        given = tuple(a.view(np.ndarray) if isinstance(a, Array) else a for a in args)
-        Stream.current.add(lambda: self._kernel(grid, block, given, shared_mem=shared_mem))
+        given = tuple(a.plain if isinstance(a, Array) else a for a in args)
+        Stream.current.add(partial(self._kernel, grid, block, given, shared_mem=shared_mem))
 
 
 class RawModule:
-    """A text for the emulator."""
+    """A text for the emulator, or for the engine of PTX."""
 
     def __init__(self, code: str, options: tuple[str, ...]) -> None:
         assert "--std=c++17" in options
-        self._module = EmulatedModule(code)
+        text = ENGINE == "text"
+        self._module: Any = EmulatedModule(code) if text else PtxModule(code, arch=int(ENGINE[3:]))
 
     def compile(self) -> None:
         """It was compiled when it was made."""
@@ -267,7 +307,7 @@ def einsum(*operands: Any, **options: Any) -> Any:
     plain = [o.view(np.ndarray) if isinstance(o, Array) else o for o in operands]
     made = np.asarray(np.einsum(*plain, **options))
     result = empty(made.shape, made.dtype)
-    result.view(np.ndarray)[...] = made
+    result.set(made)
     return result
 
 

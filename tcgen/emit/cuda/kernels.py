@@ -80,7 +80,7 @@ def scratch_argument(scope: Scope) -> bool:
 def _kernel(kernel: Kernel, module: Module, work: list[StatementWork]) -> str:
     product = library_product(kernel)
     if product is not None:
-        kernel = replace(kernel, comment=(*kernel.comment, library_comment(product)))
+        kernel = replace(kernel, comment=(*kernel.comment, library_comment(*product)))
     scope = make_scope(kernel, module, CUDA_RESERVED)
     text = kernel_comment(scope, work, "/* ", " * ", " */")
     if product is not None:

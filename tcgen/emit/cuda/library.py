@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from ...artifact.product import MatrixEntry, ProductEntry, SubscriptEntry, VariableEntry
 from ...ir.expr import Access
+from ...ir.loop_analysis import contraction_of
 from ...ir.loops import BandVar, Gemm, Kernel
 from ...ir.pretty.loops import format_product
 from ...ir.thread_mapping import Library
 
 
-def library_product(kernel: Kernel) -> Gemm | None:
-    """The product of a kernel that is a call of the library; else None."""
+def library_product(kernel: Kernel) -> tuple[Gemm, Library] | None:
+    """The product of a kernel that is a call of a library, and which one; else None."""
+    if not isinstance(kernel.mapping, Library):
+        return None
     (first, *_) = kernel.body
-    return first if isinstance(kernel.mapping, Library) and isinstance(first, Gemm) else None
+    product = first if isinstance(first, Gemm) else contraction_of(first)
+    return None if product is None else (product, kernel.mapping)
 
 
-def library_comment(product: Gemm) -> str:
+def library_comment(product: Gemm, library: Library) -> str:
     """``cuBLAS: r[i,a] += f[i,c] * t[c,a], m = i, n = a, k = c``."""
     groups = (("batch", product.batch), ("m", product.m), ("n", product.n), ("k", product.k))
     named = [f"{name} = {','.join(v.name for v in group)}" for name, group in groups if group]
-    return ", ".join((f"cuBLAS: {format_product(product)}", *named))
+    return ", ".join((f"{library}: {format_product(product)}", *named))
 
 
-def make_product(product: Gemm) -> ProductEntry:
+def make_product(product: Gemm, library: Library) -> ProductEntry:
     """The entry of a product in the manifest."""
     return ProductEntry(
         batch=_variables(product.batch),
@@ -34,6 +38,7 @@ def make_product(product: Gemm) -> ProductEntry:
         b=_matrix(product.b),
         coefficient=str(product.coeff),
         accumulate=product.accumulate,
+        library=library.name,
     )
 
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from ...errors import VerifyError
-from ...hardware import WARP_THREADS
+from ...hardware import CUTENSOR, WARP_THREADS
 from ..expr import Access, Prod, leaves
-from ..loop_analysis import is_total, is_total_target, parallel_chain, used_buffers
+from ..loop_analysis import contraction_of, is_total, is_total_target, parallel_chain, used_buffers
 from ..loops import Assign, Buffer, Gemm, Kernel, Loop, Stmt, Zero
 from ..thread_mapping import Library, Nest, Points, Sums, Term, ThreadNest, Tiles, Transpose
 
@@ -65,17 +65,27 @@ def check_thread_mapping(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
             _check_threads(mapping.threads)
             _check_thread_nest(kernel, buffers)
         case Library():
-            _check_library(kernel, buffers)
+            _check_library(kernel, mapping, buffers)
         case _:
             assert_never(mapping)
 
 
-def _check_library(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
+def _check_library(kernel: Kernel, mapping: Library, buffers: Mapping[str, Buffer]) -> None:
     """The layouts of a product are those of every product of the BLAS, checked with the loops."""
     (stmt, *more) = kernel.body
-    if more or not isinstance(stmt, Gemm) or stmt.scheme is not None:
-        raise VerifyError("a library computes one matrix product, without a scheme of packing")
-    for access in (stmt.out, stmt.a, stmt.b):
+    if mapping.name == CUTENSOR:
+        product = contraction_of(stmt)
+        if more or product is None:
+            raise VerifyError("cuTENSOR computes one sum of products of two arrays")
+        operands = (product.out, product.a, product.b)
+        held = [buffers[x.buffer] for x in operands]
+        if len({b.dtype for b in held}) > 1 or any(b.packed for b in held):
+            raise VerifyError("cuTENSOR computes arrays of one element type that are not packed")
+    else:
+        if more or not isinstance(stmt, Gemm) or stmt.scheme is not None:
+            raise VerifyError("a library computes one matrix product, without a scheme of packing")
+        operands = (stmt.out, stmt.a, stmt.b)
+    for access in operands:
         if buffers[access.buffer].place not in ("caller", "arena"):
             raise VerifyError(f"a library cannot read or write {access.buffer}: it has no address")
 

@@ -21,7 +21,7 @@ from ...ir.loop_analysis import band_of
 from ...ir.loops import Axis, BandVar, Buffer, Gemm, Kernel, Launch, Loop, LoopVar, Module, Stmt
 from ...ir.pretty.loops import format_variant
 from ...ir.tensor import Role, Space, Storage, Tensor
-from ...thresholds import CpuThresholds
+from ...thresholds import CpuThresholds, GpuThresholds
 from ..layout import unit_stride
 
 _LINE_ELEMENTS = CACHE_LINE_BYTES // FLOAT64.itemsize
@@ -38,18 +38,20 @@ class ProductBenchmark:
         variants: as text.
         extents: of the base spaces, those of the plan; the longest ones are shorter if the product
             would take too many flops or elements. Those of ``times0``, ... are 0.
+        target: of the module.
     """
 
     module: Module
     variants: tuple[str, ...]
     extents: tuple[tuple[str, int], ...]
+    target: str = "cpu"
 
 
 def product_benchmark(
     variants: Sequence[Gemm],
     buffers: Mapping[str, Buffer],
     extents: Mapping[str, int],
-    thresholds: CpuThresholds,
+    thresholds: CpuThresholds | GpuThresholds,
 ) -> ProductBenchmark:
     """The program of some variants of one product.
 
@@ -212,7 +214,7 @@ def _shortened(
     flops: int,
     arrays: Sequence[Sequence[tuple[Space, ...]]],
     inner: set[Space],
-    thresholds: CpuThresholds,
+    thresholds: CpuThresholds | GpuThresholds,
 ) -> dict[Space, int]:
     """Extents of which the longest are halved until the product is small enough.
 

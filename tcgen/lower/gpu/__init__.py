@@ -3,5 +3,5 @@
 ``library`` makes products for cuBLAS of statements, before they are in loops. ``bind`` cuts kernels
 into launches and calls the others in this order: ``launch_order`` and ``fuse_launches`` (with
 ``rename``), ``liveness``, ``thread_mapping`` and ``tiles``,
-whose sizes ``tile_shapes`` chooses.
+whose sizes ``tile_shapes`` chooses. ``contraction_variants`` lists other ways, to be measured.
 """

@@ -26,6 +26,7 @@ from ...ir.thread_mapping import Tiles
 from ...ir.verify.thread_mapping import check_epilogue
 from ...thresholds.gpu import GpuThresholds
 from .rename import accesses_of, renamed
+from .tile_shapes import Tiling
 from .tiles import Groups, groups_of, tiles_for
 
 
@@ -46,13 +47,17 @@ def tile_of(
     buffers: Mapping[str, Buffer],
     extents: Mapping[str, int],
     thresholds: GpuThresholds,
+    tiling: Tiling | None = None,
 ) -> Tiles | None:
-    """The tiles of a kernel of products and their epilogue; None if tiles do not suit it."""
+    """The tiles of a kernel of products and their epilogue; None if tiles do not suit it.
+
+    Without a tiling it is the one of least estimate.
+    """
     terms = terms_of(kernel)
     epilogue = tuple(s for s in kernel.body[len(terms) :] if isinstance(s, Assign))
     if not terms or len(terms) + len(epilogue) != len(kernel.body):
         return None
-    tiles = tiles_for(terms, buffers, extents, thresholds)
+    tiles = tiles_for(terms, buffers, extents, thresholds, tiling)
     if tiles is None or not epilogue:
         return tiles
     try:

@@ -7,7 +7,6 @@ of an H100, for which each was fitted to the times of contractions of the TCCG s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 
 from ...thresholds.gpu import GpuThresholds
 
@@ -43,6 +42,18 @@ class TileShape:
     def sums(self) -> int:
         """Elements of a thread."""
         return self.m * self.n // (self.threads_m * self.threads_n)
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """A tile, and the thread blocks that divide the sum of each."""
+
+    shape: TileShape
+    splits: int
+
+    def __str__(self) -> str:
+        parts = "" if self.splits == 1 else f", sums in {self.splits} parts"
+        return f"tiles of {self.shape.m} x {self.shape.n}{parts}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +119,23 @@ FEW_SUMS = 32  # float64 sums of a thread that leave registers for a third block
 _WIDE_SUMS = 64 * 64  # elements of the largest tile of complex numbers, whose sums fit registers
 
 
-def tensor_core_shape(size: Size, thresholds: GpuThresholds) -> tuple[TileShape, int]:
-    """The tile of a product in double precision, and the splits of its sum."""
+def best_tilings(
+    size: Size, itemsize: int, thresholds: GpuThresholds, *, tensor_cores: bool
+) -> tuple[Tiling, ...]:
+    """Every tile for a product, each with the splits of the sum; that of least estimate first."""
+    if not tensor_cores:
+        fitting = [s for s in _THREADS if itemsize < 16 or s.m * s.n <= _WIDE_SUMS]
+        shapes = sorted(fitting, key=lambda s: _thread_cost(s, size, thresholds))
+        return tuple(Tiling(s, _splits(s, size, thresholds)) for s in shapes)
+    tilings = [Tiling(s, _best_splits(s, size, thresholds)) for s in _TENSOR_CORES]
+    return tuple(sorted(tilings, key=lambda t: _cycles(t.shape, t.splits, size, thresholds)))
+
+
+def _best_splits(shape: TileShape, size: Size, thresholds: GpuThresholds) -> int:
+    """The splits of least estimate of a product by tensor cores."""
     most = max(1, min(size.k // thresholds.split_k, thresholds.splits))
-    choices = product(_TENSOR_CORES, (p for p in _PARTS if p <= most))
-    return min(choices, key=lambda c: _cycles(c[0], c[1], size, thresholds))
-
-
-def thread_shape(size: Size, itemsize: int, thresholds: GpuThresholds) -> tuple[TileShape, int]:
-    """The tile of a product that threads multiply, and the splits of its sum."""
-    fitting = [s for s in _THREADS if itemsize < 16 or s.m * s.n <= _WIDE_SUMS]
-    shape = min(fitting, key=lambda s: _thread_cost(s, size, thresholds))
-    return shape, _splits(shape, size, thresholds)
+    splits = (p for p in _PARTS if p <= most)
+    return min(splits, key=lambda p: _cycles(shape, p, size, thresholds))
 
 
 def depth_and_stages(shape: TileShape, itemsize: int) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from ...ir.reduction import Reduction
 from ...ir.thread_mapping import Strip, Term, Tiles
 from ...thresholds.gpu import GpuThresholds
 from ..layout import elements, in_order, memory_order, unit_stride
-from .tile_shapes import Size, depth_and_stages, tensor_core_shape, thread_shape
+from .tile_shapes import Size, Tiling, best_tilings, depth_and_stages
 
 _RUN = 8  # elements that are neighbours in memory on each side of a transposed tile
 
@@ -109,31 +109,20 @@ def tiles_for(
     buffers: Mapping[str, Buffer],
     extents: Mapping[str, int],
     thresholds: GpuThresholds,
+    tiling: Tiling | None = None,
 ) -> Tiles | None:
     """The thread mapping of statements that are products of two factors; None if it does not pay.
 
-    All statements have the same target and, by name, the same m and n.
+    All statements have the same target and, by name, the same m and n. Without a tiling it is the
+    one of least estimate.
     """
     groups = [g for s in stmts if (g := groups_of(s, buffers)) is not None]
-    if len(groups) != len(stmts):
+    tiling = tiling or next(iter(tilings_of(stmts, buffers, extents, thresholds)), None)
+    if tiling is None or len(groups) != len(stmts):
         return None
-    first = groups[0]
-    m, n = elements(first.m, extents), elements(first.n, extents)
-    k = sum(elements(g.k, extents) for g in groups)
-    if min(m, n, k) < thresholds.least_mnk:
-        return None
-    itemsize = BY_NAME[buffers[stmts[0].out.buffer].dtype].itemsize
-    size = Size(elements(first.batch, extents), m, n, k)
-    real = all(
-        buffers[a.buffer].dtype == "float64"
-        for s in stmts
-        for a in (s.out, *leaves(s.expr))
-        if isinstance(a, Access)
-    )
-    shape, splits = (
-        tensor_core_shape(size, thresholds) if real else thread_shape(size, itemsize, thresholds)
-    )
-    tile_k, stages = depth_and_stages(shape, itemsize)
+    shape = tiling.shape
+    first, real = groups[0], _all_double(stmts, buffers)
+    tile_k, stages = depth_and_stages(shape, _itemsize(stmts, buffers))
     return Tiles(
         batch=tuple(v.name for v in first.batch),
         m=(Strip(tuple(v.name for v in first.m), shape.m),),
@@ -143,8 +132,42 @@ def tiles_for(
         threads_n=shape.threads_n,
         tile_k=tile_k,
         stages=stages,
-        splits=splits,
+        splits=tiling.splits,
         tensor_cores=real,
+    )
+
+
+def tilings_of(
+    stmts: tuple[Assign, ...],
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: GpuThresholds,
+) -> tuple[Tiling, ...]:
+    """The tilings of such statements, that of least estimate first; none if tiles do not pay."""
+    groups = [g for s in stmts if (g := groups_of(s, buffers)) is not None]
+    if len(groups) != len(stmts):
+        return ()
+    first = groups[0]
+    m, n = elements(first.m, extents), elements(first.n, extents)
+    k = sum(elements(g.k, extents) for g in groups)
+    if min(m, n, k) < thresholds.least_mnk:
+        return ()
+    size = Size(elements(first.batch, extents), m, n, k)
+    real = _all_double(stmts, buffers)
+    return best_tilings(size, _itemsize(stmts, buffers), thresholds, tensor_cores=real)
+
+
+def _itemsize(stmts: tuple[Assign, ...], buffers: Mapping[str, Buffer]) -> int:
+    return BY_NAME[buffers[stmts[0].out.buffer].dtype].itemsize
+
+
+def _all_double(stmts: tuple[Assign, ...], buffers: Mapping[str, Buffer]) -> bool:
+    """True if all arrays have the element type that tensor cores multiply."""
+    return all(
+        buffers[a.buffer].dtype == "float64"
+        for s in stmts
+        for a in (s.out, *leaves(s.expr))
+        if isinstance(a, Access)
     )
 
 

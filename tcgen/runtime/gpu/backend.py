@@ -48,10 +48,11 @@ class GpuBackend:
         return self._device.value or self._device.get()
 
     def build(self) -> None:
-        """Compile the source, and load the library if there are products for it."""
+        """Compile the source, and load the libraries for which there are products."""
         self._module.get()
-        if any(k.product is not None for k in self.manifest.kernels):
-            self.device.load_library()
+        products = (k.product for k in self.manifest.kernels if k.product is not None)
+        for library in dict.fromkeys(product.library for product in products):
+            self.device.load_library(library)
 
     def run(self, buffers: PhaseBuffers, fetch: Callable[[FetchEntry, Values], None]) -> None:
         """Queue one phase of the host program."""

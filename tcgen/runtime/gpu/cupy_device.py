@@ -23,8 +23,10 @@ from ...errors import (
     MemoryLimitError,
     UnavailableError,
 )
-from ..device_protocol import Array, Function, MatrixProduct
+from ...hardware import CUBLAS, CUTENSOR
+from ..device_protocol import Array, Contraction, Function, MatrixProduct
 from .cublas import Cublas
+from .cutensor import Cutensor
 from .host_copies import LEAST_BYTES, HostCopies
 
 _ADVICE = (
@@ -48,6 +50,7 @@ class CupyDevice:
         self._copies: dict[int, HostCopies] = {}  # by the number of the GPU
         self._nothing: Any = None
         self._cublas: Cublas | None = None
+        self._cutensor: Cutensor | None = None
 
     def describe(self) -> str:
         """Name, architecture, memory, and the versions of CuPy and NVRTC."""
@@ -103,20 +106,28 @@ class CupyDevice:
         kernel.max_dynamic_shared_size_bytes = shared_bytes
         return made
 
-    def load_library(self) -> None:
-        """Load cuBLAS.
+    def load_library(self, name: str) -> None:
+        """Load cuBLAS or cuTENSOR.
 
         Raises:
             UnavailableError: it is missing.
         """
-        if self._cublas is None:
-            self._cublas = Cublas(self._cupy)
+        if name == CUTENSOR:
+            self._cutensor = self._cutensor or Cutensor(self._cupy)
+        else:
+            self._cublas = self._cublas or Cublas(self._cupy)
 
     def multiply(self, product: MatrixProduct, out: Any, a: Any, b: Any) -> None:
         """By cuBLAS."""
-        self.load_library()
+        self.load_library(CUBLAS)
         assert self._cublas is not None
         self._cublas.multiply(product, out, a, b)
+
+    def contract(self, contraction: Contraction, out: Any, a: Any, b: Any) -> None:
+        """By cuTENSOR."""
+        self.load_library(CUTENSOR)
+        assert self._cutensor is not None
+        self._cutensor.contract(contraction, out, a, b)
 
     def holds(self, array: object) -> bool:
         """True for a CuPy array."""

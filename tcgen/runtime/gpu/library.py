@@ -1,4 +1,4 @@
-"""Matrix products of a program that the library of the GPU computes.
+"""Products of a program that a library of the GPU computes.
 
 An entry of the manifest names variables; here they become numbers: extents, strides in elements and
 offsets. Variables of a group count as one. Of the batch, variables whose points are equally far
@@ -19,8 +19,9 @@ from ...artifact.manifest import BufferEntry, KernelEntry, Manifest
 from ...artifact.product import MatrixEntry, ProductEntry, VariableEntry
 from ...artifact.sizes import stored_shape
 from ...errors import ExtentError
+from ...hardware import CUTENSOR
 from ..call.buffers import PhaseBuffers
-from ..device_protocol import Gpu, Matrix, MatrixProduct
+from ..device_protocol import Contraction, Gpu, Matrix, MatrixProduct, Operand
 from ..host_program import Values
 
 LARGEST = 2**31 - 1  # rows, columns, and elements between them, as cuBLAS counts them
@@ -56,11 +57,33 @@ class LibraryLaunch:
         entry = self.entry
         operands = tuple([buffers.named(x.buffer) for x in (entry.out, entry.a, entry.b)])
 
-        def queue(values: Values) -> None:
+        def multiply(values: Values) -> None:
             for product in self.products(values):
                 self.device.multiply(product, *operands)
 
-        return queue
+        def contract(values: Values) -> None:
+            self.device.contract(self.contraction(values), *operands)
+
+        return contract if entry.library == CUTENSOR else multiply
+
+    def contraction(self, values: Values) -> Contraction:
+        """The only call of a library that takes axes in any order."""
+        entry = self.entry
+        variables = (*entry.batch, *entry.m, *entry.n, *entry.k)
+
+        def operand(matrix: MatrixEntry) -> Operand:
+            held = {s.variable for s in matrix.subscripts}
+            modes = tuple(mode for mode, v in enumerate(variables) if v.name in held)
+            strides = tuple(self.stride(matrix, variables[mode].name) for mode in modes)
+            return Operand(self.start(matrix, values), modes, strides)
+
+        return Contraction(
+            self.dtype,
+            tuple(self.length(v, values) for v in variables),
+            float(Fraction(entry.coefficient)),
+            entry.accumulate,
+            *(operand(x) for x in (entry.out, entry.a, entry.b)),
+        )
 
     def products(self, values: Values) -> Iterator[MatrixProduct]:
         """The calls, for values of the variables of the host.

@@ -410,9 +410,8 @@ def test_the_command_line(measured: list[str], tmp_path: Path) -> None:
 def test_targets_without_variants_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for target in ("numpy", "cuda"):
-        with pytest.raises(ArgumentError, match=mentions(f"target {target}")):
-            tcgen.compile("ij,jk->ik", extents={"i": 2, "j": 2, "k": 2}, target=target, tune=True)
+    with pytest.raises(ArgumentError, match=mentions("target numpy")):
+        tcgen.compile("ij,jk->ik", extents={"i": 2, "j": 2, "k": 2}, target="numpy", tune=True)
     spec = tmp_path / "r.spec"
     spec.write_text(SPEC)
     assert invoke("compile", spec, "--target", "numpy", "--tune").exit_code == 2

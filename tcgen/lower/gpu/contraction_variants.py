@@ -1,0 +1,202 @@
+"""The ways in which a GPU can compute a contraction of a module, and a program that times them.
+
+Reads and makes kernels of level 4: by tiles of several shapes, or by a library. Which one is
+fastest is predicted by ``tile_shapes`` and ``library``, or measured by
+:mod:`tcgen.compiler.gpu_tuning`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+from ...hardware import CUTENSOR
+from ...ir.expr import Access, Prod
+from ...ir.loop_analysis import contraction_of, gemm_obstacle
+from ...ir.loops import (
+    Assign,
+    Buffer,
+    Gemm,
+    Host,
+    HostLoop,
+    Kernel,
+    Launch,
+    Loop,
+    LoopVar,
+    Stmt,
+)
+from ...ir.thread_mapping import Library, Tiles
+from ...thresholds.gpu import GpuThresholds
+from ..cpu.product_benchmark import ProductBenchmark, product_benchmark
+from ..layout import elements
+from .fuse_launches import terms_of, tile_of
+from .tile_shapes import TileShape, Tiling
+from .tiles import groups_of, tilings_of
+
+Variant: TypeAlias = Tiling | Library
+
+_TILINGS = 3  # of least estimate, which are measured
+_LEADING = 4  # binary digits that tell extents apart, ...
+_ALIGNED = 4  # ... beside the remainder of the widest load, in elements
+
+
+def variants_of(
+    kernel: Kernel,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: GpuThresholds,
+    libraries: tuple[Library, ...],
+) -> tuple[Variant, ...]:
+    """The ways to compute a kernel, that of its mapping first; none for one that is no contraction.
+
+    Args:
+        kernel: of a module that is bound to a GPU.
+        buffers: of the module, by name.
+        extents: planning extents.
+        thresholds: of the tiles.
+        libraries: that may compute products without transpositions, where layouts allow it.
+    """
+    now = _variant(kernel)
+    if now is None:
+        return ()
+    terms = terms_of(_in_tiles(kernel))
+    found: list[Variant] = [now, *tilings_of(terms, buffers, extents, thresholds)[:_TILINGS]]
+    if len(kernel.body) == 1:
+        found += [x for x in libraries if _suits(x, kernel, buffers)]
+    return tuple(dict.fromkeys(found))
+
+
+def with_variant(
+    kernel: Kernel,
+    variant: Variant,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: GpuThresholds,
+) -> Kernel:
+    """The kernel, computed in another way."""
+    tiled = _in_tiles(kernel)
+    if isinstance(variant, Library):
+        product = product_of(kernel, buffers, extents)
+        body = tiled.body if variant.name == CUTENSOR else (product,)
+        return replace(kernel, body=body, mapping=variant)
+    mapping = tile_of(tiled, buffers, extents, thresholds, variant)
+    assert mapping is not None, f"kernel {kernel.name} has no tiles"
+    return replace(tiled, mapping=mapping)
+
+
+def product_of(kernel: Kernel, buffers: Mapping[str, Buffer], extents: Mapping[str, int]) -> Gemm:
+    """The contraction of a kernel, that with the longest sum if there are several."""
+    (first, *_) = kernel.body
+    if isinstance(first, Gemm):
+        return first
+    products = [_as_product(s, buffers) for s in terms_of(kernel)]
+    return max(products, key=lambda p: elements(p.k, extents))
+
+
+def variant_benchmark(
+    kernel: Kernel,
+    variants: tuple[Variant, ...],
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: GpuThresholds,
+) -> ProductBenchmark:
+    """The program of the contraction of a kernel in several ways, without its other statements.
+
+    Its extents stand for a class of extents: they have the first binary digits of those given, and
+    the same alignment. So products of about the same size are measured once.
+    """
+    product = product_of(kernel, buffers, extents)
+    classes = {name: extent_class(extent) for name, extent in extents.items()}
+    copies = product_benchmark((product,) * len(variants), buffers, classes, thresholds)
+    module = copies.module
+    held, sizes = {b.name: b for b in module.buffers}, dict(copies.extents)
+    (whole,) = module.kernels
+    body, around = _inside(whole.body, len(variants))
+    kernels: list[Kernel] = []
+    host: list[Host] = []
+    for number, (loop, variant) in enumerate(zip(body, variants, strict=True)):
+        assert isinstance(loop, Loop)
+        own = Kernel(f"variant{number}", (str(variant),), around, loop.body)
+        kernels.append(with_variant(own, variant, held, sizes, thresholds))
+        host.append(HostLoop(loop.var, (Launch(own.name),)))
+    for var in reversed(around):
+        host = [HostLoop(var, tuple(host))]
+    bound = replace(module, kernels=tuple(kernels), host_volatile=tuple(host))
+    return replace(copies, module=bound, variants=tuple(map(str, variants)), target="cuda")
+
+
+def extent_class(extent: int) -> int:
+    """The extent that stands for all of about its size with the same alignment.
+
+    Example:
+        >>> extent_class(30), extent_class(200), extent_class(207), extent_class(601)
+        (30, 192, 195, 577)
+    """
+    rest = extent % _ALIGNED
+    coarse = extent - rest
+    lost = max(0, coarse.bit_length() - _LEADING)
+    return (coarse >> lost << lost) + rest
+
+
+def _variant(kernel: Kernel) -> Variant | None:
+    """The way of the kernel's mapping; None if it is no contraction by tiles or by a library."""
+    match kernel.mapping:
+        case Library() as library:
+            return library
+        case Tiles(threads_m=threads_m, threads_n=threads_n, splits=splits) as tiles:
+            return Tiling(TileShape(tiles.tile_m, tiles.tile_n, threads_m, threads_n), splits)
+        case _:
+            return None
+
+
+def _in_tiles(kernel: Kernel) -> Kernel:
+    """The kernel with an assignment in place of the product of a library."""
+    (first, *_) = kernel.body
+    if not isinstance(first, Gemm):
+        return kernel
+    band = (*first.batch, *first.m, *first.n, *first.k)
+    product = Prod((first.a, first.b))
+    stmt = Assign(first.out, product, first.coeff, first.accumulate, band, step=first.step)
+    return replace(kernel, body=(stmt,))
+
+
+def _as_product(stmt: Assign, buffers: Mapping[str, Buffer]) -> Gemm:
+    groups = groups_of(stmt, buffers)
+    assert groups is not None, "the terms of tiles are products"
+    assert isinstance(stmt.expr, Prod)
+    x, y = (a for a in stmt.expr.args if isinstance(a, Access))
+    a, b = (y, x) if groups.swapped else (x, y)
+    bands = (groups.batch, groups.m, groups.n, groups.k)
+    return Gemm(stmt.out, a, b, *bands, stmt.coeff, stmt.accumulate, step=stmt.step)
+
+
+def _suits(library: Library, kernel: Kernel, buffers: Mapping[str, Buffer]) -> bool:
+    """True for a product whose operands the library takes in their layouts."""
+    (stmt,) = _in_tiles(kernel).body
+    assert isinstance(stmt, Assign)
+    product = contraction_of(stmt) if library.name == CUTENSOR else _as_product(stmt, buffers)
+    if product is None:
+        return False
+    operands = (
+        (product.out, (product.m, product.n)),
+        (product.a, (product.m, product.k)),
+        (product.b, (product.k, product.n)),
+    )
+    held = [buffers[x.buffer] for x, _ in operands]
+    if len({b.dtype for b in held}) > 1 or any(b.place not in ("caller", "arena") for b in held):
+        return False
+    return library.name == CUTENSOR or all(
+        gemm_obstacle(x, buffers[x.buffer], groups) is None for x, groups in operands
+    )
+
+
+def _inside(body: tuple[Stmt, ...], count: int) -> tuple[tuple[Stmt, ...], tuple[LoopVar, ...]]:
+    """The loops of the variants, and the variables of the loops around them."""
+    around: list[LoopVar] = []
+    while len(body) != count:
+        (loop,) = body
+        assert isinstance(loop, Loop)
+        around.append(loop.var)
+        body = loop.body
+    return body, tuple(around)
