@@ -226,14 +226,13 @@ def report_command(
         refuse_planning(ctx, source, "extents")
         artifact = load_artifact(source)
         system, plan = read_artifact_system(artifact), read_plan(artifact)
-        extents = _extents_for(plan, planning["extents"])
-        report = report_of(artifact, plan, extents)
+        report = report_of(artifact, plan, _extents_for(plan, planning["extents"]))
         report["seconds"] = {}
     else:
         system = read_system(source)
         print_warnings(ctx, system)
         result = _compile(ctx, system, planning)
-        artifact, plan, extents = result.artifact, result.plan, dict(result.plan.extent_of)
+        artifact, plan = result.artifact, result.plan
         report = _report_of(result)
     files: dict[Path, str] = {}
     if html is not None:
@@ -241,7 +240,7 @@ def report_command(
         files[html] = report_html(system, plan, artifact.manifest, executed, report)
     if figures is not None:
         make_folder(figures)
-        drawn = draw_figures(plan, artifact.manifest, extents)
+        drawn = draw_figures(plan, artifact.manifest, report)
         files |= {figures / name: text for name, text in drawn.items()}
     for path, text in files.items():
         write_text(path, text)
