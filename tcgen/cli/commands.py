@@ -134,6 +134,11 @@ def main(ctx: click.Context, verbose: bool, quiet: bool) -> None:
     is_flag=True,
     help="Put the compiled objects into the folder, for such processors without a compiler.",
 )
+@click.option(
+    "--fallback",
+    is_flag=True,
+    help="Put kernels for NumPy into the folder, too, for machines without a compiler.",
+)
 @json_option
 @click.pass_context
 def compile_command(
@@ -143,6 +148,7 @@ def compile_command(
     output: Path | None,
     spin: str | None,
     objects: bool,
+    fallback: bool,
     as_json: bool,
     **planning: Any,
 ) -> None:
@@ -155,7 +161,7 @@ def compile_command(
         from ..algebra.spin.integrate import spin_integrated  # noqa: PLC0415
 
         system = spin_integrated(system, spin)
-    result = _compile(ctx, system, planning)
+    result = _compile(ctx, system, planning, fallback=fallback)
     program = Program(result.artifact)
     if result.artifact.manifest.target != "cuda":  # those are compiled for the GPU that runs them
         program.build()
@@ -609,16 +615,18 @@ def _say(ctx: click.Context) -> Callable[[str], None] | None:
     return None if ctx.obj["quiet"] else lambda text: click.echo(f"tcgen: {text}", err=True)
 
 
-def _compile(ctx: click.Context, system: System, planning: dict[str, Any]) -> Compilation:
+def _compile(
+    ctx: click.Context, system: System, planning: dict[str, Any], *, fallback: bool = False
+) -> Compilation:
     target = planning["target"] or ("cpu" if planning["tune"] else default_target(_say(ctx)))
     options = chosen_options(planning, target)
     console = Console(stderr=True)
     if ctx.obj["quiet"] or not console.is_terminal:
-        result = compile_system(system, options, Tracer())
+        result = compile_system(system, options, Tracer(), fallback=fallback)
     else:
         with console.status("reading") as status:
             tracer = Tracer(lambda text: status.update(_one_line(in_words(text, options.target))))
-            result = compile_system(system, options, tracer)
+            result = compile_system(system, options, tracer, fallback=fallback)
     print_warnings(ctx, result)
     if ctx.obj["verbose"]:
         for stage, seconds in result.seconds:
