@@ -122,7 +122,12 @@ def main(ctx: click.Context, verbose: bool, quiet: bool) -> None:
 
 @main.command("compile")
 @click.argument("spec", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: <spec>_tcgen/.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Folder to write.  [default: <spec>_tcgen/]",
+)
 @planning_options
 @click.option(
     "--spin",
@@ -191,7 +196,9 @@ def compile_command(
     help="Write the page's drawings as SVG files.",
 )
 @click.option(
-    "--nodes", type=click.IntRange(min=1), help="Say what a DIR does on so many nodes, priced."
+    "--nodes",
+    type=click.IntRange(min=1),
+    help="Predict the work, memory and traffic of a DIR on this many nodes.",
 )
 @click.option("--node-memory", metavar="BYTES", help="Memory of a node, for example 200GB.")
 @click.option(
@@ -213,7 +220,7 @@ def report_command(
     as_json: bool,
     **planning: Any,
 ) -> None:
-    """Operations, memory, arrays and kernels of a compiled DIR or a SPEC, at any extents."""
+    """Show operations, memory, arrays and kernels of a compiled DIR or a SPEC, at any extents."""
     if nodes is not None or node_memory is not None or network is not None:
         if nodes is None or node_memory is None or html is not None or figures is not None:
             raise click.UsageError(
@@ -221,7 +228,9 @@ def report_command(
                 "--html nor --figures"
             )
         if not is_artifact(source):
-            raise click.UsageError(f"nodes run a compiled DIR: first tcgen compile {source}")
+            raise click.UsageError(
+                f"--nodes needs a compiled DIR: run tcgen compile {source} first"
+            )
         refuse_planning(ctx, source, "extents")
         _report_nodes(source, planning["extents"], nodes, node_memory, network, as_json)
         return
@@ -308,7 +317,7 @@ def _report_nodes(
 def explain_command(
     ctx: click.Context, /, source: Path, sequence: Path | None, as_json: bool, **planning: Any
 ) -> None:
-    """The formula sequence of a compiled DIR or a SPEC and its costs, line by line."""
+    """Show the formula sequence of a compiled DIR or a SPEC, with the cost of each line."""
     from ..report import explain_text  # noqa: PLC0415
 
     if is_artifact(source):
@@ -356,7 +365,7 @@ def explain_command(
     metavar="BYTES",
     default="4GiB",
     show_default=True,
-    help="Most that one worker may use.",
+    help="Largest number of bytes that one worker may use.",
 )
 @json_option
 @click.pass_context
@@ -386,7 +395,7 @@ def run_command(
                 "neither --random, --check, --repeat nor --save-inputs"
             )
         if not is_artifact(source):
-            raise click.UsageError(f"workers run a compiled DIR: first tcgen compile {source}")
+            raise click.UsageError(f"workers need a compiled DIR: run tcgen compile {source} first")
         refuse_planning(ctx, source)
         _run_on_workers(ctx, source, inputs, scheduler, worker_memory, output, as_json)
         return
@@ -508,7 +517,9 @@ def solve_command(ctx: click.Context, /, source: str, as_json: bool, **chosen: A
 
 @main.command("convert")
 @click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: stdout.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="File to write.  [default: stdout]"
+)
 @click.option("--real", is_flag=True, help="Orbitals are real: bra and ket may be exchanged.")
 @click.pass_context
 def convert_command(ctx: click.Context, /, source: Path, output: Path | None, real: bool) -> None:
@@ -517,7 +528,9 @@ def convert_command(ctx: click.Context, /, source: Path, output: Path | None, re
     from ..frontend.source import read_text  # noqa: PLC0415
 
     if real and source.suffix in (".spec", ".json"):
-        raise click.UsageError("--real is for .txt and .jsonl files: the others say it themselves")
+        raise click.UsageError(
+            "--real applies to .txt and .jsonl files: leave it out, or declare symmetry in the file"
+        )
     system = (
         read_printed(read_text(source), str(source), real=True) if real else read_system(source)
     )
@@ -535,7 +548,9 @@ def convert_command(ctx: click.Context, /, source: Path, output: Path | None, re
 @click.option(
     "--unrestricted", "form", flag_value="unrestricted", help="For a UHF or ROHF reference."
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: stdout.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="File to write.  [default: stdout]"
+)
 @click.pass_context
 def spin_command(ctx: click.Context, /, spec: Path, form: str | None, output: Path | None) -> None:
     """Write SPEC, which is over spin orbitals, as a .spec over spatial orbitals."""
@@ -555,7 +570,7 @@ def spin_command(ctx: click.Context, /, spec: Path, form: str | None, output: Pa
 @main.command("list")
 @json_option
 def list_command(as_json: bool) -> None:
-    """The specs that ship with tcgen, which have names in place of paths."""
+    """List the specs that ship with tcgen; commands take their names as SPEC."""
     described = {
         name: _first_comment(path.read_text(encoding="utf-8"))
         for name, path in shipped_specs().items()
@@ -574,7 +589,7 @@ def _first_comment(text: str) -> str:
 @main.command("doctor")
 @json_option
 def doctor_command(as_json: bool) -> None:
-    """What works on this machine and what to install."""
+    """Show what works on this machine, and what to install."""
     from .doctor import examine, print_findings  # noqa: PLC0415
 
     findings = examine()
@@ -586,13 +601,13 @@ def doctor_command(as_json: bool) -> None:
 
 @main.group("cache")
 def cache_group() -> None:
-    """Compiled objects, plans and measured times kept between runs."""
+    """Show or clear the compiled objects, plans and measured times kept between runs."""
 
 
 @cache_group.command("info")
 @json_option
 def cache_info_command(as_json: bool) -> None:
-    """Where the cache is, how many objects, plans, measured times and bytes it holds."""
+    """Show where the cache is, and how many objects, plans, times and bytes it holds."""
     info, plans, times = cache_info(), plans_kept(), times_kept()
     count = info["bytes"] + sum(p.stat().st_size for p in (*plans, *times))
     if as_json:

@@ -407,5 +407,5 @@ def load_artifact(path: Path) -> Artifact:
         ArtifactError: it is missing, damaged, or of another version.
     """
     if not path.is_dir():
-        raise ArtifactError(f"{path}: no such folder of a compiled program")
+        raise ArtifactError(f"there is no folder {path}: give the folder that tcgen compile wrote")
     return Artifact.load(path)
