@@ -56,7 +56,7 @@ def draw_gallery(app: Sphinx) -> None:
     docs = Path(app.srcdir)
     folder = docs / "gallery"
     folder.mkdir(exist_ok=True)
-    page = (docs / "gallery.md").read_text(encoding="utf-8")
+    page = (docs / "gallery.md").read_text(encoding="utf-8").replace("\\\n", "")
     for arguments in re.findall(r"^\$ tcgen (.*)$", page, re.MULTILINE):
         command = [sys.executable, "-m", "tcgen", *shlex.split(arguments)]
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
