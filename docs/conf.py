@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
 from pygments.lexer import RegexLexer
 from pygments.token import Comment, Keyword, Name, Number, Operator, Text
 from sphinx.application import Sphinx
@@ -10,7 +16,7 @@ project = "tcgen"
 author = "The tcgen developers"
 copyright = "the tcgen developers"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "gallery", "notebooks"]
 html_theme = "furo"
 html_title = "tcgen"
 myst_enable_extensions = ["deflist", "dollarmath"]
@@ -45,6 +51,18 @@ class SpecLexer(RegexLexer):
     }
 
 
+def draw_gallery(app: Sphinx) -> None:
+    """Run the commands of the page gallery.md, whose drawings stand in the folder gallery."""
+    docs = Path(app.srcdir)
+    folder = docs / "gallery"
+    folder.mkdir(exist_ok=True)
+    page = (docs / "gallery.md").read_text(encoding="utf-8").replace("\\\n", "")
+    for arguments in re.findall(r"^\$ tcgen (.*)$", page, re.MULTILINE):
+        command = [sys.executable, "-m", "tcgen", *shlex.split(arguments)]
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+
 def setup(app: Sphinx) -> None:
-    """Register the lexer of the code blocks marked ``tcgen``."""
+    """Register the lexer of the code blocks marked ``tcgen``; the drawings are made first."""
     app.add_lexer("tcgen", SpecLexer)
+    app.connect("builder-inited", draw_gallery)

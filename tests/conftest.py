@@ -26,6 +26,7 @@ _REASONS = {
     "ebcc": r"\bebcc\b",
     "chromium": r"\bchromium\b",
     "clang": r"\bclang\b",
+    "nbclient": r"\b(nbclient|ipykernel)\b",
     "nvrtc": r"\bnvrtc\b",
     "nvdisasm": r"\bnvdisasm\b",
     "aarch64": r"\b(qemu|aarch64)\b",

@@ -18,10 +18,11 @@ from typing import Any
 from ..errors import ArtifactError, UnavailableError
 from .codec import from_tree, to_tree
 from .consistency import InconsistentManifestError, check_manifest
-from .manifest import Manifest
+from .manifest import SOURCES, Manifest
 
 SCHEMA = 7
 MANIFEST = "manifest.json"
+FALLBACK = "fallback.json"  # the manifest of the same program for NumPy
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,22 @@ class Artifact:
     def with_memory_limit(self, limit: int | None) -> Artifact:
         """The artifact with another limit, in bytes, of the memory that a call allocates."""
         return Artifact(replace(self.manifest, memory_limit=limit), self.files)
+
+    def with_fallback(self, other: Artifact) -> Artifact:
+        """The artifact that also carries the same program for NumPy."""
+        source, manifest = SOURCES["numpy"], Artifact(other.manifest, ()).manifest_text()
+        return self.with_files(((source, other.text(source)), (FALLBACK, manifest)))
+
+    def fallback(self) -> Artifact | None:
+        """The same program for NumPy, with all files and this memory limit; None without one.
+
+        Raises:
+            ArtifactError: its manifest is damaged.
+        """
+        if not self.has(FALLBACK):
+            return None
+        manifest, _ = _manifest_in(self.text(FALLBACK), FALLBACK)
+        return Artifact(manifest, self.files).with_memory_limit(self.manifest.memory_limit)
 
     def manifest_text(self) -> str:
         """``manifest.json``: schema, checksums of all files, the manifest."""
@@ -159,11 +176,22 @@ def read_manifest(path: Path) -> tuple[Manifest, tuple[tuple[str, str], ...]]:
         ArtifactError: it is corrupted, of another schema, or names files outside the folder.
     """
     try:
-        data = json.loads(path.read_bytes())
+        text = path.read_bytes()
+    except OSError as error:
+        raise _corrupted(path, str(error)) from error
+    return _manifest_in(text, path)
+
+
+def _manifest_in(
+    text: str | bytes, path: Path | str
+) -> tuple[Manifest, tuple[tuple[str, str], ...]]:
+    """The manifest in a text, and checksums of files; errors name the path."""
+    try:
+        data = json.loads(text)
         seal = data.pop("tcgen")
         schema = data["schema"]
         sealed = seal == _digest(_canonical(data))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _corrupted(path, str(error)) from error
     if schema != SCHEMA:
         age = "an older" if isinstance(schema, int) and schema < SCHEMA else "a newer"
@@ -215,7 +243,7 @@ def _absolute(folder: str | Path) -> Path:
         raise ArtifactError(f"{folder!r} is not a path: give the folder of an artifact") from None
 
 
-def _corrupted(path: Path, why: str) -> ArtifactError:
+def _corrupted(path: Path | str, why: str) -> ArtifactError:
     return ArtifactError(f"{path} is corrupted ({why}): compile the program again")
 
 

@@ -33,14 +33,19 @@ def is_over_spin_orbitals(tensors: Iterable[Tensor], spaces: OrbitalSpaces) -> b
     """True for equations over spin orbitals: a tensor changes sign when orbitals are exchanged.
 
     Triples of a closed shell do so for two electrons of equal spin. Integrals and doubles, which
-    are free of spin there, show what the orbitals are.
+    are free of spin there, show what the orbitals are. Beside integrals that the spec says are
+    antisymmetrised, others without exchange are over spin orbitals as well.
 
     Args:
         tensors: inputs, with symmetry that equations need though it is not declared.
         spaces: of the system.
     """
     tensors = tuple(tensors)
-    if spaces.by_spin or any(map(_is_free_of_spin, tensors)):
+    if spaces.by_spin:
+        return False
+    if any(tensor.quantity is Quantity.ANTISYMMETRISED for tensor in tensors):
+        return True
+    if any(map(_is_free_of_spin, tensors)):
         return False
     return any(
         symmetry.sign < 0 and any(spaces.spin(space) is not None for space in tensor.spaces)

@@ -280,13 +280,12 @@ def _given(
     if missing:
         tried = "\n".join(f"    {described(t)}: {rules_for(t, spaces)}" for t in missing)
         first = missing[0].name
-        axes = ",".join(space.name for space in missing[0].spaces)
         raise ArgumentError(
             f"{system.name}: these inputs have no rule, and no output is their residual or update:"
             f"\n{tried}\n    pass amplitudes of an earlier solve with amplitudes=, other arrays "
-            f'with inputs={{"{first}": array}}, say in the spec what an input is, such as '
-            f"input {first}[{axes}] from fock, or which output determines it, such as "
-            f'outputs={{"r": "residual of {first}"}}'
+            f'with inputs={{"{first}": array}}, say in the spec which quantity an input is, with '
+            f"from fock, from eri(chemist) and the like behind its axes, or say which output "
+            f'determines it, such as outputs={{"r": "residual of {first}"}}'
         )
     return arrays
 

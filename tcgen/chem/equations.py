@@ -222,7 +222,7 @@ def _residuals(
             found = _found_residuals(tensor, [output], trial)
             if not found:
                 raise ArgumentError(
-                    f"outputs: {output.name} is said to be the {role}, but without integrals it is "
+                    f"outputs: {output.name} is given as the {role}, but without integrals it is "
                     f"not a multiple of orbital-energy differences times {tensor.name}: write the "
                     f"terms with the Fock matrix into it, or write an output {tensor.name}_new"
                 )
@@ -315,7 +315,7 @@ def _target(output: Tensor, role: str, by_name: Mapping[str, Tensor]) -> str:
     name = role.rpartition(" ")[2]
     if name not in by_name:
         raise ArgumentError(
-            f"outputs: {output.name} is said to be the {role}, but {name} is not among the inputs "
+            f"outputs: {output.name} is given as the {role}, but {name} is not among the inputs "
             f"that can be solved for: {', '.join(by_name) or 'there are none'}"
         )
     return name

@@ -122,7 +122,12 @@ def main(ctx: click.Context, verbose: bool, quiet: bool) -> None:
 
 @main.command("compile")
 @click.argument("spec", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: <spec>_tcgen/.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Folder to write.  [default: <spec>_tcgen/]",
+)
 @planning_options
 @click.option(
     "--spin",
@@ -134,6 +139,11 @@ def main(ctx: click.Context, verbose: bool, quiet: bool) -> None:
     is_flag=True,
     help="Put the compiled objects into the folder, for such processors without a compiler.",
 )
+@click.option(
+    "--fallback",
+    is_flag=True,
+    help="Put kernels for NumPy into the folder, too, for machines without a compiler.",
+)
 @json_option
 @click.pass_context
 def compile_command(
@@ -143,6 +153,7 @@ def compile_command(
     output: Path | None,
     spin: str | None,
     objects: bool,
+    fallback: bool,
     as_json: bool,
     **planning: Any,
 ) -> None:
@@ -155,7 +166,7 @@ def compile_command(
         from ..algebra.spin.integrate import spin_integrated  # noqa: PLC0415
 
         system = spin_integrated(system, spin)
-    result = _compile(ctx, system, planning)
+    result = _compile(ctx, system, planning, fallback=fallback)
     program = Program(result.artifact)
     if result.artifact.manifest.target != "cuda":  # those are compiled for the GPU that runs them
         program.build()
@@ -185,7 +196,9 @@ def compile_command(
     help="Write the page's drawings as SVG files.",
 )
 @click.option(
-    "--nodes", type=click.IntRange(min=1), help="Say what a DIR does on so many nodes, priced."
+    "--nodes",
+    type=click.IntRange(min=1),
+    help="Predict the work, memory and traffic of a DIR on this many nodes.",
 )
 @click.option("--node-memory", metavar="BYTES", help="Memory of a node, for example 200GB.")
 @click.option(
@@ -207,7 +220,7 @@ def report_command(
     as_json: bool,
     **planning: Any,
 ) -> None:
-    """Operations, memory, arrays and kernels of a compiled DIR or a SPEC, at any extents."""
+    """Show operations, memory, arrays and kernels of a compiled DIR or a SPEC, at any extents."""
     if nodes is not None or node_memory is not None or network is not None:
         if nodes is None or node_memory is None or html is not None or figures is not None:
             raise click.UsageError(
@@ -215,7 +228,9 @@ def report_command(
                 "--html nor --figures"
             )
         if not is_artifact(source):
-            raise click.UsageError(f"nodes run a compiled DIR: first tcgen compile {source}")
+            raise click.UsageError(
+                f"--nodes needs a compiled DIR: run tcgen compile {source} first"
+            )
         refuse_planning(ctx, source, "extents")
         _report_nodes(source, planning["extents"], nodes, node_memory, network, as_json)
         return
@@ -226,14 +241,13 @@ def report_command(
         refuse_planning(ctx, source, "extents")
         artifact = load_artifact(source)
         system, plan = read_artifact_system(artifact), read_plan(artifact)
-        extents = _extents_for(plan, planning["extents"])
-        report = report_of(artifact, plan, extents)
+        report = report_of(artifact, plan, _extents_for(plan, planning["extents"]))
         report["seconds"] = {}
     else:
         system = read_system(source)
         print_warnings(ctx, system)
         result = _compile(ctx, system, planning)
-        artifact, plan, extents = result.artifact, result.plan, dict(result.plan.extent_of)
+        artifact, plan = result.artifact, result.plan
         report = _report_of(result)
     files: dict[Path, str] = {}
     if html is not None:
@@ -241,7 +255,7 @@ def report_command(
         files[html] = report_html(system, plan, artifact.manifest, executed, report)
     if figures is not None:
         make_folder(figures)
-        drawn = draw_figures(plan, artifact.manifest, extents)
+        drawn = draw_figures(plan, artifact.manifest, report)
         files |= {figures / name: text for name, text in drawn.items()}
     for path, text in files.items():
         write_text(path, text)
@@ -303,7 +317,7 @@ def _report_nodes(
 def explain_command(
     ctx: click.Context, /, source: Path, sequence: Path | None, as_json: bool, **planning: Any
 ) -> None:
-    """The formula sequence of a compiled DIR or a SPEC and its costs, line by line."""
+    """Show the formula sequence of a compiled DIR or a SPEC, with the cost of each line."""
     from ..report import explain_text  # noqa: PLC0415
 
     if is_artifact(source):
@@ -351,7 +365,7 @@ def explain_command(
     metavar="BYTES",
     default="4GiB",
     show_default=True,
-    help="Most that one worker may use.",
+    help="Largest number of bytes that one worker may use.",
 )
 @json_option
 @click.pass_context
@@ -381,7 +395,7 @@ def run_command(
                 "neither --random, --check, --repeat nor --save-inputs"
             )
         if not is_artifact(source):
-            raise click.UsageError(f"workers run a compiled DIR: first tcgen compile {source}")
+            raise click.UsageError(f"workers need a compiled DIR: run tcgen compile {source} first")
         refuse_planning(ctx, source)
         _run_on_workers(ctx, source, inputs, scheduler, worker_memory, output, as_json)
         return
@@ -503,7 +517,9 @@ def solve_command(ctx: click.Context, /, source: str, as_json: bool, **chosen: A
 
 @main.command("convert")
 @click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: stdout.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="File to write.  [default: stdout]"
+)
 @click.option("--real", is_flag=True, help="Orbitals are real: bra and ket may be exchanged.")
 @click.pass_context
 def convert_command(ctx: click.Context, /, source: Path, output: Path | None, real: bool) -> None:
@@ -512,7 +528,9 @@ def convert_command(ctx: click.Context, /, source: Path, output: Path | None, re
     from ..frontend.source import read_text  # noqa: PLC0415
 
     if real and source.suffix in (".spec", ".json"):
-        raise click.UsageError("--real is for .txt and .jsonl files: the others say it themselves")
+        raise click.UsageError(
+            "--real applies to .txt and .jsonl files: leave it out, or declare symmetry in the file"
+        )
     system = (
         read_printed(read_text(source), str(source), real=True) if real else read_system(source)
     )
@@ -530,7 +548,9 @@ def convert_command(ctx: click.Context, /, source: Path, output: Path | None, re
 @click.option(
     "--unrestricted", "form", flag_value="unrestricted", help="For a UHF or ROHF reference."
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: stdout.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="File to write.  [default: stdout]"
+)
 @click.pass_context
 def spin_command(ctx: click.Context, /, spec: Path, form: str | None, output: Path | None) -> None:
     """Write SPEC, which is over spin orbitals, as a .spec over spatial orbitals."""
@@ -550,7 +570,7 @@ def spin_command(ctx: click.Context, /, spec: Path, form: str | None, output: Pa
 @main.command("list")
 @json_option
 def list_command(as_json: bool) -> None:
-    """The specs that ship with tcgen, which have names in place of paths."""
+    """List the specs that ship with tcgen; commands take their names as SPEC."""
     described = {
         name: _first_comment(path.read_text(encoding="utf-8"))
         for name, path in shipped_specs().items()
@@ -569,7 +589,7 @@ def _first_comment(text: str) -> str:
 @main.command("doctor")
 @json_option
 def doctor_command(as_json: bool) -> None:
-    """What works on this machine and what to install."""
+    """Show what works on this machine, and what to install."""
     from .doctor import examine, print_findings  # noqa: PLC0415
 
     findings = examine()
@@ -581,13 +601,13 @@ def doctor_command(as_json: bool) -> None:
 
 @main.group("cache")
 def cache_group() -> None:
-    """Compiled objects, plans and measured times kept between runs."""
+    """Show or clear the compiled objects, plans and measured times kept between runs."""
 
 
 @cache_group.command("info")
 @json_option
 def cache_info_command(as_json: bool) -> None:
-    """Where the cache is, how many objects, plans, measured times and bytes it holds."""
+    """Show where the cache is, and how many objects, plans, times and bytes it holds."""
     info, plans, times = cache_info(), plans_kept(), times_kept()
     count = info["bytes"] + sum(p.stat().st_size for p in (*plans, *times))
     if as_json:
@@ -610,16 +630,18 @@ def _say(ctx: click.Context) -> Callable[[str], None] | None:
     return None if ctx.obj["quiet"] else lambda text: click.echo(f"tcgen: {text}", err=True)
 
 
-def _compile(ctx: click.Context, system: System, planning: dict[str, Any]) -> Compilation:
+def _compile(
+    ctx: click.Context, system: System, planning: dict[str, Any], *, fallback: bool = False
+) -> Compilation:
     target = planning["target"] or ("cpu" if planning["tune"] else default_target(_say(ctx)))
     options = chosen_options(planning, target)
     console = Console(stderr=True)
     if ctx.obj["quiet"] or not console.is_terminal:
-        result = compile_system(system, options, Tracer())
+        result = compile_system(system, options, Tracer(), fallback=fallback)
     else:
         with console.status("reading") as status:
             tracer = Tracer(lambda text: status.update(_one_line(in_words(text, options.target))))
-            result = compile_system(system, options, tracer)
+            result = compile_system(system, options, tracer, fallback=fallback)
     print_warnings(ctx, result)
     if ctx.obj["verbose"]:
         for stage, seconds in result.seconds:

@@ -68,17 +68,29 @@ solve_options = together(
         help="Default: spin orbitals if an input is antisymmetric.",
     ),
     click.option(
-        "--nroots", type=int, default=1, show_default=True, help="Of an eigenvalue problem."
+        "--nroots",
+        type=int,
+        default=1,
+        show_default=True,
+        help="Number of roots of an eigenvalue problem.",
     ),
     click.option(
         "--tolerance",
         type=float,
         default=1e-9,
         show_default=True,
-        help="Norm of a residual, in Hartree.",
+        help="Largest norm of a residual at convergence, in Hartree.",
     ),
-    click.option("--max-cycle", type=int, default=100, show_default=True, help="Most iterations."),
-    click.option("--diis", type=int, default=8, show_default=True, help="Vectors that DIIS keeps."),
+    click.option(
+        "--max-cycle",
+        type=int,
+        default=100,
+        show_default=True,
+        help="Largest number of iterations.",
+    ),
+    click.option(
+        "--diis", type=int, default=8, show_default=True, help="Number of vectors that DIIS keeps."
+    ),
     click.option(
         "--level-shift",
         type=float,

@@ -32,6 +32,7 @@ def compile(
     volatile: str | Sequence[str] = (),
     planning: Planning | None = None,
     progress: Progress | bool = False,
+    fallback: bool = False,
     **shorthand: Any,
 ) -> Program:
     """Compile equations into a program that takes and returns NumPy arrays, or CuPy's on a GPU.
@@ -53,6 +54,8 @@ def compile(
         progress: is called with what is being done ("factoring", "planning memory", "writing C",
             ...); True shows a bar in terminals and notebooks. The C compiler then runs at once, and
             not in the first call.
+        fallback: the program also carries its kernels for NumPy, which run it, with a warning,
+            where it is loaded without a C compiler and without objects for that processor.
         shorthand: fields of ``planning``, given as keywords of their own: ``objective="time"`` is
             short for ``planning=Planning(objective="time")``.
 
@@ -96,7 +99,7 @@ def compile(
     for message in system.warnings:
         warnings.warn(message, stacklevel=2)
     with reported(progress, options.target) as tell:
-        result = compile_system(system, options, Tracer(tell))
+        result = compile_system(system, options, Tracer(tell), fallback=fallback)
         program = Program(result.artifact)
         if progress and options.target == "cpu":
             tell("build")

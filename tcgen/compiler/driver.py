@@ -120,7 +120,12 @@ class Compilation:
 
 
 def compile_system(
-    system: System, options: Options, tracer: Tracer | None = None, *, documents: bool = True
+    system: System,
+    options: Options,
+    tracer: Tracer | None = None,
+    *,
+    documents: bool = True,
+    fallback: bool = False,
 ) -> Compilation:
     """Compile equations for the options' target, planning for the options' extents.
 
@@ -130,8 +135,11 @@ def compile_system(
         tracer: to be told about each stage.
         documents: the artifact is complete as a folder: it has the runtime, its equations, plan,
             report and explanation beside the sources.
+        fallback: the artifact also carries the program for NumPy, which runs where there is no C
+            compiler.
 
     Raises:
+        ArgumentError: a fall-back of a program that is not for the target cpu.
         SpecError: symmetries declared for outputs that do not follow from their equations, or
             numbers that the element type cannot hold.
         ExtentError: a planning extent is missing.
@@ -147,6 +155,11 @@ def compile_system(
     from .numbers_in_range import check_numbers  # noqa: PLC0415
     from .real_arguments import check_real_arguments  # noqa: PLC0415
 
+    if fallback and options.target != "cpu":
+        raise ArgumentError(
+            f"a program for the target {options.target} has no fall-back: leave fallback out, or "
+            f"compile for the target cpu"
+        )
     check_names(system)  # whatever TCGEN_VERIFY says: programs are made of them
     tracer = tracer or Tracer()
     # One product in the order given needs no search: looking for its file takes longer.
@@ -210,17 +223,24 @@ def compile_system(
         module, choices = tuned.module, tuned.choices
     tracer.progress("emit")
     start = time.perf_counter()
-    artifact = emit_artifact(
-        module,
-        target=options.target,
-        planning_extents=options.extents,
-        memory_limit=options.memory_limit,
-        machine=options.constants,
-        round_each=options.round_each,
-        thresholds=options.thresholds.cpu,
-        with_runtime=documents,
-    )
+
+    def emitted(module: Module, target: str, *, with_runtime: bool) -> Artifact:
+        return emit_artifact(
+            module,
+            target=target,
+            planning_extents=options.extents,
+            memory_limit=options.memory_limit,
+            machine=options.constants,
+            round_each=options.round_each,
+            thresholds=options.thresholds.cpu,
+            with_runtime=with_runtime,
+        )
+
+    artifact = emitted(module, options.target, with_runtime=documents)
     refuse_many_launches(artifact.manifest, options)
+    if fallback:
+        by_numpy = lower_within(plan, replace(planning, target="numpy"))
+        artifact = artifact.with_fallback(emitted(by_numpy, "numpy", with_runtime=False))
     points: list[dict[str, Any]] = []
     if options.pareto:
         from ..report import pareto_points  # noqa: PLC0415
@@ -389,5 +409,5 @@ def load_artifact(path: Path) -> Artifact:
         ArtifactError: it is missing, damaged, or of another version.
     """
     if not path.is_dir():
-        raise ArtifactError(f"{path}: no such folder of a compiled program")
+        raise ArtifactError(f"there is no folder {path}: give the folder that tcgen compile wrote")
     return Artifact.load(path)

@@ -89,7 +89,7 @@ def check_options(
         ArgumentError, DtypeError: an option is of the wrong kind.
     """
     if order is not None and not isinstance(order, str):
-        raise ArgumentError(f"order={order!r} is none of 'C', 'F', 'A' and 'K'")
+        raise ArgumentError(f"order={order!r} is not one of 'C', 'F', 'A' and 'K'")
     if not isinstance(casting, str):
         raise DtypeError(f"einsum: casting must be str, not {type(casting).__name__}")
     asked = None if dtype is None else _dtype(dtype)
@@ -119,7 +119,7 @@ def checked(
     extents = extents_of(expression, tuple(a.shape for a in arrays))
     layout = "K" if order is None else order.upper()
     if layout not in ("C", "F", "A", "K"):
-        raise EinsumError(f"order={order!r} is none of 'C', 'F', 'A' and 'K'")
+        raise EinsumError(f"order={order!r} is not one of 'C', 'F', 'A' and 'K'")
     if out is not None and update is None:
         check_shape(out, tuple(extents[n] for n in expression.output))
     computed = None

@@ -245,7 +245,10 @@ def _summed_axes(axes: Any, arrays: tuple[Array, Array]) -> tuple[list[int], lis
             raise EinsumError(f"tensordot: axes {given} do not exist in shape {array.shape}")
         pairs.append([n % array.ndim for n in given])
     if len(pairs[0]) != len(pairs[1]) or any(len(set(p)) != len(p) for p in pairs):
-        raise EinsumError(f"tensordot: axes={axes!r} must be as many, each given once")
+        raise EinsumError(
+            f"tensordot: axes={axes!r} must name as many axes of one array as of the other, "
+            f"each once"
+        )
     return pairs[0], pairs[1]
 
 

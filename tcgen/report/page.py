@@ -46,18 +46,20 @@ _PEAK = (
 )
 
 
-def figures(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]) -> dict[str, str]:
-    """Drawings by file name: the fusion graph (unless empty), memory before and after.
+def figures(plan: FusionPlan, manifest: Manifest, report: Mapping[str, Any]) -> dict[str, str]:
+    """Drawings by file name: fusion graph (unless empty), memory before and after, trade-off.
 
     Args:
         plan: of the program.
         manifest: of its artifact.
-        extents: of the base spaces.
+        report: of the plan; the trade-off of time and memory is drawn if it has one.
     """
     graph = graph_svg(plan)
     drawings = {} if graph is None else {"fusion-graph.svg": graph}
-    before, after = _timelines(plan, manifest, extents)
+    before, after = _timelines(plan, manifest, report["extents"])
     drawings |= {"memory-before-fusion.svg": before, "memory-after-fusion.svg": after}
+    if report.get("pareto"):
+        drawings["time-memory.svg"] = _pareto_svg(plan, report)
     return {name: as_file(svg) for name, svg in drawings.items()}
 
 
@@ -497,10 +499,6 @@ def _pareto(plan: FusionPlan, report: Mapping[str, Any]) -> str:
     points = report.get("pareto")
     if not points:
         return ""
-    seconds = report["fusion"]["value"] if plan.solve.unit == "seconds" else None
-    dtype = report["dtype"]
-    held = plan_peak(plan) + output_bytes(plan.program, plan.extent_of, dtype)
-    chosen = {"peak_bytes": held, "seconds": seconds}
     rows = "".join(
         _row(
             _text(f"{p['limit_bytes']:,}" if p["limit_bytes"] else "none", "number"),
@@ -525,10 +523,17 @@ def _pareto(plan: FusionPlan, report: Mapping[str, Any]) -> str:
         '<section id="pareto"><h2>Time-memory trade-off</h2>'
         '<p class="soft">Plans of least predicted time for a series of memory limits, at the '
         "extents of planning. The ring is the plan of this page.</p>"
-        f'<figure><div class="drawing">{pareto_svg(points, chosen)}</div></figure>'
+        f'<figure><div class="drawing">{_pareto_svg(plan, report)}</div></figure>'
         '<div class="scroll" tabindex="0" role="region" aria-label="Time-memory trade-off">'
         f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></section>"
     )
+
+
+def _pareto_svg(plan: FusionPlan, report: Mapping[str, Any]) -> str:
+    """The curve, and the plan of the page as a ring."""
+    seconds = report["fusion"]["value"] if plan.solve.unit == "seconds" else None
+    held = plan_peak(plan) + output_bytes(plan.program, plan.extent_of, report["dtype"])
+    return pareto_svg(report["pareto"], {"peak_bytes": held, "seconds": seconds})
 
 
 def _fusion(report: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -42,7 +43,7 @@ class Program:
 
     def __init__(self, artifact: Artifact) -> None:
         self.artifact = artifact
-        self._execution = Execution(artifact)
+        self._execution = Execution(_runs_here(artifact))
 
     def __repr__(self) -> str:
         inputs = ", ".join(t.name for t in self._execution.inputs)
@@ -56,7 +57,7 @@ class Program:
     @property
     def manifest(self) -> Manifest:
         """The description of the program for the runtime."""
-        return self.artifact.manifest
+        return self._execution.manifest
 
     @property
     def allocated_bytes(self) -> int:
@@ -103,7 +104,7 @@ class Program:
         if not isinstance(backend, CpuBackend):
             raise ArgumentError(
                 f"{self.manifest.name} is for the target {self.manifest.target}, which has no "
-                f"compiled objects: leave objects out, or compile for the target cpu"
+                f"compiled objects here: leave objects out, or compile for the target cpu"
             )
         return backend.with_objects(self.artifact).save(folder)
 
@@ -300,6 +301,27 @@ class Program:
                 "pip install tcgen-chem"
             ) from None
         return home.distribute(self, where, memory, **options)
+
+
+def _runs_here(artifact: Artifact) -> Artifact:
+    """The artifact, or its fall-back where neither a compiler nor its objects can be used.
+
+    Raises:
+        ArtifactError: the fall-back, or the index of the objects, is damaged.
+    """
+    fallback = artifact.fallback()
+    if fallback is None:
+        return artifact
+    from .cpu.carried import carried_objects  # noqa: PLC0415  (other programs need no ctypes)
+    from .cpu.toolchain import no_compiler  # noqa: PLC0415
+
+    missing = None if carried_objects(artifact).objects else no_compiler()
+    if missing is None:
+        return artifact
+    warnings.warn(
+        f"NumPy runs {artifact.manifest.name}: {missing[0]}", RuntimeWarning, stacklevel=3
+    )
+    return fallback
 
 
 def load(folder: str | Path) -> Program:

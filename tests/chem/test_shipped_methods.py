@@ -41,6 +41,12 @@ def radical(blocks: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
+def methyl(blocks: Any) -> Any:
+    atoms = "C 0 0 0; H 1.079 0 0; H -0.5395 0.934441 0; H -0.5395 -0.934441 0"
+    return blocks.mean_field(blocks.molecule(atoms, "sto-3g", spin=1), "UHF")
+
+
+@pytest.fixture(scope="module")
 def fitted(lih: Any) -> Any:
     reference = lih.reference.density_fit(auxbasis="weigend")
     return reference.run(conv_tol=1e-12)
@@ -76,12 +82,25 @@ def test_energies_of_ebcc(
     assert abs(found.e_corr - ebcc_energy(reference, ansatz)) < TOLERANCE
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("spec", "ansatz"), [("cc2_spin_orbital", "CC2"), ("lccsd_spin_orbital", "LCCSD")]
+    ("spec", "ansatz"),
+    [
+        pytest.param("cc2_spin_orbital", "CC2", marks=SLOW),
+        ("lccsd_spin_orbital", "LCCSD"),
+        ("mp3_spin_orbital", "MP3"),
+        ("dcsd_spin_orbital", "DCSD"),
+    ],
 )
-def test_an_open_shell_over_spin_orbitals(spec: str, ansatz: str, radical: Any, solve: Any) -> None:
-    assert abs(solve(spec, radical).e_corr - ebcc_energy(radical, ansatz)) < TOLERANCE
+def test_an_open_shell_over_spin_orbitals(spec: str, ansatz: str, methyl: Any, solve: Any) -> None:
+    found = solve(spec, methyl)
+    assert found.converged
+    assert found.reference == "UHF"
+    assert abs(found.e_corr - ebcc_energy(methyl, ansatz)) < TOLERANCE
+
+
+def test_dcsd_over_spin_orbitals_is_that_of_a_closed_shell(solve: Any, lih: Any) -> None:
+    closed = solve("dcsd_closed_shell", lih.reference)
+    assert abs(solve("dcsd_spin_orbital", lih.reference).e_corr - closed.e_corr) < TOLERANCE
 
 
 @pytest.mark.slow

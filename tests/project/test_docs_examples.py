@@ -38,7 +38,7 @@ from tcgen.testing import random_arrays
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LONG = (
-    *("README", "quickstart", "memory", "cli", "contractions", "solve", "spin"),
+    *("README", "quickstart", "memory", "cli", "contractions", "solve", "spin", "gallery"),
     *("howto_pyscf", "howto_pdaggerq"),
 )
 LANGUAGE_PAGE = ROOT / "docs" / "spec.md"

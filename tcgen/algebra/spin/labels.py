@@ -123,7 +123,7 @@ def input_flow(tensor: Tensor) -> Flow:
         if axis not in labelled:
             space = tensor.spaces[axis]
             raise ArgumentError(
-                f"{text} is said to conserve spin through axis {axis}, but orbitals of space "
+                f"{text} is declared to conserve spin through axis {axis}, but orbitals of space "
                 f"{space.name} have none: declare space {space.name} occupied, virtual or "
                 f"general, or leave the axis out"
             )

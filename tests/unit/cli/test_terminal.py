@@ -112,6 +112,29 @@ def test_compile_and_doctor_fit_the_terminal(width: int, tmp_path: Path) -> None
     assert all(len(line) <= width for line in shown(width, "doctor").splitlines())
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_solve_shows_whole_energies(width: int) -> None:
+    """Columns are left out where they do not fit; no energy loses a digit or is broken."""
+    pytest.importorskip("pyscf")
+    command = ["solve", "lccsd_spin_orbital", "--atom", "Li 0 0 0; H 0 0 1.5957"]
+    command += ["--basis", "sto-3g", "--target", "numpy", "--no-optimize"]
+    text = shown(width, *command)
+    assert all(len(line) <= width for line in text.splitlines()), text
+    header, *rows = re.findall(r"^ *(?:cycle|[0-9]+) .*$", text, re.MULTILINE)
+    columns = header.split()
+    assert columns[:2] == ["cycle", "E(corr)"]
+    assert ("seconds" in columns) == (width >= 80)
+    assert len(rows) > 3
+    for row in rows:
+        cells = row.split()
+        assert len(cells) == len(columns), row
+        assert re.fullmatch(r"-?[0-9]+\.[0-9]{12}", cells[1]), row
+    energies = dict(re.findall(r"^(E\([a-zA-Z]+\)) += +(-[0-9]+\.[0-9]{12})$", text, re.MULTILINE))
+    assert list(energies) == ["E(HF)", "E(corr)", "E(total)"]
+    assert rows[-1].split()[1] == energies["E(corr)"]
+
+
 def test_compile_shows_the_largest_arrays(tmp_path: Path) -> None:
     spec = tmp_path / "many.spec"
     names = [f"a{n}" for n in range(20)]

@@ -330,13 +330,22 @@ def test_screenshots_are_light_and_dark(browser: Browser, tmp_path: Path) -> Non
     assert 0 < bright[1] < 0.25
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-def test_the_page_is_no_wider_than_its_window(case: Compilation, page: Browser, width: int) -> None:
+@pytest.mark.parametrize("width", [360, 900, 1400])
+def test_the_page_fits_its_window_and_drawings_can_be_read(
+    case: Compilation, page: Browser, width: int
+) -> None:
+    """A drawing that is wider than the window is scrolled, and its letters stay large enough."""
     page.call(
         "Emulation.setDeviceMetricsOverride",
         width=width, height=800, deviceScaleFactor=1, mobile=False,
     )  # fmt: skip
     assert page.run("document.documentElement.scrollWidth") <= width
+    letters = page.run(
+        "[...document.querySelectorAll('.drawing svg')].map(e => 12 *"
+        "e.getBoundingClientRect().width / e.viewBox.baseVal.width)"
+    )
+    assert letters
+    assert min(letters) > 10
     page.call("Emulation.clearDeviceMetricsOverride")
 
 

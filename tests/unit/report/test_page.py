@@ -140,7 +140,7 @@ def test_text_of_the_user_cannot_become_markup(case: Compilation) -> None:
 
 
 def test_drawings_are_well_formed(case: Compilation) -> None:
-    drawn = figures(case.plan, case.artifact.manifest, case.plan.extent_of)
+    drawn = figures(case.plan, case.artifact.manifest, case.artifact.json("report.json"))
     assert {"memory-before-fusion.svg", "memory-after-fusion.svg"} <= set(drawn)
     for text in drawn.values():
         root = ET.fromstring(text)
@@ -309,6 +309,16 @@ def test_command_line_writes_page_and_drawings(tmp_path: Path) -> None:
     assert 'value="99"' in (tmp_path / "c.html").read_text()
 
 
+def test_the_trade_off_is_drawn_where_it_was_asked_for(tmp_path: Path) -> None:
+    arguments = ["-q", "report", "df_ladder", "-e", "o=4", "-e", "v=20", "-e", "x=30"]
+    arguments += ["--objective", "time", "--pareto", "--target", "numpy", "--figures"]
+    result = CliRunner().invoke(main, [*arguments, str(tmp_path)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    drawn = (tmp_path / "time-memory.svg").read_text()
+    assert ET.fromstring(drawn).tag.endswith("svg")
+    assert "KiB" in drawn
+
+
 def test_what_a_limit_left_as_written_is_in_every_report(tmp_path: Path) -> None:
     factors = "*".join(f"x[{i},{j}]" for i, j in itertools.pairwise("ijklmnpqri"))
     spec = tmp_path / "long.spec"
@@ -338,7 +348,8 @@ def test_bytes_do_not_depend_on_the_hash_seed() -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); from test_page import *\n"
         "case = compiled('ccd_spin_orbital'); sys.stdout.write(page_of(case))\n"
-        "for text in figures(case.plan, case.artifact.manifest, case.plan.extent_of).values():\n"
+        "report = case.artifact.json('report.json')\n"
+        "for text in figures(case.plan, case.artifact.manifest, report).values():\n"
         "    sys.stdout.write(text)\n"
     )
     printed = [

@@ -54,6 +54,42 @@ def test_a_changed_object_is_refused(nowhere: Path) -> None:
         tcgen.load(nowhere)
 
 
+@pytest.mark.parametrize("objects", [False, True])
+def test_numpy_runs_a_program_without_compiler_and_objects(
+    objects: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tcgen.compile(tcgen.read_spec(TEXT), extents={"o": 5}, target="cpu", fallback=True)
+    folder = made.save(tmp_path / "carried", objects=objects)
+    x = np.random.default_rng(0).random((5, 5, 5))
+    expected = np.einsum("ikl,jlk->ij", x, x)
+    assert tcgen.load(folder).manifest.target == "cpu"
+    np.testing.assert_allclose(tcgen.load(folder)(x=x)["y"], expected)
+
+    monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TCGEN_CC", "no-such-compiler")
+    monkeypatch.setattr(carried, "processor", lambda: "another one")
+    with pytest.warns(RuntimeWarning, match=mentions("NumPy no-such-compiler")):
+        loaded = tcgen.load(folder)
+    assert loaded.manifest.target == "numpy"
+    np.testing.assert_allclose(loaded(x=x)["y"], expected)
+    assert loaded.report == made.report
+    again = loaded.save(tmp_path / "again")
+    assert (again / "manifest.json").read_text() == (folder / "manifest.json").read_text()
+
+
+def test_a_changed_fallback_is_refused(tmp_path: Path) -> None:
+    made = tcgen.compile(tcgen.read_spec(TEXT), extents={"o": 5}, target="cpu", fallback=True)
+    text = made.artifact.text("fallback.json").replace('"numpy"', '"cuda"')
+    damaged = made.artifact.with_files((("fallback.json", text),))
+    with pytest.raises(tcgen.ArtifactError, match=mentions("fallback.json checksum")):
+        tcgen.Program(damaged)
+
+
+def test_other_targets_have_no_fallback() -> None:
+    with pytest.raises(tcgen.ArgumentError, match=mentions("numpy fallback cpu")):
+        tcgen.compile(tcgen.read_spec(TEXT), extents={"o": 5}, target="numpy", fallback=True)
+
+
 def test_other_targets_have_no_objects(tmp_path: Path) -> None:
     with pytest.raises(tcgen.ArgumentError, match=mentions("numpy objects cpu")):
         program("numpy").save(tmp_path / "numpy", objects=True)
