@@ -355,7 +355,7 @@ class _Loader:
 
         array: Array = handle.open()
         if handle.moves:
-            self.sent += int(array.nbytes)
+            self.sent += -(-int(array.nbytes) // handle.holders)
         SHELF.get((handle.token, "seen"), first, limit=2**62)
         return array
 

@@ -163,10 +163,29 @@ right = np.load(folder + "/r2.npy")
 for along in (None, "v"):
     run = program.distribute(comm, "1GiB", task_seconds=0, along=along)
     with run.bind(b_vv=tcgen.stored(path, "b_vv")) as held:
-        for _ in range(2):
-            assert abs(held(tau=tau)["r2"] - right).max() < 1e-10
+        first = held(tau=tau)["r2"]
+        for _ in range(4):
+            again = held(tau=tau)["r2"]
+            assert abs(again - right).max() < 1e-10
             assert held.report.bytes_moved == held.report.bytes_predicted
         assert held.report.tasks >= 2
+        assert len(run._engine._windows) <= 4  # tau, and three results that are in use
+        assert (first == again).all() and not first.flags.writeable
+        # A result stands once on the node, and need not move to be an argument.
+        [window] = [w for w in run._engine._windows if w.has(first)]
+        comm.Barrier()
+        if comm.rank == 0:
+            np.frombuffer(window.window.Shared_query(0)[0])[:] = 7
+        comm.Barrier()
+        assert (first == 7).all()
+        assert run._engine.share(tau).moves and not run._engine.share(again).moves
+        held(tau=again)
+        assert held.report.bytes_moved == held.report.bytes_predicted
+    least = held.report.need_bytes
+    tight = program.distribute(comm, least, task_seconds=0, along=along)
+    with tight.bind(b_vv=tcgen.stored(path, "b_vv")) as held:
+        held(tau=tau)
+        assert held.report.peak_bytes <= held.report.need_bytes <= least
 if sys.argv[3] == "fail":
     from tcgen.distributed import mpi
 
