@@ -104,10 +104,9 @@ class InMessage:
         """The value as it arrived."""
         return self.value
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the array, by which dask weighs what workers hold."""
-        return int(getattr(self.value, "nbytes", 64))
+    def __sizeof__(self) -> int:
+        """Bytes with the array: dask weighs by them where tasks run and what a worker holds."""
+        return object.__sizeof__(self) + int(getattr(self.value, "nbytes", 0))
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Callable[..., InMessage], tuple[Any, ...]]:
         value = self.value

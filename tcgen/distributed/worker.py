@@ -76,6 +76,10 @@ class Done:
     result_bytes: int
     peak_bytes: int
 
+    def __sizeof__(self) -> int:
+        """Bytes with the blocks: dask weighs by them what a worker holds."""
+        return object.__sizeof__(self) + sum(a.nbytes for b in self.blocks.values() for _, a in b)
+
 
 class Shelf:
     """Values that a process keeps, up to a number of bytes; the least recently used ones go."""
