@@ -1,7 +1,8 @@
 """Calls with dask arrays: inputs are computed on the workers, and results stay there.
 
 A sliced result is a dask array with a chunk for each slice; a sum is one chunk, which a worker adds
-in the order of the tasks. Only times and counts come back to the client.
+in the order of the tasks, and so for other reductions. Only times and counts come back to the
+client.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from ..errors import ArgumentError
 from .dask_client import DaskEngine
 from .handles import Handle, InMessage
 from .plan import Plan
-from .stage import Stage, Task, source_names
+from .slicing import SlicedOutput
+from .stage import Stage, Task, begin, put, source_names
 from .stored import Stored
 from .worker import Done, Job
 
@@ -27,6 +29,7 @@ class Recipe:
     """An array that a worker has or makes again."""
 
     moves = True
+    holders = 1
 
     def __init__(self, future: Any, token: str) -> None:
         self.future, self.token = future, token
@@ -114,7 +117,7 @@ def _result(
     dtype, shape = np.dtype(stage.entry(name).dtype), stage.output_shape(name)
     submit = engine.client.submit
     if output.how != "place" or output.axis is None:
-        whole = submit(_added, name, shape, dtype.str, list(futures), pure=False)
+        whole = submit(_reduced, output, shape, dtype.str, list(futures), pure=False)
         return dask.from_delayed(whole, shape, dtype)
     chunks = []
     axis = 0
@@ -133,9 +136,10 @@ def _block(name: str, done: Done) -> Any:
     return done.blocks[name][0][1]
 
 
-def _added(name: str, shape: tuple[int, ...], dtype: str, done: Sequence[Done]) -> Any:
-    result = np.zeros(shape, dtype)
+def _reduced(output: SlicedOutput, shape: tuple[int, ...], dtype: str, done: Sequence[Done]) -> Any:
+    result = np.empty(shape, dtype)
+    begin(output, result)
     for part in done:
-        for rectangle, block in part.blocks[name]:
-            result[rectangle] += block
+        for rectangle, block in part.blocks[output.name]:
+            put(output, result, rectangle, block)
     return result

@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import uuid4
 
+import numpy as np
+import numpy.typing as npt
+
 from .._version import __version__
 from ..errors import UnavailableError
 from .handles import Handle, InMessage
@@ -29,6 +32,7 @@ class Sent:
     """A value on the workers, and on the client in case they lose it."""
 
     moves = True
+    holders = 1
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -49,6 +53,8 @@ class DaskEngine:
     Raises:
         UnavailableError: there is no worker, or workers lack tcgen or have another version.
     """
+
+    ranks = 0
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -206,6 +212,13 @@ class DaskEngine:
             )
             for n, task in enumerate(tasks)
         ]
+
+    def result(self, shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
+        """An array of this process."""
+        return np.empty(shape, dtype)
+
+    def settle(self, results: Sequence[npt.NDArray[Any]]) -> None:
+        """This process has filled them."""
 
     def close(self) -> None:
         """Nothing is left: the client is the user's."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
+import numpy.typing as npt
+
 from .handles import Handle
 from .stage import Task
 from .worker import Done, Job
@@ -19,11 +21,14 @@ class Engine(Protocol):
         slots: tasks that run at one time, on all workers.
         slots_per_worker: tasks that run at one time in one process, which share its memory.
         worker_memory: bytes that a worker has by the engine's own setting, or None.
+        ranks: workers of a node that call the program together and have one copy of arrays and
+            results; 0 where each worker has its own arrays, and the results go to the caller.
     """
 
     slots: int
     slots_per_worker: int
     worker_memory: int | None
+    ranks: int
 
     def once(self, make: Callable[[], T]) -> T:
         """What ``make`` gives, called in one process of those that call the program."""
@@ -43,6 +48,12 @@ class Engine(Protocol):
         Raises:
             UnavailableError: workers cannot be reached, or die again and again.
         """
+
+    def result(self, shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
+        """Memory for a whole result; read-only where another process fills it."""
+
+    def settle(self, results: Sequence[npt.NDArray[Any]]) -> None:
+        """All blocks of results are in their places."""
 
     def close(self) -> None:
         """Remove what the engine wrote; the user's client, communicator or pool stays open."""

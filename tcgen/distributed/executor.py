@@ -14,6 +14,9 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecu
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from ..errors import UnavailableError
 from .handles import Handle, Here, InFile
 from .stage import Task
@@ -31,6 +34,7 @@ class ExecutorEngine:
     """
 
     worker_memory: int | None = None
+    ranks = 0
 
     def __init__(self, executor: Executor, scratch: Path | None = None) -> None:
         self._executor = executor
@@ -90,6 +94,13 @@ class ExecutorEngine:
             return self._executor.submit(run_task, job, task)
         except RuntimeError as error:  # broken, or shut down
             raise _broken(error) from None
+
+    def result(self, shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
+        """An array of this process."""
+        return np.empty(shape, dtype)
+
+    def settle(self, results: Sequence[npt.NDArray[Any]]) -> None:
+        """This process has filled them."""
 
     def close(self) -> None:
         """Remove the folder of values."""

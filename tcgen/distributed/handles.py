@@ -25,6 +25,7 @@ class Handle(Protocol):
     Attributes:
         token: names the value: workers keep what they made from it under this name.
         moves: the value crosses to another process.
+        holders: processes that have it in memory together; each counts its share of the bytes.
     """
 
     @property
@@ -34,6 +35,10 @@ class Handle(Protocol):
     @property
     def moves(self) -> bool:
         """True where it is sent."""
+
+    @property
+    def holders(self) -> int:
+        """Number of processes that have it together."""
 
     def open(self) -> Any:
         """The value, on the worker."""
@@ -46,6 +51,7 @@ class Here:
     value: Any
     token: str = field(default_factory=lambda: uuid4().hex)
     moves: bool = False
+    holders: int = 1
 
     def open(self) -> Any:
         """The value itself."""
@@ -59,6 +65,7 @@ class InFile:
     path: str
     token: str = field(default_factory=lambda: uuid4().hex)
     moves: bool = True
+    holders: int = 1
 
     @classmethod
     def write(cls, value: object, folder: Path) -> InFile:
@@ -87,6 +94,7 @@ class InMessage:
     """
 
     moves = True
+    holders = 1
 
     def __init__(self, value: Any, token: str | None = None) -> None:
         self.value = value
@@ -96,10 +104,9 @@ class InMessage:
         """The value as it arrived."""
         return self.value
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the array, by which dask weighs what workers hold."""
-        return int(getattr(self.value, "nbytes", 64))
+    def __sizeof__(self) -> int:
+        """Bytes with the array: dask weighs by them where tasks run and what a worker holds."""
+        return object.__sizeof__(self) + int(getattr(self.value, "nbytes", 0))
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Callable[..., InMessage], tuple[Any, ...]]:
         value = self.value

@@ -1,19 +1,23 @@
 """An mpi4py communicator: all ranks call the program, and all of them have the results.
 
-The ranks take tasks from a counter that they share. Each result is sent by the rank that has it to
-all others, in the order of the tasks. Arrays that rank 0 was given stand once on each node, in a
-window that its ranks share. A rank that fails tells the others, and all raise the same error.
+The ranks take tasks from a counter that they share. Arrays that rank 0 was given and results stand
+once on each node, in windows that its ranks share; small results, which are copied, are the
+exception. The first rank of a node, its leader, fills the windows: it receives blocks in the order
+of the tasks. A rank that fails tells the others, and all raise the same error.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
+import numpy.typing as npt
 
 from .._version import __version__
 from ..errors import TcgenError, UnavailableError
@@ -22,20 +26,45 @@ from .stage import Task
 from .worker import Block, Done, Job, prepare, probe, run_task
 
 T = TypeVar("T")
+Array = npt.NDArray[Any]
 _SMALL = 4096  # bytes of a result that all ranks get in one message with the others
+_LONGEST = 2**30  # bytes of a message: MPI counts them in 32 bits
 
 
 class OnNode:
     """A value that each rank has; an array stands once on a node."""
 
-    moves = True
-
-    def __init__(self, value: Any, token: str, window: Any) -> None:
-        self._value, self.token, self.window = value, token, window
+    def __init__(self, value: Any, token: str, holders: int = 1, *, moves: bool = True) -> None:
+        self._value, self.token, self.holders, self.moves = value, token, holders, moves
 
     def open(self) -> Any:
         """The value."""
         return self._value
+
+
+class _Window:
+    """Memory that the ranks of a node share, until all of them have dropped its arrays."""
+
+    def __init__(self, window: Any, nbytes: int) -> None:
+        self.window, self.nbytes = window, nbytes
+        self._bytes: weakref.ref[Array] | None = None
+
+    @property
+    def unused(self) -> bool:
+        """True where this process has no array of the window any more."""
+        return self._bytes is None or self._bytes() is None
+
+    def has(self, array: Array) -> bool:
+        """True for an array that is the whole window."""
+        made = None if self._bytes is None else self._bytes()
+        return made is not None and array.base is made and array.nbytes == self.nbytes
+
+    def array(self, shape: tuple[int, ...], dtype: str) -> Array:
+        """The window as an array. Views of it keep the array of bytes alive."""
+        memory: Any = self.window.Shared_query(0)[0]
+        made = np.frombuffer(memory, np.uint8)
+        self._bytes = weakref.ref(made)
+        return made.view(dtype).reshape(shape)
 
 
 class MpiEngine:
@@ -62,9 +91,14 @@ class MpiEngine:
                     f"{__version__}: install the same version on all nodes"
                 )
         own = _node_memory()
+        self.ranks = int(self._comm.allreduce(self._node.size, op=MPI.MIN))
         memory = self._comm.allreduce(own // self._node.size, op=MPI.MIN)
         self.worker_memory: int | None = int(memory)
         self._counter = MPI.Win.Allocate(8 if self._comm.rank == 0 else 0, 8, comm=self._comm)
+        self._leads = self._node.rank == 0
+        self._leaders = self._comm.Split(0 if self._leads else MPI.UNDEFINED, self._comm.rank)
+        self._leader_of = self._comm.allgather(self._node.bcast(self._comm.rank))
+        self._windows: list[_Window] = []
 
     def once(self, make: Callable[[], T]) -> T:
         """What rank 0 makes, on all ranks.
@@ -79,36 +113,61 @@ class MpiEngine:
         return result
 
     def share(self, value: Any) -> Handle:
-        """The value of rank 0 on every rank."""
+        """The value of rank 0 on every rank; a result that stands on the nodes stays there."""
         comm, root = self._comm, self._comm.rank == 0
-        array = comm.bcast(
-            (value.shape, value.dtype.str) if isinstance(value, np.ndarray) else None
-        )
-        if array is None:
-            token, value = comm.bcast((uuid4().hex, value) if root else None)
-            return OnNode(value, token, None)
-        shape, dtype = array
-        token = comm.bcast(uuid4().hex if root else None)
-        count = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-        first = self._node.rank == 0
-        window = self._mpi.Win.Allocate_shared(count if first else 0, 64, comm=self._node)
-        memory: Any = window.Shared_query(0)[0]
-        made = np.frombuffer(memory, dtype).reshape(shape) if count else np.empty(shape, dtype)
-        leaders = comm.Split(0 if first else self._mpi.UNDEFINED, comm.rank)
-        if first:
+        array = isinstance(value, np.ndarray)
+        given = (uuid4().hex, (value.shape, value.dtype.str) if array else None)
+        token, kind = comm.bcast(given if root else None)
+        if kind is None:
+            return OnNode(comm.bcast(value if root else None), token)
+        number = -1
+        if array and kind == (value.shape, value.dtype.str):
+            number = next((n for n, w in enumerate(self._windows) if w.has(value)), -1)
+        numbers = set(comm.allgather(number))
+        if numbers != {-1} and len(numbers) == 1:
+            return OnNode(value, token, self._node.size, moves=False)
+        made = self._shared(*kind)
+        if self._leads:
             if root:
                 made[...] = value
-            leaders.Bcast(_bytes(made))
-            leaders.Free()
+            self._to_leaders(made, 0)
         self._node.Barrier()
-        return OnNode(made, token, window)
+        return OnNode(made, token, self._node.size)
+
+    def _shared(self, shape: tuple[int, ...], dtype: str) -> Array:
+        """An array with arbitrary elements that stands once on each node."""
+        nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+        if nbytes == 0:
+            return np.empty(shape, dtype)
+        unused = np.array([w.unused for w in self._windows], bool)
+        self._comm.Allreduce(self._mpi.IN_PLACE, unused, op=self._mpi.LAND)
+        free = [w for w, no in zip(self._windows, unused, strict=True) if no]
+        found = next((w for w in free if w.nbytes == nbytes), None)
+        if found is None:
+            for window in free:
+                self._windows.remove(window)
+                window.window.Free()
+            own = nbytes if self._leads else 0
+            found = _Window(self._mpi.Win.Allocate_shared(own, 1, comm=self._node), nbytes)
+            self._windows.append(found)
+        return found.array(shape, dtype)
+
+    def result(self, shape: tuple[int, ...], dtype: str) -> Array:
+        """Memory of this rank for a small result; else of the node, which the leader fills."""
+        if math.prod(shape) * np.dtype(dtype).itemsize <= _SMALL:
+            return np.empty(shape, dtype)
+        made = self._shared(shape, dtype)
+        made.flags.writeable = self._leads
+        return made
+
+    def settle(self, results: Sequence[Array]) -> None:
+        """Wait for the leader. No rank writes to results: other ranks have them, too."""
+        self._node.Barrier()
+        for result in results:
+            result.flags.writeable = False
 
     def forget(self, handles: Sequence[Handle]) -> None:
-        """Free the windows of values."""
-        for handle in handles:
-            if isinstance(handle, OnNode) and handle.window is not None:
-                handle.window.Free()
-                handle.window = None
+        """Windows go when no rank has arrays of them."""
 
     def prepare(self, stage: Handle) -> None:
         """Compile on one rank of each node; the others find the result in its cache."""
@@ -152,7 +211,7 @@ class MpiEngine:
         return int(got[0])
 
     def _filled(self, owner: int, head: Done, done: Done | None) -> Done:
-        """What a task gave, with its large arrays from the rank that ran it, without pickle."""
+        """What a task gave, with its large arrays, without pickle, where they are filled in."""
         blocks: dict[str, tuple[Block, ...]] = {}
         pieces: Any
         for name, pieces in head.blocks.items():
@@ -160,13 +219,32 @@ class MpiEngine:
             for k, (rectangle, piece) in enumerate(pieces):
                 array: Any = piece
                 if isinstance(piece, _Large):
-                    array = np.empty(piece.shape, piece.dtype)
-                    if done is not None:
-                        array = np.asarray(done.blocks[name][k][1], order="C")
-                    self._comm.Bcast(_bytes(array), root=owner)
+                    own = None if done is None else np.asarray(done.blocks[name][k][1], order="C")
+                    array = self._sent(owner, piece, own)
                 received.append((rectangle, array))
             blocks[name] = tuple(received)
         return replace(head, blocks=blocks)
+
+    def _sent(self, owner: int, piece: _Large, own: Array | None) -> Array | None:
+        """An array of the rank ``owner`` on all leaders; None on other ranks."""
+        home = self._leader_of[owner]
+        if own is not None and not self._leads:
+            for message in _messages(own):
+                self._comm.Send(message, dest=home)
+        if not self._leads:
+            return None
+        array = np.empty(piece.shape, piece.dtype) if own is None else own
+        if self._comm.rank == home != owner:
+            for message in _messages(array):
+                self._comm.Recv(message, source=owner)
+        self._to_leaders(array, home)
+        return array
+
+    def _to_leaders(self, array: Array, source: int) -> None:
+        """Send an array from the leader with this rank to the others."""
+        root = sorted(set(self._leader_of)).index(source)
+        for message in _messages(array):
+            self._leaders.Bcast(message, root=root)
 
     def _raise_first(self, error: BaseException | None) -> None:
         """Raise the error of the first rank that has one, on all ranks."""
@@ -194,8 +272,11 @@ def _portable(error: BaseException | None) -> TcgenError | None:
     return UnavailableError(f"a rank failed: {type(error).__name__}: {error}")
 
 
-def _bytes(array: Any) -> Any:
-    return array.reshape(-1).view(np.uint8)
+def _messages(array: Array) -> Iterator[Array]:
+    """The bytes of an array in C order, in pieces that a message can have."""
+    every = array.reshape(-1).view(np.uint8)
+    for first in range(0, every.size, _LONGEST):
+        yield every[first : first + _LONGEST]
 
 
 @dataclass(frozen=True, slots=True)

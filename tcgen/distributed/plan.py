@@ -7,12 +7,14 @@ what the least memory is where none do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 
 from ..artifact.folder import Artifact
 from ..artifact.sizes import array_bytes
 from ..compiler.driver import compile_system, read_artifact_system, read_plan
+from ..dtypes import BY_NAME
 from ..errors import ArgumentError, MemoryLimitError, PlanError
 from ..options import Options
 from ..runtime.program import Program
@@ -31,12 +33,15 @@ class Cluster:
         slots_per_worker: of these in one process, which share arrays.
         memory: bytes of a worker.
         task_seconds: the least predicted seconds of a task.
+        ranks: workers of a node that have one copy of arrays and results; 0 where each worker has
+            its own arrays, and none has the results.
     """
 
     slots: int
     slots_per_worker: int
     memory: int
     task_seconds: float = 0.2
+    ranks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +146,14 @@ def _parts(
         "parts",
         tuple(sorted(extents.items())),
         tuple(Restricted(t.name, t.name, None) for t in manifest.tensors if t.role != "output"),
-        tuple(SlicedOutput(t.name, None, "add") for t in manifest.outputs),
+        tuple(SlicedOutput(t.name, None, "reduce") for t in manifest.outputs),
     )
     total = program.seconds(0, count, extents)
     wanted = _tasks_wanted(total, count, cluster, PARTS_PER_SLOT)
     need = 0
     for number in _growing(wanted, count):
         ranges = _ranges(count, number)
-        need = _need(program, stage, ranges, held, cluster)
+        need = _need(program, stage, ranges, held, cluster) + _results((stage,), cluster)
         if need <= cluster.memory:
             tasks = tuple(
                 Task(0, n, first, last, program.seconds(first, last, extents))
@@ -205,7 +210,7 @@ def _slices(
         ranges = _ranges(extent, number)
         need = max(
             _need(p, s, ranges, held, cluster) for p, s in zip(programs, stages, strict=True)
-        )
+        ) + _results(stages, cluster)
         if need <= cluster.memory:
             tasks, executed = [], 0.0
             for stage, own, polynomial in zip(stages, programs, flops, strict=True):
@@ -236,7 +241,8 @@ def _chosen(
     if not spaces:
         raise PlanError(
             f"{name} cannot be distributed: its loops are no single nest with independent "
-            f"iterations, and there is no space over which each output has an axis or a sum. "
+            f"iterations that are added, and there is no space over which each output has an axis, "
+            f"a sum, maximum, minimum or product. "
             f"Name a space with along=..., or run the program on one machine"
         )
     return max(spaces, key=lambda s: (s not in packed, extents[s]))
@@ -280,12 +286,18 @@ def _need(
     held: Mapping[str, int],
     cluster: Cluster,
 ) -> int:
-    """Bytes of a worker for the largest task: what the program allocates, and all its arrays."""
-    first, last = max(ranges, key=lambda r: r[1] - r[0])
-    candidates = (
-        {(first, last), ranges[0], ranges[-1]} if stage.kind == "parts" else {(first, last)}
-    )
-    return max(_task_need(program, stage, *r, held, cluster) for r in candidates)
+    """Bytes of a worker for the task that needs most: what it allocates, and all its arrays.
+
+    Equal slices need the same. Parts that have as many iterations read more or less of an array; a
+    part that needs too much already ends the search.
+    """
+    longest = max(ranges, key=lambda r: r[1] - r[0])
+    need = _task_need(program, stage, *longest, held, cluster)
+    for first, last in ranges if stage.kind == "parts" else ():
+        if need > cluster.memory:
+            break
+        need = max(need, _task_need(program, stage, first, last, held, cluster))
+    return need
 
 
 def _task_need(
@@ -297,7 +309,7 @@ def _task_need(
     cluster: Cluster,
 ) -> int:
     own = program.peak_bytes(stage.extents_of(first, last))
-    shared = 0
+    read = sent = 0
     counted = set()
     for reading in stage.readings(program, first, last):
         if stage.entry(reading.name).role == "generated":
@@ -305,20 +317,34 @@ def _task_need(
         if reading.shrunk:
             own += reading.nbytes
         if reading.source in held and held[reading.source] == 0:  # a reference: only what is read
-            shared += 0 if reading.shrunk else reading.nbytes
+            read += 0 if reading.shrunk else reading.nbytes
         elif reading.source not in counted:
             counted.add(reading.source)
             count = reading.itemsize
             for n in reading.shape:
                 count *= n
-            shared += count
+            sent += count
     if stage.kind == "slices":
         constant = [t for t in program.manifest.tensors if not t.volatile]
         extents = stage.extents_of(first, last)
         results = program.manifest.constant_outputs
         if constant:
             own += sum(array_bytes(t, program.manifest, extents) for t in results)
-    return shared + own * cluster.slots_per_worker
+    return read + _share(sent, cluster) + own * cluster.slots_per_worker
+
+
+def _results(stages: Iterable[Stage], cluster: Cluster) -> int:
+    """Bytes of the whole results that a worker has."""
+    results = {o.name: stage for stage in stages for o in stage.outputs}
+    total = 0
+    for name, stage in results.items():
+        count = BY_NAME[stage.entry(name).dtype].itemsize
+        total += count * prod(stage.output_shape(name))
+    return _share(total, cluster) if cluster.ranks else 0
+
+
+def _share(count: int, cluster: Cluster) -> int:
+    return -(-count // max(1, cluster.ranks))
 
 
 def _tasks_wanted(seconds: float, most: int, cluster: Cluster, a_slot: int) -> int:

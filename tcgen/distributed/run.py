@@ -23,7 +23,7 @@ from .engine import Engine
 from .handles import Handle
 from .plan import Cluster, Plan, make_plan
 from .report import RunReport, predicted_seconds, worker_times
-from .stage import Reading, Stage, Task, rectangle_bytes, source_names
+from .stage import Reading, Stage, Task, begin, put, rectangle_bytes, source_names
 from .stored import Stored, by_reference
 from .worker import Done, Job
 
@@ -118,7 +118,11 @@ class DistributedProgram:
             for name, value in self._held_values.items()
         }
         cluster = Cluster(
-            self._engine.slots, self._engine.slots_per_worker, self._memory, self._task_seconds
+            self._engine.slots,
+            self._engine.slots_per_worker,
+            self._memory,
+            self._task_seconds,
+            self._engine.ranks,
         )
         return make_plan(self.program, extents, held, cluster, self._along)
 
@@ -255,11 +259,17 @@ class _Call:
     def _assembled(
         self, stage: Stage, tasks: list[Task], done: Iterator[tuple[Task, Done]]
     ) -> dict[str, Array]:
-        """Blocks at their places; sums in the order of the tasks, in whatever order they end."""
+        """Blocks at their places, combined in the order of the tasks, in whatever order they end.
+
+        A result that is read-only is filled by another process.
+        """
+        outputs = {o.name: o for o in stage.outputs}
         results = {
-            o.name: np.zeros(stage.output_shape(o.name), stage.entry(o.name).dtype)
-            for o in stage.outputs
+            n: self._engine.result(stage.output_shape(n), stage.entry(n).dtype) for n in outputs
         }
+        own = {n: outputs[n] for n, result in results.items() if result.flags.writeable}
+        for name, output in own.items():
+            begin(output, results[name])
         waiting: dict[int, Done] = {}
         order = [t.number for t in tasks]
         position = 0
@@ -268,10 +278,12 @@ class _Call:
             self._progress(count, len(tasks))
             waiting[task.number] = part
             while position < len(order) and order[position] in waiting:
-                for name, blocks in waiting.pop(order[position]).blocks.items():
-                    for rectangle, block in blocks:
-                        results[name][rectangle] += block
+                blocks = waiting.pop(order[position]).blocks
+                for name, output in own.items():
+                    for rectangle, block in blocks[name]:
+                        put(output, results[name], rectangle, block)
                 position += 1
+        self._engine.settle(list(results.values()))
         return results
 
     def report(self, seconds: float) -> RunReport:

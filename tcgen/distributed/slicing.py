@@ -1,7 +1,8 @@
 """System -> sliced systems: the same equations for a range of one space.
 
-An output with an axis of the space is computed on a range of this axis; a number that sums over
-the space is computed as a sum over the range, and the sums of all ranges add up. What the range
+An output with an axis of the space is computed on a range of this axis; a number that is reduced
+over the space (by a sum, a maximum, a minimum or a product) is reduced over the range, and the
+numbers of all ranges are reduced likewise. What the range
 needs is computed on the range too, and what does not depend on it is computed by each slice.
 An intermediate that would cost too much twice is *exchanged*: one stage computes it slice by
 slice, and the next stage reads it whole. Deltas over the space and axes of the space that are
@@ -16,6 +17,7 @@ from math import prod
 from typing import Literal
 
 from ..errors import PlanError
+from ..ir.reduction import Reduction
 from ..ir.system import Equation, System, Term, factor_indices, factor_refs
 from ..ir.tensor import Index, Ref, Role, Space, Storage, Tensor, symmetry_group
 from ..ir.term_rewriting import (
@@ -54,11 +56,15 @@ class Restricted:
 
 @dataclass(frozen=True, slots=True)
 class SlicedOutput:
-    """A result of a sliced system: placed at its range, added up, or equal in all slices."""
+    """A result of a sliced system: placed at its range, reduced, or equal in all slices.
+
+    ``reduction`` combines those that are reduced: the numbers of all ranges, or shares of parts.
+    """
 
     name: str
     axis: int | None
-    how: Literal["place", "add", "same"]
+    how: Literal["place", "reduce", "same"]
+    reduction: Reduction = Reduction.SUM
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,7 @@ class SlicedStage:
 def sliceable_spaces(system: System) -> tuple[str, ...]:
     """Base spaces along which :func:`sliced_stages` can cut: each output has an axis of it.
 
-    A number counts if all its terms sum over the space.
+    A number counts if all its terms are reduced over the space.
     """
     bases = [s for s in system.spaces if not s.parts]
     return tuple(
@@ -135,14 +141,14 @@ def sliced_stages(
         exchanged.add(worth[-1])  # what reads the others: they may then be needed in one way only
 
 
-def _way(equation: Equation, along: Space) -> tuple[Literal["place", "add", "same"], int | None]:
+def _way(equation: Equation, along: Space) -> tuple[Literal["place", "reduce", "same"], int | None]:
     """How an output is made from slices, and along which axis."""
     indices = equation.lhs.indices
     for axis, index in enumerate(indices):
         if index.space == along and not _packed(equation.lhs.tensor, axis):
             return "place", axis
     if equation.terms and all(any(i.space == along for i in t.sums) for t in equation.terms):
-        return "add", None
+        return "reduce", None
     return "same", None
 
 
@@ -332,14 +338,14 @@ class _Stage:
         """Compute this tensor on the range."""
         tensor = equation.lhs.tensor
         how, axis = _way(equation, self.along)
-        self.outputs.append(SlicedOutput(tensor.name, axis, how))
-        if how == "add":
-            self._sum(equation)
+        self.outputs.append(SlicedOutput(tensor.name, axis, how, equation.reduction))
+        if how == "reduce":
+            self._reduced(equation)
         else:
             self._computed(tensor, axis)
 
-    def _sum(self, equation: Equation) -> None:
-        """A result of which each slice adds its part of a summed index."""
+    def _reduced(self, equation: Equation) -> None:
+        """A result of which each slice has its range of a reduced index."""
         tensor = replace(equation.lhs.tensor, role=Role.OUTPUT)
         self.tensors[tensor.name, -1] = tensor
         terms = []
@@ -347,7 +353,7 @@ class _Stage:
             for plain in without_perms(term, equation.lhs):
                 index = next(i for i in plain.sums if i.space == self.along)
                 terms.append(self._on_range(plain, index, equation))
-        key = (tensor.name, -1)  # a sum has a range, and no axis
+        key = (tensor.name, -1)  # it has a range, and no axis
         self.equations[key] = Equation(replace(equation.lhs, tensor=tensor), tuple(terms))
 
     def _computed(self, tensor: Tensor, axis: int | None) -> Tensor:
@@ -358,7 +364,7 @@ class _Stage:
         if tensor.is_input or tensor.name in self.given:
             return self._input(tensor, axis)
         own = next((o for o in self.outputs if o.name == tensor.name), None)
-        if own is not None and (own.how == "add" or own.axis != axis):
+        if own is not None and (own.how == "reduce" or own.axis != axis):
             raise _ReadInTwoWaysError(tensor.name)
         equation = next(e for e in self.system.equations if e.lhs.tensor.name == tensor.name)
         if own is None and tensor.role is Role.OUTPUT:

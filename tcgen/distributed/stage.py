@@ -9,16 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
 
 from .._version import __version__
 from ..artifact.folder import Artifact
 from ..artifact.manifest import SOURCES, TensorEntry
-from ..artifact.sizes import array_bytes, stored_shape
+from ..artifact.sizes import stored_shape
 from ..dtypes import BY_NAME
+from ..ir.reduction import Reduction
 from ..runtime.program import Program
 from .slicing import Restricted, SlicedOutput
 from .stored import Rectangle
+
+Array = npt.NDArray[Any]
+
+# What combines two values, and the value that changes no other.
+_REDUCED: Mapping[Reduction, tuple[Any, float]] = {
+    Reduction.SUM: (np.add, 0.0),
+    Reduction.PROD: (np.multiply, 1.0),
+    Reduction.MAX: (np.maximum, -np.inf),
+    Reduction.MIN: (np.minimum, np.inf),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +83,10 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What a task gives of one result: blocks that are placed or added at rectangles."""
+    """What a task gives of one result: blocks that belong at rectangles of the whole."""
 
     name: str
     rectangles: tuple[Rectangle, ...]
-    how: Literal["place", "add"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +167,13 @@ class Stage:
             rectangle = [slice(0, n) for n in stored_shape(entry, self.artifact.manifest, extents)]
             if output.how == "place" and output.axis is not None:
                 rectangle[stored_axis(entry, output.axis)] = slice(first, last)
-                found.append(Writing(output.name, (tuple(rectangle),), "place"))
+                found.append(Writing(output.name, (tuple(rectangle),)))
             elif output.how == "same":
                 rectangles = (tuple(rectangle),) if first == 0 else ()
-                found.append(Writing(output.name, rectangles, "place"))
+                found.append(Writing(output.name, rectangles))
             else:
                 written = disjoint(touched.get(output.name, (tuple(rectangle),)))
-                found.append(Writing(output.name, written, "add"))
+                found.append(Writing(output.name, written))
         return tuple(found)
 
     def output_shape(self, name: str) -> tuple[int, ...]:
@@ -170,13 +183,18 @@ class Stage:
             extents[self.here] = extents[self.along]
         return stored_shape(self.entry(name), self.artifact.manifest, extents)
 
-    def result_bytes(self) -> int:
-        """Bytes of all whole results."""
-        extents = dict(self.extents)
-        if self.kind == "slices":
-            extents[self.here] = extents[self.along]
-        manifest = self.artifact.manifest
-        return sum(array_bytes(self.entry(o.name), manifest, extents) for o in self.outputs)
+
+def begin(output: SlicedOutput, result: Array) -> None:
+    """Fill a whole result with the neutral element of its reduction."""
+    result[...] = _REDUCED[output.reduction][1]
+
+
+def put(output: SlicedOutput, result: Array, rectangle: Rectangle, block: Array) -> None:
+    """Combine a block that a task gave with what the result has at its place."""
+    combine, _ = _REDUCED[output.reduction]
+    where: tuple[Any, ...] = (*rectangle, ...)
+    place = result[where]
+    combine(place, block, out=place)
 
 
 def stored_axis(entry: TensorEntry, axis: int) -> int:

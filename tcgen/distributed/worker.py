@@ -76,6 +76,10 @@ class Done:
     result_bytes: int
     peak_bytes: int
 
+    def __sizeof__(self) -> int:
+        """Bytes with the blocks: dask weighs by them what a worker holds."""
+        return object.__sizeof__(self) + sum(a.nbytes for b in self.blocks.values() for _, a in b)
+
 
 class Shelf:
     """Values that a process keeps, up to a number of bytes; the least recently used ones go."""
@@ -84,12 +88,12 @@ class Shelf:
         self._values: OrderedDict[Hashable, _Kept] = OrderedDict()
         self._lock = threading.RLock()
         self._making: dict[Hashable, threading.Lock] = {}
+        self._nbytes = 0
 
     @property
     def nbytes(self) -> int:
         """Bytes of all values."""
-        with self._lock:
-            return sum(kept.nbytes for kept in self._values.values())
+        return self._nbytes
 
     def get(
         self,
@@ -131,8 +135,10 @@ class Shelf:
     ) -> None:
         """Keep a value, and drop the least recently used others beyond the limit."""
         with self._lock:
-            self._values.pop(key, None)
+            old = self._values.pop(key, None)
+            self._nbytes -= 0 if old is None else old.nbytes
             self.trim(limit - count)
+            self._nbytes += count
             self._values[key] = _Kept(value, count, frozenset(needs))
             while len(self._values) > _MOST_VALUES:  # those of earlier calls, without bytes
                 self._drop(next(iter(self._values)))
@@ -140,29 +146,31 @@ class Shelf:
     def trim(self, limit: int) -> None:
         """Drop the least recently used values beyond the limit."""
         with self._lock:
-            total = self.nbytes
+            if self._nbytes <= limit:
+                return
             for key in [k for k, kept in self._values.items() if kept.nbytes]:
-                if total <= limit:
+                if self._nbytes <= limit:
                     break
-                total -= self._drop(key)
+                self._drop(key)
 
     def drop(self, key: Hashable) -> None:
         """Drop a value and those that hold it."""
         with self._lock:
             self._drop(key)
 
-    def _drop(self, key: Hashable) -> int:
-        """Drop a value and those that hold it; their bytes."""
+    def _drop(self, key: Hashable) -> None:
         kept = self._values.pop(key, None)
         if kept is None:
-            return 0
-        holders = [k for k, other in self._values.items() if key in other.needs]
-        return kept.nbytes + sum(self._drop(k) for k in holders)
+            return
+        self._nbytes -= kept.nbytes
+        for holder in [k for k, other in self._values.items() if key in other.needs]:
+            self._drop(holder)
 
     def clear(self) -> None:
         """Drop all values."""
         with self._lock:
             self._values.clear()
+            self._nbytes = 0
             self._making.clear()
 
 
@@ -355,7 +363,7 @@ class _Loader:
 
         array: Array = handle.open()
         if handle.moves:
-            self.sent += int(array.nbytes)
+            self.sent += -(-int(array.nbytes) // handle.holders)
         SHELF.get((handle.token, "seen"), first, limit=2**62)
         return array
 

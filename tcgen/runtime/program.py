@@ -144,7 +144,8 @@ class Program:
         """Number of parts into which a call can be divided: ``program(..., part=(first, last))``.
 
         They are the iterations of the outermost loops of the volatile phase, in their order; 1
-        where it has no such loops that can run apart.
+        where it has no such loops that can run apart, or where it has a maximum, minimum or product
+        over indices, since the results of parts are added.
 
         Args:
             extents: by base space; by default those that the program was compiled for.

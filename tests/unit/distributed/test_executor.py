@@ -67,6 +67,35 @@ def test_slices_give_the_results_of_the_whole(
                 assert all((again[n] == one[n]).all() for n in one)
 
 
+REDUCED = """
+space o = 4
+space v = 6
+index i : o
+index a : v
+input r[o,v], q[o,v]
+output e, m, p, s
+e = max(i,a) abs(r[i,a])
+m[i] = min(a) r[i,a]
+p = prod(i,a) r[i,a]
+s = r[i,a]*q[i,a]
+"""
+
+
+@pytest.mark.parametrize("along", ["o", "v"])
+def test_maxima_minima_and_products_over_the_space_that_is_cut(
+    pool: ThreadPoolExecutor, along: str
+) -> None:
+    program = tcgen.compile(REDUCED, target="numpy")
+    assert program.parts() == 1
+    r, q = np.random.default_rng(0).normal(size=(2, 4, 6))
+    with program.distribute(pool, task_seconds=0, along=along) as run:
+        out = run(r=r, q=q)
+        assert run.report.tasks == 2
+    expected = {"e": np.abs(r).max(), "m": r.min(axis=1), "p": r.prod(), "s": (r * q).sum()}
+    for name, value in expected.items():
+        np.testing.assert_allclose(out[name], value, rtol=1e-12)
+
+
 def test_equal_tasks_give_equal_bits_on_any_number_of_workers(
     program: tcgen.Program, arrays: dict[str, np.ndarray]
 ) -> None:

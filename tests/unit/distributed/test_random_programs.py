@@ -1,13 +1,15 @@
-"""Random systems on the threads of an executor, in slices and in parts, beside the interpreter."""
+"""Random systems on threads and processes, in slices and in parts, beside the interpreter."""
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from hypothesis import given
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tcgen
@@ -30,9 +32,9 @@ CASES = st.composite(drawn)()
 
 
 def distributed(
-    system: System, extents: Mapping[str, int], bound: int, workers: int, **options: Any
+    system: System, extents: Mapping[str, int], bound: int, pool: Executor, **options: Any
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Results of two calls on workers, and those of the equations; the first inputs are bound."""
+    """Results of two calls on a pool, and those of the equations; the first inputs are bound."""
     along = options.pop("along", None)
     chosen = Options(
         extents=tuple(sorted(extents.items())), optimize=False, target="numpy", **options
@@ -45,7 +47,6 @@ def distributed(
     held = {n: inputs[n] for n in names[:bound] if np.ndim(inputs[n])}
     rest = {n: a for n, a in inputs.items() if n not in held}
     with (
-        ThreadPoolExecutor(workers) as pool,
         program.distribute(pool, task_seconds=0, along=along) as run,
         run.bind(**held) as ready,
     ):
@@ -63,7 +64,8 @@ def test_slices_of_random_systems_make_the_whole(case, data) -> None:
     along = data.draw(st.sampled_from(spaces)) if spaces else None
     bound, workers = data.draw(st.integers(0, 3)), data.draw(st.integers(1, 4))
     try:
-        found, expected = distributed(system, extents, bound, workers, along=along)
+        with ThreadPoolExecutor(workers) as pool:
+            found, expected = distributed(system, extents, bound, pool, along=along)
     except PlanError:  # a diagonal, a delta or a packed pair along the space
         return
     assert_same_values(found, expected, rtol=1e-10, atol=1e-10)
@@ -78,7 +80,36 @@ def test_slices_of_random_systems_make_the_whole(case, data) -> None:
 )
 def test_parts_of_random_systems_make_the_whole(case, objective, bound, workers) -> None:
     try:
-        found, expected = distributed(*case, bound, workers, objective=objective)
+        with ThreadPoolExecutor(workers) as pool:
+            found, expected = distributed(*case, bound, pool, objective=objective)
     except PlanError:
         return
     assert_same_values(found, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_random_systems_on_processes_make_the_whole() -> None:
+    done = []
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+
+        @settings(
+            max_examples=60,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(case=CASES, objective=st.sampled_from(["none", "linear", "memory"]), data=st.data())
+        def check(case, objective: str, data) -> None:
+            spaces = sliceable_spaces(case[0]) if objective == "none" else ()
+            along = data.draw(st.sampled_from(spaces)) if spaces else None
+            bound = data.draw(st.integers(0, 3))
+            try:
+                found, expected = distributed(*case, bound, pool, objective=objective, along=along)
+            except PlanError:
+                return
+            assert_same_values(found, expected, rtol=1e-10, atol=1e-10)
+            done.append(along)
+
+        check()
+    assert len(done) >= 30

@@ -42,7 +42,7 @@ def evaluate_sliced(system: System, space: str, extents: dict[str, int], slices:
             if output.how == "place":
                 whole[output.name] = np.concatenate(pieces, axis=output.axis)
             else:
-                whole[output.name] = sum(pieces) if output.how == "add" else pieces[-1]
+                whole[output.name] = sum(pieces) if output.how == "reduce" else pieces[-1]
     for name, array in expected.items():
         scale = np.abs(array).max()
         np.testing.assert_allclose(whole[name], array, rtol=0, atol=1e-12 * scale)
