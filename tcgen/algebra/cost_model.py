@@ -1,4 +1,8 @@
-"""The cost of a formula sequence: flops of contractions, additions, and bytes moved."""
+"""The cost of a formula sequence: flops of contractions, additions, and bytes moved.
+
+The search compares products by the flops of whole arrays. Finished sequences are compared by what
+runs: where a processor computes one of each symmetric pair of a product, that half counts.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,10 @@ from fractions import Fraction
 
 from ..dtypes import BY_NAME
 from ..ir.cost import iteration_space
+from ..ir.halved_products import exchange_of
 from ..ir.program import Contract, FormulaSequence, Phase, Step
 from ..options import Options
+from ..thresholds import CpuThresholds
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +28,15 @@ class CostModel:
         element: weight of an array element that a step reads or writes, in flops.
         calls: of a bound program; a step of the constant phase costs this part of one that runs at
             each call.
+        halving: thresholds of a target that computes half of a product with exchanged indices, else
+            None; packed costs count symmetric multiply-adds once anyway.
     """
 
     packed: bool = False
     addition: Fraction = Fraction(1)
     element: Fraction = Fraction(0)
     calls: int = 1
+    halving: CpuThresholds | None = None
 
     @staticmethod
     def of(options: Options) -> CostModel:
@@ -37,15 +46,23 @@ class CostModel:
             Fraction(options.add_weight),
             Fraction(options.byte_weight) * BY_NAME[options.dtype].itemsize,
             options.calls,
+            options.thresholds.cpu if options.target == "cpu" and options.cost == "dense" else None,
         )
 
     def cost(self, program: FormulaSequence, extents: Mapping[str, int]) -> Fraction:
         """Cost per call of a formula sequence at given extents of the base spaces, in flops."""
         total = Fraction(0)
         for step in program.steps:
-            cost = self._step_cost(step, extents)
+            cost = self._step_cost(step, extents) - self._saved(program, step, extents)
             total += cost / self.calls if step.phase is Phase.CONSTANT else cost
         return total
+
+    def _saved(self, program: FormulaSequence, step: Step, extents: Mapping[str, int]) -> int:
+        """Flops that lowering saves in a product by exchanges of indices, less those of copies."""
+        if self.halving is None:
+            return 0
+        exchange = exchange_of(program, step, extents, self.halving)
+        return 0 if exchange is None else exchange.saved
 
     def _step_cost(self, step: Step, extents: Mapping[str, int]) -> Fraction:
         if isinstance(step.op, Contract):

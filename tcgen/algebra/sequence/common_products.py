@@ -21,7 +21,7 @@ from ...ir.tensor import Index, Ref, Role, Tensor, distinct
 from ...ir.term_rewriting import resolve_deltas
 from ...thresholds import AlgebraThresholds
 from ..equations.atoms import atom_of
-from ..equations.canonical_product import FREE, canonical_product, free_group
+from ..equations.canonical_product import FREE, Canonical, canonical_product, free_group
 from ..equations.proven_symmetry import generators
 from .contraction_order import Tree, best_order
 
@@ -105,6 +105,8 @@ class Workspace:
         calls: of a bound program, for which products of constants are computed once.
         keys: name of each node by its canonical key.
         nodes: the nodes by name.
+        wholes: of products of three and more factors, by their canonical keys: the sign and the
+            node of the array that holds one, and the places of its axes in the canonical order.
     """
 
     extents: Mapping[str, int]
@@ -115,6 +117,7 @@ class Workspace:
     calls: int = 1
     keys: dict[Hashable, str] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
+    wholes: dict[Hashable, tuple[int, str, tuple[int, ...]]] = field(default_factory=dict)
 
     def iterations(self, indices: tuple[Index, ...]) -> int:
         """Number of iterations of a loop nest over some indices."""
@@ -250,7 +253,14 @@ class Workspace:
         """The product of a subtree over the indices ``outer``, with its sign; None if zero."""
         if isinstance(tree, int):
             return 1, factors[tree]
-        pair = self._pair(tree, _positions(tree), factors, outer)
+        inside = _positions(tree)
+        whole = self._whole(tuple(factors[p] for p in inside), outer)
+        if whole is not None and whole.key in self.wholes:
+            known_sign, name, axes = self.wholes[whole.key]
+            order = tuple(i for i in whole.order if i in outer)
+            held = Ref(self.nodes[name].tensor, tuple(order[axis] for axis in axes))
+            return whole.sign * known_sign, held
+        pair = self._pair(tree, inside, factors, outer)
         if pair is None:
             return None
         pair_sign, operands = pair
@@ -258,7 +268,19 @@ class Workspace:
         if node is None:
             return None
         sign, ref = node
+        if whole is not None:
+            order = tuple(i for i in whole.order if i in outer)
+            axes = tuple(order.index(i) for i in ref.indices)
+            self.wholes[whole.key] = (whole.sign * pair_sign * sign, ref.tensor.name, axes)
         return pair_sign * sign, ref
+
+    def _whole(self, factors: tuple[Factor, ...], outer: tuple[Index, ...]) -> Canonical | None:
+        """The canonical form of a product of three and more factors, whatever their order."""
+        if len(factors) < 3 or not self.merge_equal:
+            return None
+        atoms = tuple(atom_of(f, self.complex_values) for f in factors)
+        form = canonical_product(atoms, dict.fromkeys(outer, FREE))
+        return form if form.sign else None
 
     def _presummed(
         self, factors: tuple[Factor, ...], left: tuple[Index, ...]

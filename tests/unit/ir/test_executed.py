@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,6 +18,7 @@ from support.marks import slow
 from support.spec_sample import SPEC_SAMPLE
 from tcgen.compiler.driver import Compilation, compile_system, read_system
 from tcgen.ir.executed import executed_by, totals
+from tcgen.ir.system import System
 from tcgen.lower import lower_plan
 from tcgen.options import Options
 from tcgen.testing import random_arrays, split_starts
@@ -82,6 +84,38 @@ def test_half_of_symmetric_pairs() -> None:
     chosen = {s.id: s.flops.value(extents) for s in made.program.steps}
     assert any(0 < said[s] < 0.4 * chosen[s] for s in said)
     assert all(flops <= chosen[step] for step, flops in said.items())
+
+
+PACKED = {"optimize": False, "thresholds": HALVES}
+LIMITED = {**PACKED, "objective": "time", "memory_limit": 20_000}
+
+
+def packed(name: str) -> System:
+    """A shipped spec of which the inputs store their symmetric axes as one."""
+    lines = []
+    for line in tcgen.spec_path(name).read_text().splitlines():
+        if line.startswith("input"):
+            line = re.sub(r"symmetric((?: \(\d,\d\))+)", r"symmetric\1 packed\1", line)
+        lines.append(line)
+    return tcgen.read_spec("\n".join(lines))
+
+
+@NEEDS_C
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        pytest.param("ccd_spin_orbital", PACKED, id="groups"),
+        pytest.param("ccd_spin_orbital", {**PACKED, "objective": "peak"}, id="peak"),
+        pytest.param("ccd_spin_orbital", LIMITED, id="limit", marks=pytest.mark.slow),
+        pytest.param("t_spin_orbital", LIMITED, id="triples", marks=pytest.mark.slow),
+    ],
+)
+def test_groups_of_packed_indices(name: str, options: dict[str, Any]) -> None:
+    """Distinct values of groups, in operands that store them alone, with and without loops."""
+    system = packed(name)
+    made = compile_system(system, Options(extents=(("o", 4), ("v", 6)), **options), documents=False)
+    assert any(buffer.packed for buffer in made.module.buffers)
+    check(made, by_c=True)
 
 
 @pytest.mark.parametrize("extent", [1, 5, 7])

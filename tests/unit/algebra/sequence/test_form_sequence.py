@@ -6,15 +6,18 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from support.messages import mentions
 from tcgen.algebra import form_sequence
 from tcgen.errors import ExtentError
 from tcgen.frontend import read_spec
+from tcgen.interp import evaluate_program, evaluate_system
 from tcgen.ir.pretty.program import pretty_step
 from tcgen.ir.program import Add, Contract, FormulaSequence, Map, Phase, Produce
 from tcgen.options import Options
+from tcgen.testing import random_arrays
 
 HEAD = """
 space o occupied
@@ -201,6 +204,7 @@ _SCRIPT = """
 from pathlib import Path
 from tcgen.algebra import form_sequence
 from tcgen.options import Options
+from tcgen.testing import random_arrays
 from tcgen.frontend import read
 system = read(Path("tests/data/specs/ccsd_closed_shell.spec"))
 print(form_sequence(system, Options(extents=(("o", 20), ("v", 100)))).pretty())
@@ -230,3 +234,32 @@ def test_map_reads_every_element_once() -> None:
     assert kinds(result) == ["Map"]
     assert isinstance(result.steps[0].op, Map)
     assert str(result.flops()) == "2 o v"
+
+
+THC = """
+index R S W : x
+input lo[x,o], lv[x,v], xo[o,x], xv[v,x], z[x,x], n[o,o] antisymmetric (0,1)
+output e, y
+e = (-xo[i,P]*xo[i,Q]*lo[W,i]*xv[a,P]*xv[a,Q]*lv[W,a]*z[Q,R]
+     *xo[j,R]*xo[j,S]*lo[W,j]*xv[b,R]*xv[b,S]*lv[W,b]*z[S,P])
+y[i,j] = n[i,k]*n[k,l]*n[l,j]*z[P,P]*z[Q,Q] + n[j,k]*n[k,l]*n[l,i]*z[P,P]
+"""
+
+
+def test_products_of_many_factors_are_equal_in_any_order() -> None:
+    """Half of the integrals are the others with exchanged pairs, though split the other way."""
+    system = read_spec(HEAD + THC)
+    options = Options(extents=(("o", 20), ("v", 100), ("x", 300)), target="numpy")
+    result = form_sequence(system, options)
+    four = [s for s in result.steps if len(s.out.indices) == 4 and isinstance(s.op, Contract)]
+    integrals = [s for s in four if s.sums]
+    assert len(integrals) == 1
+    assert len(four) == 2
+    small = {"o": 2, "v": 3, "x": 4}
+    arrays = random_arrays(system, small, seed=0)
+    expected, found = (
+        evaluate_system(system, arrays, small),
+        evaluate_program(result, arrays, small),
+    )
+    for name in ("e", "y"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-12)
