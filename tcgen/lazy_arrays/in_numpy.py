@@ -112,7 +112,7 @@ def _run(line: Line) -> list[Array]:
             if line.shapes[place]:
                 free.add(place)
         else:
-            values.append(_value(work, given))
+            values.append(_value(work, given, line, place))
             if type(work) is Transpose:
                 free.difference_update(operands)  # its result is a view
         for n in spent:
@@ -169,7 +169,7 @@ def _where(condition: Any, one: Any, other: Any, target: Array | None) -> Any:
     return target
 
 
-def _value(work: Work, given: list[Any]) -> Any:
+def _value(work: Work, given: list[Any], line: Line, place: int) -> Any:
     match work:
         case Leaf(array):
             return array
@@ -180,16 +180,16 @@ def _value(work: Work, given: list[Any]) -> Any:
         case Transpose(_, source):
             return with_axes_of_array(np.asarray(given[0]), source)
         case Product():
-            return _product(work, given)
+            return _product(work, given, line, place)
         case Elementwise():
             return _elementwise(work, given, None)
         case _:
             assert_never(work)
 
 
-def _product(work: Product, given: list[Any]) -> Any:
+def _product(work: Product, given: list[Any], line: Line, place: int) -> Any:
     if len(given) == 2 and _is_matmul(work.labels[0], work.labels[1], work.output):
-        return np.matmul(*given)
+        return np.matmul(*given, out=_memory(line, place, []))
     parts: list[Any] = []
     for operand, axes in zip(given, work.labels, strict=True):
         parts += [operand, list(axes)]
