@@ -189,7 +189,8 @@ def _value(work: Work, given: list[Any], line: Line, place: int) -> Any:
 
 def _product(work: Product, given: list[Any], line: Line, place: int) -> Any:
     if len(given) == 2 and _is_matmul(work.labels[0], work.labels[1], work.output):
-        return np.matmul(*given, out=_memory(line, place, []))
+        multiply: Any = np.matmul
+        return multiply(*given, out=_memory(line, place, []))
     parts: list[Any] = []
     for operand, axes in zip(given, work.labels, strict=True):
         parts += [operand, list(axes)]
