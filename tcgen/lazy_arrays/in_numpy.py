@@ -15,6 +15,7 @@ from .graph import (
     Array,
     Elementwise,
     Leaf,
+    Position,
     Product,
     Reduce,
     Scalar,
@@ -177,6 +178,8 @@ def _value(work: Work, given: list[Any], line: Line, place: int) -> Any:
             return value
         case Reduce(_, axes, reduction):
             return _REDUCED[reduction].reduce(given[0], axis=axes)
+        case Position():
+            return _position(work, given[0])
         case Transpose(_, source):
             return with_axes_of_array(np.asarray(given[0]), source)
         case Product():
@@ -185,6 +188,13 @@ def _value(work: Work, given: list[Any], line: Line, place: int) -> Any:
             return _elementwise(work, given, None)
         case _:
             assert_never(work)
+
+
+def _position(work: Position, array: Array) -> Any:
+    find = np.argmax if work.largest else np.argmin
+    if len(work.axes) == 1:
+        return find(array, axis=work.axes[0])
+    return find(array)  # over all axes
 
 
 def _product(work: Product, given: list[Any], line: Line, place: int) -> Any:
