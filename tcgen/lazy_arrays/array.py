@@ -465,7 +465,7 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
         raise ArgumentError("lazy arrays are in host memory: copy the array to NumPy")
     refuse_other_arrays(array)
     try:
-        return LazyArray._of_array(np.array(array, copy=copy or None), False)
+        return LazyArray._of_array(np.array(array, copy=copy or None), copy)
     except ValueError as error:  # rows of different lengths, for example
         raise ArgumentError(f"lazy: this is not an array: {error}") from None
 

@@ -42,7 +42,7 @@ from .in_numpy import UFUNCS
 _HEAVIEST = 200  # operations of one kernel
 _DEEPEST = 64  # operations on the longest path: each takes several frames of Python's stack
 _MOST_ARRAYS = 32  # arrays that one kernel reads: their memory cannot be freed before it runs
-_FEW_ARRAYS = 4  # arrays that operations read, from which their memory is looked at
+_FEW_ARRAYS = 4  # arrays that operations read, up to which their memory is always looked at
 _HELD_BYTES = 2**22  # of arrays that wait for operations alone: about what a cache holds
 _ATTRIBUTE = 2  # references to an object that an attribute alone holds, with that of the call
 _LARGEST_POWER = 16  # whole exponent up to which a power is recorded
@@ -70,7 +70,7 @@ def record(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
     The node itself is computed at once if that frees much memory.
     """
     node = Node(work, shape, dtype)
-    if node.reads < _FEW_ARRAYS and node.depth <= _DEEPEST and node.weight <= _HEAVIEST:
+    if node.reads < 2 and node.depth <= _DEEPEST and node.weight <= _HEAVIEST:
         return node
     if _is_too_much(node):
         evaluate(operands_of(work))
@@ -131,16 +131,18 @@ def _is_too_much(node: Node) -> bool:
 
 
 def _reads_more(node: Node) -> bool:
-    """True where the number of arrays that operations read is twice as large as that of operands.
+    """True where operations read one more array of a few, or twice as many as their operands.
 
     Their memory is looked at then, so that most operations are noted without.
     """
     most = max(operand.reads for operand in operands_of(node.work))
-    return node.reads >= _FEW_ARRAYS and node.reads.bit_length() > most.bit_length()
+    if node.reads <= _FEW_ARRAYS:
+        return node.reads > most
+    return node.reads.bit_length() > most.bit_length()
 
 
 def _holds_memory(node: Node) -> bool:
-    """True if arrays that nothing but operations hold take more than a cache and than the result.
+    """True if arrays that nothing but operations hold take a cache and twice the result.
 
     NumPy would have used them while they were in the cache, and freed them.
     """
@@ -149,7 +151,7 @@ def _holds_memory(node: Node) -> bool:
         work = below.work
         if type(work) is Leaf and _is_temporary(work):
             held += work.array.nbytes
-    return held > max(_HELD_BYTES, 2 * math.prod(node.shape) * node.dtype.itemsize)
+    return held >= max(_HELD_BYTES, 2 * math.prod(node.shape) * node.dtype.itemsize)
 
 
 def _is_temporary(work: Leaf) -> bool:
