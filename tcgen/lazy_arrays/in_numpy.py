@@ -128,7 +128,9 @@ def _run(line: Line) -> list[Array]:
     results = []
     for root in line.roots:
         made = np.asarray(values[root], line.dtypes[root])
-        is_new = type(line.works[root]) is Elementwise or made.base is None
+        work = line.works[root]
+        of_two = type(work) is Product and len(work.operands) > 1  # of one it may be a view
+        is_new = type(work) is Elementwise or of_two or made.base is None
         results.append(made if is_new else made.copy())
     return results
 
