@@ -51,6 +51,18 @@ from .worth import LIMITS, read_limits
 _PLACES = frozenset((int, slice, type(None), type(Ellipsis)))  # of keys without arrays
 
 
+def _assigned(name: str) -> Any:
+    """An attribute of NumPy's arrays to which values can be assigned."""
+
+    def read(array: LazyArray) -> Any:
+        return array.__getattr__(name)
+
+    def write(array: LazyArray, value: Any) -> None:
+        array._update(setattr, (name, value), {})
+
+    return property(read, write, doc=f"``numpy.ndarray.{name}``; values can be assigned to it.")
+
+
 class LazyArray(Operators, Memory):
     """An array whose values are computed when they are needed; it behaves as a NumPy array.
 
@@ -120,6 +132,10 @@ class LazyArray(Operators, Memory):
     def T(self) -> LazyArray:  # noqa: N802  (NumPy's name)
         """The axes in reverse order."""
         return self.transpose()
+
+    flat = _assigned("flat")
+    real = _assigned("real")
+    imag = _assigned("imag")
 
     @property
     def waiting(self) -> int:

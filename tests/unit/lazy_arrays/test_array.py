@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,14 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tcgen
-from benchmarks.array_programs import delayrepay
 from support.campaigns import cases
 from support.messages import mentions
+from support.paths import ROOT
 from tcgen.errors import ArgumentError, TcgenError
 from tcgen.lazy_arrays import evaluate as evaluation
 from tcgen.lazy_arrays import kernels
 from tcgen.lazy_arrays.equations import lazy_system
 from tcgen.lazy_arrays.line import line_of
+
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.array_programs import delayrepay
 
 Array = npt.NDArray[Any]
 
