@@ -19,7 +19,7 @@ STAGES = ("system", "program", "plan", "module", "tuned")
 # 0.7 s to compile; below, it hardly ever is.
 EINSUM_MIN_FLOPS = 1_000_000
 EINSUM_PROGRAMS = 512
-LAZY_MIN_ELEMENTS = 50_000
+LAZY_MIN_ELEMENTS = 100_000
 POOL_BYTES = 512 * 2**20
 SEARCH_PATHS = (
     *("CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX"),

@@ -1,24 +1,35 @@
 """Times array programs with NumPy's arrays and with lazy ones, in turn in one process.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.array_programs --size M --repeat 7
+    OMP_NUM_THREADS=1 taskset -c 0 python -m benchmarks.array_programs --size M --repeat 7
+    ... --programs delayrepay --memory
 
-Ratios of medians; the first two calls of each are left out and the first one is shown. ``--cpu``
-counts the processor's time, which other jobs of a busy machine change less.
+Ratios of medians; the first two calls of each are left out and the first one is shown. Compiling
+that they started ends before the others. ``--cpu`` counts the processor's time, which other jobs of
+a busy machine change less. ``--memory`` shows the peak of NumPy's arrays and of the lazy ones, as
+far as Python's tracer sees it, which is all but the stacks of kernels; no memory waits in the pool
+then, nor later in this process, so time without it.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import statistics
 import time
+import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import tcgen
+from tcgen.lazy_arrays.worth import wait_for_background
 
+from . import delayrepay
 from .kernels import KERNELS, Kernel
+
+SUITES = {"kernels": KERNELS, "delayrepay": delayrepay.PROGRAMS}
 
 
 def measured(kernel: Kernel, size: str, repeat: int, clock: Any) -> dict[str, list[float]]:
@@ -30,36 +41,60 @@ def measured(kernel: Kernel, size: str, repeat: int, clock: Any) -> dict[str, li
     given = kernel.arguments(size)
     seconds: dict[str, list[float]] = {"numpy": [], "lazy": []}
     wanted: Any = None
-    for _ in range(repeat + 2):
+    for turn in range(repeat + 2):
+        if turn == 2:
+            wait_for_background()
         arrays = tuple(a.copy() for a in given)
         start = clock()
         wanted = kernel.run(*arrays)
         seconds["numpy"].append(clock() - start)
-        arrays = tuple(a.copy() for a in given)
+        lazy = tuple(tcgen.lazy(a, copy=True) for a in given)
         start = clock()
-        found = np.asarray(kernel.run(*map(tcgen.lazy, arrays)))
+        found = np.asarray(kernel.run(*lazy))
         seconds["lazy"].append(clock() - start)
         np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-10)
     return seconds
+
+
+def peak(work: Callable[[], Any]) -> float:
+    """Megabytes of the arrays of a call."""
+    tracemalloc.start()
+    work()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return most / 1e6
+
+
+def peaks(kernel: Kernel, size: str) -> tuple[float, float]:
+    """Megabytes of NumPy's arrays, and of the lazy ones, without the arguments."""
+    arrays = kernel.arguments(size)
+    lazy = tuple(tcgen.lazy(a, copy=True) for a in arrays)
+    os.environ["TCGEN_POOL"] = "0"  # memory of earlier calls that waits in the pool would not count
+    return peak(lambda: kernel.run(*arrays)), peak(lambda: np.asarray(kernel.run(*lazy)))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", choices="SM", default="M")
     parser.add_argument("--repeat", type=int, default=7)
-    parser.add_argument("--only", nargs="*", default=list(KERNELS))
-    parser.add_argument("--cpu", action="store_true", help="this thread's processor time")
+    parser.add_argument("--programs", choices=list(SUITES), default="kernels")
+    parser.add_argument("--only", nargs="*", help="names of programs; all by default")
+    parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--cpu", action="store_true", help="the process's time on processors")
     options = parser.parse_args()
-    clock = time.thread_time if options.cpu else time.perf_counter
-    ratios = []
-    for name in options.only:
-        seconds = measured(KERNELS[name], options.size, options.repeat, clock)
+    clock = time.process_time if options.cpu else time.perf_counter
+    programs, ratios = SUITES[options.programs], []
+    for name in options.only or programs:
+        seconds = measured(programs[name], options.size, options.repeat, clock)
         plain, lazy = (statistics.median(seconds[key][2:]) for key in ("numpy", "lazy"))
         ratios.append(lazy / plain)
         first = seconds["lazy"][0] / seconds["numpy"][0]
+        memory = ""
+        if options.memory:
+            memory = ", peak {:6.1f} MB and {:6.1f} MB".format(*peaks(programs[name], options.size))
         print(
             f"{name:16s} NumPy {plain * 1e3:9.2f} ms, lazy {lazy * 1e3:9.2f} ms, "
-            f"ratio {ratios[-1]:5.2f}, first call {first:6.2f}",
+            f"ratio {ratios[-1]:5.2f}, first call {first:6.2f}{memory}",
             flush=True,
         )
     print(f"geometric mean {math.exp(statistics.fmean(map(math.log, ratios))):.2f}")

@@ -51,6 +51,18 @@ from .worth import LIMITS, read_limits
 _PLACES = frozenset((int, slice, type(None), type(Ellipsis)))  # of keys without arrays
 
 
+def _assigned(name: str) -> Any:
+    """An attribute of NumPy's arrays to which values can be assigned."""
+
+    def read(array: LazyArray) -> Any:
+        return array.__getattr__(name)
+
+    def write(array: LazyArray, value: Any) -> None:
+        array._update(setattr, (name, value), {})
+
+    return property(read, write, doc=f"``numpy.ndarray.{name}``; values can be assigned to it.")
+
+
 class LazyArray(Operators, Memory):
     """An array whose values are computed when they are needed; it behaves as a NumPy array.
 
@@ -120,6 +132,10 @@ class LazyArray(Operators, Memory):
     def T(self) -> LazyArray:  # noqa: N802  (NumPy's name)
         """The axes in reverse order."""
         return self.transpose()
+
+    flat = _assigned("flat")
+    real = _assigned("real")
+    imag = _assigned("imag")
 
     @property
     def waiting(self) -> int:
@@ -451,12 +467,12 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
 
     Example:
         >>> import numpy as np
-        >>> x = lazy(np.linspace(0.0, 1.0, 50_000))
+        >>> x = lazy(np.linspace(0.0, 1.0, 100_000))
         >>> y = np.sin(x) ** 2 + np.cos(x) ** 2
         >>> y
-        <lazy array of shape (50000,), float64, 5 operations wait>
+        <lazy array of shape (100000,), float64, 5 operations wait>
         >>> np.asarray(y)
-        array([1., 1., 1., ..., 1., 1., 1.], shape=(50000,))
+        array([1., 1., 1., ..., 1., 1., 1.], shape=(100000,))
     """
     read_limits()
     if isinstance(array, LazyArray):
@@ -465,7 +481,7 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
         raise ArgumentError("lazy arrays are in host memory: copy the array to NumPy")
     refuse_other_arrays(array)
     try:
-        return LazyArray._of_array(np.array(array, copy=copy or None), False)
+        return LazyArray._of_array(np.array(array, copy=copy or None), copy)
     except ValueError as error:  # rows of different lengths, for example
         raise ArgumentError(f"lazy: this is not an array: {error}") from None
 

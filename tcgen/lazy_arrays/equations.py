@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeAlias, assert_never
 
+from ..errors import VerifyError
 from ..frontend.einsum.equation import label_names
 from ..ir.expr import SEVERAL, Call, Calls, Const, Expr, Pow, Prod, Quot, Sum
 from ..ir.reduction import Reduction
@@ -29,6 +30,7 @@ from .graph import (
     Elementwise,
     Leaf,
     Node,
+    Position,
     Product,
     Reduce,
     Scalar,
@@ -269,6 +271,8 @@ class _Writer:
                 return _operation(operation, args, exponent)
             case Leaf() | Scalar() | Reduce() | Product():
                 return self._reference(node, places)
+            case Position():
+                raise VerifyError("a position is written as reductions before its equations")
             case _:
                 assert_never(node.work)
 
@@ -326,7 +330,7 @@ def _operation(operation: str, args: tuple[Expr, ...], exponent: int) -> Expr:
 def _equal_axes(node: Node) -> Iterator[tuple[Axis, Axis]]:
     """Pairs of axes, each as node and number, that have one extent because of this node."""
     match node.work:
-        case Leaf() | Scalar():
+        case Leaf() | Scalar() | Position():
             pass
         case Elementwise(_, operands):
             for operand in operands:

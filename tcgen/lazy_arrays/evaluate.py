@@ -24,9 +24,13 @@ def evaluate(nodes: Sequence[Node]) -> None:
     Several threads may evaluate a node at the same time.
     """
     line = line_of(nodes)
-    line.roots = tuple(dict.fromkeys(n for n in line.roots if line.operands[n]))
-    if not line.roots:
-        return
+    while not all(line.operands[place] for place in line.roots):
+        # Kernels read no arrays but those of the operations that are asked for.
+        nodes = [n for n, place in zip(nodes, line.roots, strict=True) if line.operands[place]]
+        if not nodes:
+            return
+        line = line_of(nodes)
+    line.roots = tuple(dict.fromkeys(line.roots))
     line.roots += tuple(line.held())
     for place, array in zip(line.roots, _run(line), strict=True):
         line.sources[place].set_array(array)

@@ -11,7 +11,19 @@ import numpy as np
 
 from .graph import Node
 from .record import clip, dot, einsum, transposed, where
-from .reductions import all_of, any_of, max_of, mean_of, min_of, prod_of, std_of, sum_of, var_of
+from .reductions import (
+    all_of,
+    any_of,
+    argmax_of,
+    argmin_of,
+    max_of,
+    mean_of,
+    min_of,
+    prod_of,
+    std_of,
+    sum_of,
+    var_of,
+)
 
 FUNCTIONS: dict[Any, Callable[..., Node | None]] = {
     np.sum: sum_of,
@@ -20,6 +32,8 @@ FUNCTIONS: dict[Any, Callable[..., Node | None]] = {
     np.amax: max_of,
     np.min: min_of,
     np.amin: min_of,
+    np.argmax: argmax_of,
+    np.argmin: argmin_of,
     np.any: any_of,
     np.all: all_of,
     np.mean: mean_of,
@@ -34,7 +48,10 @@ FUNCTIONS: dict[Any, Callable[..., Node | None]] = {
 # Methods with the arguments of functions that are recorded.
 METHODS = {
     name: FUNCTIONS[getattr(np, name)]
-    for name in ("all", "any", "clip", "dot", "max", "mean", "min", "prod", "std", "sum", "var")
+    for name in (
+        *("all", "any", "argmax", "argmin", "clip", "dot", "max", "mean", "min", "prod"),
+        *("std", "sum", "var"),
+    )
 }
 # Reductions by a universal function.
 REDUCES: dict[np.ufunc, Callable[..., Node | None]] = {

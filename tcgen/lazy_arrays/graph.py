@@ -60,6 +60,22 @@ class Reduce:
 
 
 @dataclass(slots=True, eq=False)
+class Position:
+    """The place of the first maximum or minimum over some axes, counted in C order over them.
+
+    Attributes:
+        operands: the array; for each axis the numbers that its elements add to the place, broadcast
+            as in NumPy; the number of places.
+        axes: that the result does not have, ascending.
+        largest: of the maximum, else of the minimum.
+    """
+
+    operands: tuple[Node, ...]
+    axes: tuple[int, ...]
+    largest: bool
+
+
+@dataclass(slots=True, eq=False)
 class Product:
     """A sum of products as ``einsum`` writes it.
 
@@ -87,7 +103,7 @@ class Transpose:
     source: tuple[int | None, ...]
 
 
-Work: TypeAlias = Leaf | Scalar | Elementwise | Reduce | Product | Transpose
+Work: TypeAlias = Leaf | Scalar | Elementwise | Reduce | Position | Product | Transpose
 
 
 class Node:
@@ -176,7 +192,7 @@ def with_axes_of_array(array: Array, source: tuple[int | None, ...]) -> Array:
 def operands_of(work: Work) -> tuple[Node, ...]:
     """The nodes that an operation reads."""
     match work:
-        case Elementwise() | Product():
+        case Elementwise() | Position() | Product():
             return work.operands
         case Leaf() | Scalar():
             return ()
@@ -191,7 +207,7 @@ def reading(work: Work, operands: Sequence[Node]) -> Work:
     match work:
         case Leaf() | Scalar():
             return work
-        case Elementwise() | Product():
+        case Elementwise() | Position() | Product():
             return replace(work, operands=tuple(operands))
         case Reduce() | Transpose():
             return replace(work, operand=operands[0])

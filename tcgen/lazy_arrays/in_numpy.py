@@ -15,6 +15,7 @@ from .graph import (
     Array,
     Elementwise,
     Leaf,
+    Position,
     Product,
     Reduce,
     Scalar,
@@ -112,7 +113,7 @@ def _run(line: Line) -> list[Array]:
             if line.shapes[place]:
                 free.add(place)
         else:
-            values.append(_value(work, given))
+            values.append(_value(work, given, line, place))
             if type(work) is Transpose:
                 free.difference_update(operands)  # its result is a view
         for n in spent:
@@ -127,7 +128,9 @@ def _run(line: Line) -> list[Array]:
     results = []
     for root in line.roots:
         made = np.asarray(values[root], line.dtypes[root])
-        is_new = type(line.works[root]) is Elementwise or made.base is None
+        work = line.works[root]
+        of_two = type(work) is Product and len(work.operands) > 1  # of one it may be a view
+        is_new = type(work) is Elementwise or of_two or made.base is None
         results.append(made if is_new else made.copy())
     return results
 
@@ -169,7 +172,7 @@ def _where(condition: Any, one: Any, other: Any, target: Array | None) -> Any:
     return target
 
 
-def _value(work: Work, given: list[Any]) -> Any:
+def _value(work: Work, given: list[Any], line: Line, place: int) -> Any:
     match work:
         case Leaf(array):
             return array
@@ -177,19 +180,29 @@ def _value(work: Work, given: list[Any]) -> Any:
             return value
         case Reduce(_, axes, reduction):
             return _REDUCED[reduction].reduce(given[0], axis=axes)
+        case Position():
+            return _position(work, given[0])
         case Transpose(_, source):
             return with_axes_of_array(np.asarray(given[0]), source)
         case Product():
-            return _product(work, given)
+            return _product(work, given, line, place)
         case Elementwise():
             return _elementwise(work, given, None)
         case _:
             assert_never(work)
 
 
-def _product(work: Product, given: list[Any]) -> Any:
+def _position(work: Position, array: Array) -> Any:
+    find = np.argmax if work.largest else np.argmin
+    if len(work.axes) == 1:
+        return find(array, axis=work.axes[0])
+    return find(array)  # over all axes
+
+
+def _product(work: Product, given: list[Any], line: Line, place: int) -> Any:
     if len(given) == 2 and _is_matmul(work.labels[0], work.labels[1], work.output):
-        return np.matmul(*given)
+        multiply: Any = np.matmul
+        return multiply(*given, out=_memory(line, place, []))
     parts: list[Any] = []
     for operand, axes in zip(given, work.labels, strict=True):
         parts += [operand, list(axes)]

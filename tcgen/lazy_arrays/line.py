@@ -19,6 +19,7 @@ from .graph import (
     Elementwise,
     Leaf,
     Node,
+    Position,
     Product,
     Reduce,
     Scalar,
@@ -28,6 +29,7 @@ from .graph import (
     operands_of,
     reading,
 )
+from .positions import as_reductions
 
 
 @dataclass(slots=True, eq=False)
@@ -71,16 +73,19 @@ class Line:
         for work, operands, shape in zip(self.works, self.operands, self.shapes, strict=True):
             if operands:
                 count += prod(shape)
-                if type(work) is Reduce or type(work) is Product:
+                if type(work) in (Reduce, Position, Product):
                     count += sum(prod(self.shapes[n]) for n in operands)
         return count
 
     @property
     def is_simple(self) -> bool:
-        """True for one cheap operation, of which a kernel gains nothing."""
+        """True for one cheap operation or one position, of which a kernel gains nothing."""
         last = self.works[-1]
-        one = sum(map(bool, self.operands)) == 1
-        return one and isinstance(last, Elementwise) and last.operation in CHEAP
+        if sum(map(bool, self.operands)) != 1:
+            return False
+        return isinstance(last, Position) or (
+            isinstance(last, Elementwise) and last.operation in CHEAP
+        )
 
     @property
     def largest(self) -> int:
@@ -122,7 +127,11 @@ class Line:
         for work, operands, shape, dtype in zip(
             self.works, self.operands, self.shapes, self.dtypes, strict=True
         ):
-            made.append(Node(reading(work, [made[n] for n in operands]), shape, dtype))
+            below = [made[n] for n in operands]
+            if isinstance(work, Position):
+                made.append(as_reductions(work, below))
+            else:
+                made.append(Node(reading(work, below), shape, dtype))
         roots = tuple(made[n] for n in self.roots)
         if self.change != "subtract":
             return roots
@@ -184,6 +193,8 @@ def _form(work: Work, operands: tuple[int, ...]) -> Hashable:
             return "number"
         case Reduce():
             return (work.reduction, operands, work.axes)
+        case Position():
+            return ("largest" if work.largest else "least", operands, work.axes)
         case Product():
             return ("product", operands, work.labels, work.output)
         case Transpose():

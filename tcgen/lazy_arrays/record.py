@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from operator import index
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,9 @@ from .in_numpy import UFUNCS
 _HEAVIEST = 200  # operations of one kernel
 _DEEPEST = 64  # operations on the longest path: each takes several frames of Python's stack
 _MOST_ARRAYS = 32  # arrays that one kernel reads: their memory cannot be freed before it runs
+_FEW_ARRAYS = 4  # arrays that operations read, up to which their memory is always looked at
+_HELD_BYTES = 2**22  # of arrays that wait for operations alone: about what a cache holds
+_ATTRIBUTE = 2  # references to an object that an attribute alone holds, with that of the call
 _LARGEST_POWER = 16  # whole exponent up to which a power is recorded
 _OPERATIONS: dict[Any, str] = {ufunc: name for name, ufunc in UFUNCS.items()}
 _OPERATIONS[np.power] = "power"
@@ -61,11 +65,18 @@ _BOOL = np.dtype(bool)
 
 
 def record(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
-    """A node for the work; its operands are computed first if too many operations wait."""
+    """A node for the work; its operands are computed first if too many operations wait.
+
+    The node itself is computed at once if that frees much memory.
+    """
     node = Node(work, shape, dtype)
+    if node.reads < 2 and node.depth <= _DEEPEST and node.weight <= _HEAVIEST:
+        return node
     if _is_too_much(node):
         evaluate(operands_of(work))
         node = Node(work, shape, dtype)
+    elif _reads_more(node) and _holds_memory(node):
+        evaluate((node,))
     return node
 
 
@@ -100,7 +111,9 @@ def record_operator(
             other = Node(Scalar(float(other)), (), dtype)
         except OverflowError:
             return None
-    elif other.dtype is not dtype:
+    elif other.dtype is not dtype and not (
+        other.computes in (None, dtype) and _fits(other.dtype, dtype)
+    ):
         return None
     operands = (other, one) if reflected else (one, other)
     shape = one.shape
@@ -115,6 +128,38 @@ def _is_too_much(node: Node) -> bool:
     if node.reads <= _MOST_ARRAYS:
         return False
     return sum(isinstance(n.work, Leaf) for n in in_order([node])) > _MOST_ARRAYS
+
+
+def _reads_more(node: Node) -> bool:
+    """True where operations read one more array of a few, or twice as many as their operands.
+
+    Their memory is looked at then, so that most operations are noted without.
+    """
+    most = max(operand.reads for operand in operands_of(node.work))
+    if node.reads <= _FEW_ARRAYS:
+        return node.reads > most
+    return node.reads.bit_length() > most.bit_length()
+
+
+def _holds_memory(node: Node) -> bool:
+    """True if arrays that nothing but operations hold take a cache and twice the result.
+
+    NumPy would have used them while they were in the cache, and freed them.
+    """
+    held = 0
+    for below in in_order([node]):
+        work = below.work
+        if type(work) is Leaf and _is_temporary(work):
+            held += work.array.nbytes
+    return held >= max(_HELD_BYTES, 2 * math.prod(node.shape) * node.dtype.itemsize)
+
+
+def _is_temporary(work: Leaf) -> bool:
+    """True if nothing but a leaf holds the array."""
+    if getrefcount(work.array) > _ATTRIBUTE:
+        return False
+    base = work.array.base
+    return base is None or getrefcount(base) <= _ATTRIBUTE + 1  # the variable holds it, too
 
 
 def with_axes(array: Node, source: tuple[int | None, ...]) -> Node:
@@ -289,11 +334,15 @@ def _whole_power(base: Any, exponent: Any) -> Node | None:
 
 
 def _broadcast(nodes: Sequence[Node]) -> tuple[int, ...]:
+    return _broadcast_shapes(*[n.shape for n in nodes])
+
+
+def _broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     try:
-        return np.broadcast_shapes(*(n.shape for n in nodes))
+        return np.broadcast_shapes(*shapes)
     except ValueError:
-        shapes = " and ".join(str(n.shape) for n in nodes)
-        raise ShapeError(f"operands of shapes {shapes} cannot be broadcast together") from None
+        said = " and ".join(map(str, shapes))
+        raise ShapeError(f"operands of shapes {said} cannot be broadcast together") from None
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -354,12 +403,17 @@ def _matmul(a: Any, b: Any) -> Node | None:
     summed = np.shape(a)[-1], np.shape(b)[-2 if n > 1 else 0]
     if summed[0] != summed[1]:  # an extent of 1 does not broadcast here, as it does in einsum
         raise ShapeError(f"@ sums over axes of extents {summed[0]} and {summed[1]}, which differ")
-    left, right = ("j", "j") if n == 1 else ("j", "jk")
-    left = left if m == 1 else f"i{left}"
-    output = ("i" if m > 1 else "") + ("k" if n > 1 else "")
-    if m > 2 or n > 2:
-        left, right, output = f"...{left}", f"...{right}", f"...{output}"
-    return einsum(f"{left},{right}->{output}", a, b)
+    common = _same_type_operands((a, b))
+    if common is None:
+        return None
+    dtype, (one, other) = common
+    rows, columns = one.shape[-2:-1], other.shape[-1:] if n > 1 else ()
+    batch = _broadcast_shapes(one.shape[:-2], other.shape[:-2])
+    last = len(batch)  # labels: of the axes of products, the rows, the columns, the sum
+    left = (*range(last - m + 2, last), last, last + 2) if m > 1 else (last + 2,)
+    right = (*range(last - n + 2, last), last + 2, last + 1) if n > 1 else (last + 2,)
+    output = (*range(last), *((last,) if m > 1 else ()), *((last + 1,) if n > 1 else ()))
+    return record(Product((one, other), (left, right), output), (*batch, *rows, *columns), dtype)
 
 
 def dot(a: Any, b: Any, out: Any = None) -> Node | None:

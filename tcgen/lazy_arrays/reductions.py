@@ -1,4 +1,4 @@
-"""Sums, maxima and other reductions of recorded arrays over some axes, or over all."""
+"""Sums, maxima, their positions and other reductions of recorded arrays over axes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from ..ir.reduction import Reduction
 from .graph import Node, Reduce
+from .positions import position_node
 from .record import axes_of, record, record_ufunc, with_axes
 
 
@@ -131,14 +132,43 @@ def _reduced(
     if array.ndim == 0 and axis in (0, -1):  # NumPy lets a number have this axis here
         axis = None
     axes = tuple(range(array.ndim)) if axis is None else axes_of(axis, array.ndim)
-    kept = [n for n in range(array.ndim) if n not in axes]
-    shape = tuple(array.shape[n] for n in kept)
+    shape = tuple(n for axis, n in enumerate(array.shape) if axis not in axes)
     total = record(Reduce(array, axes, reduction), shape, dtype)
-    if keepdims is not np._NoValue and keepdims:
-        return with_axes(
-            total, tuple(kept.index(n) if n in kept else None for n in range(array.ndim))
-        )
-    return total
+    return _with_kept_axes(total, array.ndim, axes, keepdims)
+
+
+def argmax_of(
+    array: Any, axis: Any = None, out: Any = None, *, keepdims: Any = np._NoValue
+) -> Node | None:
+    """``numpy.argmax`` of real numbers over one axis, or over all."""
+    return _position(array, axis, out, keepdims, largest=True)
+
+
+def argmin_of(
+    array: Any, axis: Any = None, out: Any = None, *, keepdims: Any = np._NoValue
+) -> Node | None:
+    """``numpy.argmin``."""
+    return _position(array, axis, out, keepdims, largest=False)
+
+
+def _position(array: Any, axis: Any, out: Any, keepdims: Any, *, largest: bool) -> Node | None:
+    if not isinstance(array, Node) or not array.has_kernels or array.dtype.kind != "f":
+        return None
+    if out is not None or not array.ndim or 0 in array.shape or isinstance(axis, tuple | list):
+        return None
+    axes = tuple(range(array.ndim)) if axis is None else axes_of(axis, array.ndim)
+    node = position_node(array, axes, largest=largest)
+    if node is None:
+        return None
+    return _with_kept_axes(record(node.work, node.shape, node.dtype), array.ndim, axes, keepdims)
+
+
+def _with_kept_axes(made: Node, ndim: int, axes: tuple[int, ...], keepdims: Any) -> Node:
+    """The result of a reduction, with its axes at extent 1 if they are kept."""
+    if keepdims is np._NoValue or not keepdims:
+        return made
+    kept = [n for n in range(ndim) if n not in axes]
+    return with_axes(made, tuple(kept.index(n) if n in kept else None for n in range(ndim)))
 
 
 def mean_of(array: Any, axis: Any = None, *rest: Any, **options: Any) -> Node | None:

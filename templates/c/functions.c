@@ -1,4 +1,5 @@
-/* The sign of a number, and the remainder with the sign of the divisor, as NumPy's. */
+/* The sign of a number, the remainder with the sign of the divisor, as NumPy's, and a choice. The
+ * choice is a function, which takes both values from memory: GCC makes vectors of it. */
 #define TC_FUNCTIONS(kind, type, remainder, with_sign)                  \
     static inline type tc_signum_##kind(type x)                         \
     {                                                                   \
@@ -9,6 +10,10 @@
         const type rest = remainder(x, y);                              \
         if (rest == 0) return with_sign(rest, y);                       \
         return (rest < 0) == (y < 0) ? rest : rest + y;                 \
+    }                                                                   \
+    static inline type tc_where_##kind(type condition, type x, type y)  \
+    {                                                                   \
+        return condition != 0 ? x : y;                                  \
     }
 TC_FUNCTIONS(d, double, fmod, copysign)
 TC_FUNCTIONS(s, float, fmodf, copysignf)

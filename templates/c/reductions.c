@@ -1,12 +1,15 @@
-/* Maximum and minimum as NumPy's: NaN if either is NaN. */
+/* Maximum and minimum as NumPy's: NaN if either is NaN. GCC makes vectors of two choices, and branches
+ * of one choice with two conditions. */
 #define TC_ORDER(kind, type)                                            \
     static inline type tc_maximum_##kind(type a, type b)                \
     {                                                                   \
-        return a > b || a != a ? a : b;                                 \
+        const type most = a > b ? a : b;                                \
+        return a != a ? a : most;                                       \
     }                                                                   \
     static inline type tc_minimum_##kind(type a, type b)                \
     {                                                                   \
-        return a < b || a != a ? a : b;                                 \
+        const type least = a < b ? a : b;                               \
+        return a != a ? a : least;                                      \
     }
 TC_ORDER(d, double)
 TC_ORDER(s, float)

@@ -21,6 +21,10 @@
         const type rest = remainder(x, y);                                          \
         if (rest == 0) return with_sign(rest, y);                                   \
         return (rest < 0) == (y < 0) ? rest : rest + y;                             \
+    }                                                                               \
+    __device__ __forceinline__ type tc_where_##kind(type condition, type x, type y) \
+    {                                                                               \
+        return condition != 0 ? x : y;                                              \
     }
 TC_FUNCTIONS(d, double, fmod, copysign)
 TC_FUNCTIONS(s, float, fmodf, copysignf)

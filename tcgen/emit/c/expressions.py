@@ -53,7 +53,7 @@ _REAL_CALLS = {
     "arctan2": "atan2",
 }
 _OWN_CALLS = {"sign": "tc_signum", "mod": "tc_mod"}  # of the templates functions.c and functions.cu
-_OWN_CALLS |= {"maximum": "tc_maximum", "minimum": "tc_minimum"}
+_OWN_CALLS |= {"maximum": "tc_maximum", "minimum": "tc_minimum", "where": "tc_where"}
 _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
 
 
@@ -284,6 +284,4 @@ def _calls(function: str, args: list[str], dtype: str) -> str:
     if function in _COMPARISONS:
         one, zero = literal(Fraction(1), dtype), literal(Fraction(0), dtype)
         return f"({args[0]} {_COMPARISONS[function]} {args[1]} ? {one} : {zero})"
-    if function == "where":
-        return f"({args[0]} != 0 ? {args[1]} : {args[2]})"
     return f"{_function(function, dtype)}({', '.join(args)})"

@@ -73,7 +73,7 @@ def c_source(
         counters(module) if counted else "",
         fill("c/vector_math.c") if called & _VECTOR_FORMS else "",
         fill("c/reductions.c") if ordered or called & {"maximum", "minimum"} else "",
-        fill("c/functions.c") if called & {"sign", "mod"} else "",
+        fill("c/functions.c") if called & {"sign", "mod", "where"} else "",
         _prefetch_level() if blas else "",
         *(_products(dtype) for dtype in sorted(blas, key=lambda dtype: dtype.letter)),
         contraction_call() if any(stmt.scheme for stmt, _ in products) else "",

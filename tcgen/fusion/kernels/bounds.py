@@ -42,6 +42,7 @@ def never_together(graph: Graph) -> list[int]:
     for i, j in sorted(graph.before, key=lambda pair: pair[1]):
         before[j] |= 1 << i | before[i]
     apart = list(barred)
+    choosy = sum(1 << k for k, others in enumerate(barred) if others)
     for distance in range(1, count):
         for i in range(count - distance):
             j = i + distance
@@ -49,7 +50,7 @@ def never_together(graph: Graph) -> list[int]:
                 continue
             between = after[i] & before[j]
             inside = between & (apart[i] | apart[j])
-            if inside or any(barred[k] & between for k in bits(between)):
+            if inside or any(barred[k] & between for k in bits(between & choosy)):
                 apart[i] |= 1 << j
                 apart[j] |= 1 << i
     return apart

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 
@@ -23,6 +23,7 @@ class Merging:
 
     Attributes:
         graph: of the operations.
+        arrays: for each block the operations that touch an array, if they cost something.
         members: operations of each block, as bits.
         barred: operations with which a block may share no kernel.
         after: operations that run after a block, through any number of others.
@@ -31,6 +32,7 @@ class Merging:
 
     def __init__(self, graph: Graph, cost: CostModel, blocks: Partition) -> None:
         self.graph, self.cost = graph, cost
+        self.alike: dict[tuple[str, int], Hashable] = {}
         count = len(graph.operations)
         follow, apart = [0] * count, [0] * count
         lead = [0] * count
@@ -52,15 +54,15 @@ class Merging:
             self.barred[name] = _union(apart[v] for v in block)
             self.next[name] = _union(follow[v] for v in block) & ~mask
             self.previous[name] = _union(lead[v] for v in block) & ~mask
-            users: dict[str, tuple[int, ...]] = {}
+            users: dict[str, list[int]] = {}
             for v in sorted(block):
                 block_of[v] = name
                 for array in graph.operations[v].arrays:
-                    users[array] = (*users.get(array, ()), v)
-            self.arrays[name] = users
+                    users.setdefault(array, []).append(v)
+            self.arrays[name] = {a: self._different(a, own) for a, own in users.items()}
         self.users: dict[str, set[int]] = {}  # blocks that touch an array
-        for name, users in self.arrays.items():
-            for array in users:
+        for name, touched in self.arrays.items():
+            for array in touched:
                 self.users.setdefault(array, set()).add(name)
         self.block_of = block_of
         self.order = [min(block) for block in in_order(graph, blocks)]
@@ -95,10 +97,25 @@ class Merging:
         for array, own in first.items():
             other = second.get(array)
             if other is not None:
-                both = tuple(sorted(own + other))
+                both = self._different(array, sorted(own + other))
                 total += self._array(array, own) + self._array(array, other)
                 total -= self._array(array, both)
         return total
+
+    def _different(self, array: str, own: Sequence[int]) -> tuple[int, ...]:
+        """The operations without those that access the array as an earlier one does.
+
+        Where accesses are counted, a block that has accessed a view accesses it again for nothing.
+        """
+        if not self.cost.counts_accesses or len(own) == 1:
+            return tuple(own)
+        first: dict[Hashable, int] = {}
+        for v in own:
+            access = self.alike.get((array, v))
+            if access is None:
+                access = self.alike[array, v] = self.graph.operations[v].access(array)
+            first.setdefault(access, v)
+        return tuple(first.values())
 
     def _array(self, array: str, own: tuple[int, ...]) -> int:
         found = self.known.get((array, own))
@@ -133,7 +150,7 @@ class Merging:
         for array, own in self.arrays.pop(gone).items():
             self.users[array].discard(gone)
             self.users[array].add(name)
-            users[array] = tuple(sorted(users.get(array, ()) + own))
+            users[array] = self._different(array, sorted(users.get(array, ()) + own))
         after, before = self.after[name] | mask, self.before[name] | mask
         for other, there in self.after.items():
             if there & mask:

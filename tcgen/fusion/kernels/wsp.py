@@ -99,6 +99,12 @@ class Operation:
         views = {v.base for v in (*self.reads, *self.writes)}
         return frozenset(views | {*self.new, *self.freed, *self.observed})
 
+    def access(self, array: str) -> Hashable:
+        """What it does with an array; equal for operations that do the same."""
+        reads = frozenset(v for v in self.reads if v.base == array)
+        writes = frozenset(v for v in self.writes if v.base == array)
+        return reads, writes, array in self.new, array in self.freed
+
     @property
     def only_frees(self) -> bool:
         """True if it ends arrays and does nothing else."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +15,16 @@ from hypothesis import strategies as st
 import tcgen
 from support.campaigns import cases
 from support.messages import mentions
+from support.paths import ROOT
 from tcgen.errors import ArgumentError, TcgenError
 from tcgen.lazy_arrays import evaluate as evaluation
 from tcgen.lazy_arrays import kernels
 from tcgen.lazy_arrays.equations import lazy_system
 from tcgen.lazy_arrays.line import line_of
+
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.array_programs import delayrepay
 
 Array = npt.NDArray[Any]
 
@@ -38,110 +44,9 @@ def drawn(*shape: int, dtype: str = "float64", seed: int = 0) -> Array:
     return values.astype(dtype)
 
 
-def arc_distance(t1: Any, t2: Any, p1: Any, p2: Any) -> Any:
-    near = np.sin((t2 - t1) / 2) ** 2 + np.cos(t1) * np.cos(t2) * np.sin((p2 - p1) / 2) ** 2
-    return 2 * np.arctan2(np.sqrt(near), np.sqrt(1 - near))
-
-
-def harris(image: Any) -> Any:
-    dx, dy = image[1:, :-1] - image[:-1, :-1], image[:-1, 1:] - image[:-1, :-1]
-    a, b, c = dx * dx, dy * dy, dx * dy
-    return a * b - c * c - 0.05 * (a + b) ** 2
-
-
-def laplacian(x: Any) -> Any:
-    out = abs(4 * x[1:-1, 1:-1] - x[:-2, 1:-1] - x[2:, 1:-1] - x[1:-1, :-2] - x[1:-1, 2:])
-    out /= max(1, out.max()) + 1e-9
-    return out
-
-
-def grayscott(u: Any, v: Any) -> Any:
-    for _ in range(3):
-        middle = u[1:-1, 1:-1]
-        other = v[1:-1, 1:-1]
-        reaction = middle * other * other
-        lu = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - 4 * middle
-        lv = v[:-2, 1:-1] + v[2:, 1:-1] + v[1:-1, :-2] + v[1:-1, 2:] - 4 * other
-        u[1:-1, 1:-1] = middle + 0.16 * lu - reaction + 0.06 * (1 - middle)
-        v[1:-1, 1:-1] = other + 0.08 * lv + reaction - 0.12 * other
-    return u + v
-
-
-def create_grid(x: Any, z: Any) -> Any:
-    z[:, :, 0] = x.reshape(-1, 1)
-    z[:, :, 1] = x
-    return z.reshape(-1, 3)
-
-
-def hasting(y: Any, t: Any) -> Any:
-    first = y[0] * (1 - y[0]) - 5 * y[0] * y[1] / (1 + 3 * y[0])
-    eaten = 0.1 * y[1] * y[2] / (1 + 2 * y[1])
-    t[0], t[1], t[2] = first, first - eaten - 0.4 * y[1], eaten - 0.01 * y[2]
-    return t
-
-
-def network(x: Any, y: Any, w1: Any, w2: Any) -> Any:
-    for _ in range(3):
-        hidden = 1 / (1 + np.exp(-(x @ w1)))
-        out = 1 / (1 + np.exp(-np.dot(hidden, w2)))
-        last = (y - out) * out * (1 - out)
-        first = np.dot(last, w2.T) * hidden * (1 - hidden)
-        w2 += np.dot(hidden.T, last)
-        w1 += np.dot(x.T, first)
-    return x @ w1 @ w2
-
-
-def repeating(x: Any, y: Any) -> Any:
-    y[:4] = x
-    y[4:] = np.repeat(x + 1, 3)
-    return y
-
-
-def specialconvolve(a: Any) -> Any:
-    rows = a[1:-1] + a[:-2] + a[2:]
-    return rows[:, 1:-1] + rows[:, :-2] + rows[:, 2:] - 9 * a[1:-1, 1:-1]
-
-
-def slope(x: Any, y: Any) -> Any:
-    dx, dy = x - x.mean(), y - y.mean()
-    return y.mean() - np.sum(dx * dy) / np.sum(dx**2) * x.mean()
-
-
-# The 21 array programs of Morton et al., Table 1, up to "vibr_energy"; then forms of the T2 paper.
+# Forms of the paper on T2.
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
-    "arc_distance": (arc_distance, ((9,), (9,), (9,), (9,))),
-    "create_grid": (create_grid, ((4,), (4, 4, 3))),
-    "cronbach": (
-        lambda x: 5 / 4 * (1 - x.var(1, ddof=1).sum() / x.sum(0).var(ddof=1)),
-        ((5, 7),),
-    ),
-    "distance": (
-        lambda a, b: -2 * np.dot(a, b.T) + np.sum(np.square(a), 1)[:, None] + np.sum(b * b, 1),
-        ((4, 3), (5, 3)),
-    ),
-    "evolve": (
-        lambda g: g + 0.1 * (sum(np.roll(g, n, a) for n in (1, -1) for a in (0, 1)) - 4 * g),
-        ((5, 6),),
-    ),
-    "grayscott": (grayscott, ((7, 6), (7, 6))),
-    "harris": (harris, ((6, 7),)),
-    "hasting": (hasting, ((3,), (3,))),
-    "l1norm": (lambda x, y: np.sum(abs(x[:, None, :] - y), -1), ((4, 3), (5, 3))),
-    "l2norm": (lambda x: np.sqrt(np.sum(abs(x) ** 2, 1)), ((4, 5),)),
-    "laplacian": (laplacian, ((6, 7),)),
-    "log_likelihood": (
-        lambda d: np.log(np.exp(-((d - 0.3) ** 2) / 0.5) / (np.sqrt(2 * np.pi) * 0.5)).sum(),
-        ((11,),),
-    ),
-    "lstsqr": (slope, ((8,), (8,))),
-    "nn": (network, ((6, 3), (6, 2), (3, 4), (4, 2))),
-    "pairwise": (lambda p: np.sum((p[None, :] - p[:, None]) ** 2, -1) ** 0.5, ((5, 3),)),
-    "pythagorean": (lambda x: np.sin(x) ** 2 + np.cos(x) ** 2, ((3, 4),)),
-    "repeating": (repeating, ((4,), (16,))),
-    "reverse_cumsum": (lambda x: np.cumsum((x * 2)[::-1])[::-1], ((6,),)),
-    "rosen": (lambda x: (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum(), ((9,),)),
-    "specialconvolve": (specialconvolve, ((5, 6),)),
-    "vibr_energy": (lambda h, a: np.exp(-h * 0.5 - a * 0.25), ((7,), (7,))),
+    **{name: (program.run, program.small) for name, program in delayrepay.PROGRAMS.items()},
     "softmax": (lambda x: np.exp(x) / np.exp(x).sum(1, keepdims=True), ((4, 5),)),
     "centred": (lambda x: (x - x.mean(axis=0)) / np.sqrt((x**2).sum(0)), ((5, 3),)),
     "outer": (lambda x, y: np.sin(x**2) + np.cos(y**2), ((1, 6), (5, 1))),

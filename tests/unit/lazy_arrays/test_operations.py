@@ -38,6 +38,9 @@ DELAYED: dict[str, Work] = {
     "prod": lambda x, y, i, b: np.prod(x, axis=1),
     "any": lambda x, y, i, b: (x > 2).any(0),
     "all": lambda x, y, i, b: np.all(x < 2),
+    "argmax": lambda x, y, i, b: (x * y).argmax(1),
+    "argmax over columns": lambda x, y, i, b: np.argmax(abs(x - y), axis=0, keepdims=True),
+    "argmin": lambda x, y, i, b: np.argmin(x[1:, ::2] * 2, 1),
     "max of masks": lambda x, y, i, b: (x > 0).max(1),
     "whole numbers": lambda x, y, i, b: x * i + y / (i + 5),
     "truth values": lambda x, y, i, b: x * b + (x > 0) * y,
@@ -59,7 +62,6 @@ OTHERS: dict[str, Work] = {
     "mask sum": lambda x, y, i, b: (x > 0) + (y > 0),
     "masks chosen": lambda x, y, i, b: np.where(x > 0, b, y > 0),
     "mask as index": lambda x, y, i, b: x[x > 0],
-    "argmax": lambda x, y, i, b: x.argmax(1),
     "cast": lambda x, y, i, b: -(x > 0).astype(float),
     "mask of whole": lambda x, y, i, b: (i > 0) * x,
     "masked": lambda x, y, i, b: (x + 0) * (1 - (x > 0)),
@@ -121,6 +123,36 @@ def test_no_elements(work: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
             work(tcgen.lazy(empty))
     else:
         np.testing.assert_array_equal(np.asarray(work(tcgen.lazy(empty))), wanted)
+
+
+@pytest.mark.parametrize("target", ["numpy", "cpu"])
+@pytest.mark.parametrize("kind", ["float64", "float32"])
+def test_positions_are_those_of_the_first(
+    target: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first of equal elements, and the first NaN if there is one."""
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "0")
+    monkeypatch.setenv("TCGEN_EINSUM_TARGET", target)
+    rows = [[1, 3, 3, 0], [np.nan, 5, np.nan, 9], [np.inf, -np.inf, np.inf, 0], [-0.0, 0.0, 0, 0]]
+    rows += [[-np.inf] * 4, [2, np.nan, 7, np.inf]]
+    x = np.array(rows, kind)
+    for work in (
+        lambda x: np.argmax(x, 1),
+        lambda x: np.argmin(x, axis=-1),
+        lambda x: np.argmax(x * 1, axis=0),
+        lambda x: (x[::2] + x[::2]).argmax(),
+        lambda x: np.argmin(x),
+        lambda x: np.argmin(x[:2, :, None] + x[:2, None, :], axis=1, keepdims=True),
+    ):
+        lazy, wanted = work(tcgen.lazy(x)), work(x)
+        assert (lazy.waiting > 0, lazy.shape, lazy.dtype) == (True, wanted.shape, wanted.dtype)
+        np.testing.assert_array_equal(np.asarray(lazy), wanted)
+
+
+def test_positions_that_kernels_cannot_count_are_found_by_numpy() -> None:
+    x = tcgen.lazy(np.zeros((2**12, 2**12 + 1), "float32"))
+    assert isinstance(x.argmax(), np.int64)
+    assert x.argmax(1).waiting == 1
 
 
 def test_nan_stays(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,3 +142,24 @@ def test_random_array_programs_do_what_numpys_do(seed: int) -> None:
         if seed % 16:
             patch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "1000000")
         check_program(seed, tcgen.lazy)
+
+
+def test_a_copy_is_updated_where_it_is() -> None:
+    x = tcgen.lazy(np.zeros(4), copy=True)
+    memory = x._values().ctypes.data
+    x[1:] = 2
+    x[:2][1] = 3
+    assert x._values().ctypes.data == memory
+    np.testing.assert_array_equal(x, [0, 3, 2, 2])
+
+
+def test_values_are_assigned_to_attributes() -> None:
+    x = tcgen.lazy(np.zeros((2, 2), complex))
+    view, before = x[1], x + 0
+    x.flat = [1, 2, 3, 4]
+    x.real = 5
+    view.imag = [6, 7]
+    np.testing.assert_array_equal(x, [[5, 5], [5 + 6j, 5 + 7j]])
+    np.testing.assert_array_equal(before, np.zeros((2, 2)))
+    with pytest.raises(TypeError, match="imag"):
+        tcgen.lazy(np.zeros(2)).imag = 1

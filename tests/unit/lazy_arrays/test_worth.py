@@ -23,6 +23,12 @@ def compiled_soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     worth.wait_for_background()
 
 
+@pytest.fixture
+def only_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy runs nothing that a kernel can."""
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "0")
+
+
 def smooth(a: Any, b: Any) -> Any:
     b[1:-1, 1:-1] = (a[1:-1, :-2] + a[1:-1, 2:] + a[:-2, 1:-1] + a[2:, 1:-1]) / 4
     return b
@@ -107,3 +113,33 @@ def test_delayed_operations_give_no_warnings() -> None:
     quotient = 1 / x - x / x
     with np.errstate(all="raise"):
         assert np.isnan(np.asarray(quotient)).all()
+
+
+def test_operations_that_hold_much_memory_are_computed_when_they_are_noted() -> None:
+    x = tcgen.lazy(np.ones((1000, 300)))
+    total = x * 0
+    for shift in range(9):
+        total = total + np.roll(x, shift, axis=0)  # nothing else holds what it returns
+    assert total.waiting < 2
+    assert (total.compute() == 9).all()
+
+
+def test_operations_on_arrays_that_somebody_holds_go_on_waiting() -> None:
+    arrays = [tcgen.lazy(np.ones((1000, 300))) for _ in range(9)]
+    total = arrays[0] * 0
+    for array in arrays:
+        total = total + array
+    assert total.waiting == 10
+    assert (total.compute() == 9).all()
+
+
+@pytest.mark.usefixtures("only_kernels")
+def test_kernels_do_not_read_roots_that_are_known() -> None:
+    x = tcgen.lazy(np.ones(300))
+    known = x + 1
+    known.compute()
+    waiting = x * 2
+    assert [a.tolist() for a in tcgen.compute(known, waiting)] == [[2.0] * 300] * 2
+    nodes = known._node, (x * 3)._node
+    evaluation.evaluate(nodes)
+    assert [n.work.array[0] for n in nodes] == [2.0, 3.0]  # type: ignore[union-attr]

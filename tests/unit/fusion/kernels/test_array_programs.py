@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,9 @@ import pytest
 from support.paths import ROOT
 from tcgen.fusion.kernels.bounds import lower_bound
 from tcgen.fusion.kernels.cost_models import COST_MODELS
+from tcgen.fusion.kernels.merging import greedy
 from tcgen.fusion.kernels.partition import partition
-from tcgen.fusion.kernels.wsp import Operation, View, is_legal, wsp_graph
+from tcgen.fusion.kernels.wsp import Graph, Operation, View, is_legal, wsp_graph
 
 sys.path.insert(0, str(ROOT))
 
@@ -107,3 +110,25 @@ def test_a_finished_sum_is_read_in_another_kernel() -> None:
     names = [o.name for o in operations]
     pair = (names.index("sum"), names.index("divide"))
     assert pair in graph.fuse_preventing
+
+
+def test_operations_that_access_an_array_alike_cost_it_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A block of many readers is priced by few of them: the price of a merge does not grow."""
+    longest = 0
+    model = COST_MODELS["bytes"]
+
+    def counted(graph: Graph, name: str, own: Sequence[int]) -> int:
+        nonlocal longest
+        longest = max(longest, len(own))
+        return model.array(graph, name, own)
+
+    x = View("x", ((0, 9),))
+    operations = [Operation("x", writes=(x,), new=("x",))]
+    for n in range(60):
+        y = View(f"y{n}", ((0, 9),))
+        operations.append(Operation(y.base, reads=(x,), writes=(y,), new=(y.base,)))
+    graph = wsp_graph(operations)
+    assert greedy(graph, replace(model, array=counted)) == (tuple(range(61)),)
+    assert longest <= 3
