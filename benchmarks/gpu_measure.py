@@ -236,10 +236,12 @@ def measure(
     def by_einsum() -> None:
         wanted.update(case.reference(arrays, cupy.einsum))
 
-    start = time.perf_counter()
+    first, last = cupy.cuda.Event(), cupy.cuda.Event()
+    first.record()
     by_einsum()
-    cupy.cuda.Device().synchronize()
-    seconds = {"einsum": time.perf_counter() - start}
+    last.record()
+    last.synchronize()
+    seconds = {"einsum": cupy.cuda.get_elapsed_time(first, last) / 1e3}
     if seconds["einsum"] < LONG:
         seconds = medians({"einsum": by_einsum}, 1)
     host: dict[str, float] = {}

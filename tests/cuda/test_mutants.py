@@ -195,7 +195,8 @@ def test_copies_of_neighbours_that_are_none(
 @pytest.mark.parametrize(
     ("old", "new", "kinds"),
     [
-        ("tc_n < N_o*N_v*N_o*N_v;", "tc_n <= N_o*N_v*N_o*N_v;", "out of bounds"),
+        ("*tc_groups; tc_n +=", "*tc_groups + 1; tc_n +=", "out of bounds"),
+        ("tc_group + tc_at < N_v;", "tc_group + tc_at <= N_v;", f"out of bounds|{WRONG}"),
         ("if (threadIdx.x == 0) e[0] = tc_sum;", "e[0] = tc_sum;", "race"),
         (
             "((double *)tc_scratch)[blockIdx.x] = tc_sum;",
@@ -215,9 +216,8 @@ def test_copies_of_neighbours_that_are_none(
         ),
         ("__launch_bounds__(256)\ntcgen_map_0(", "__launch_bounds__(128)\ntcgen_map_0(", "launch"),
         (
-            "    double tc_sum = 0.0;\n    for (tc_int tc_n = tc_split",
-            "    double tc_sum = 0.0;\n    if (tc_split*256 + threadIdx.x >= N_o*N_v) return;\n"
-            "    for (tc_int tc_n = tc_split",
+            "    const tc_int tc_groups =",
+            "    if (tc_split*256 + threadIdx.x >= N_o*N_v) return;\n    const tc_int tc_groups =",
             "mask|divergent barrier",
         ),
     ],
