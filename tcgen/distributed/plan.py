@@ -234,15 +234,15 @@ def _chosen(
     if along is not None:
         if along not in program.manifest.bases:
             raise ArgumentError(
-                f"along={along!r} is no base space of {name}: it has "
+                f"along={along!r} is not a base space of {name}: choose one of "
                 f"{', '.join(program.manifest.bases)}"
             )
         return along
     if not spaces:
         raise PlanError(
-            f"{name} cannot be distributed: its loops are no single nest with independent "
-            f"iterations that are added, and there is no space over which each output has an axis, "
-            f"a sum, maximum, minimum or product. "
+            f"{name} cannot be distributed: its iterations cannot run apart, since it is not a "
+            f"single nest of loops, and no space is walked by every output, as an axis or in a "
+            f"sum, maximum, minimum or product. "
             f"Name a space with along=..., or run the program on one machine"
         )
     return max(spaces, key=lambda s: (s not in packed, extents[s]))

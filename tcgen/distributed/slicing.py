@@ -405,7 +405,7 @@ class _Stage:
             if _packed(tensor, axis):
                 raise PlanError(
                     f"{tensor.name} is packed along space {self.along.name}, so that a range of it "
-                    f"is no array: declare {tensor.name} without packed, or distribute along "
+                    f"is not an array: declare {tensor.name} without packed, or distribute along "
                     f"another space"
                 )
             spaces = tuple(self.here if k == axis else s for k, s in enumerate(spaces))

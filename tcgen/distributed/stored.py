@@ -99,7 +99,7 @@ def by_reference(value: object) -> object:
         value: an array of h5py, zarr or NumPy, or anything else.
 
     Raises:
-        ArgumentError: it is an array of zarr that lies in no folder.
+        ArgumentError: it is an array of zarr that is not in a folder.
     """
     library = type(value).__module__.partition(".")[0]
     given: Any = value
@@ -109,7 +109,7 @@ def by_reference(value: object) -> object:
         root = getattr(given.store, "root", None) or getattr(given.store, "path", None)
         if root is None or not Path(str(root)).is_dir():
             raise ArgumentError(
-                f"the zarr array {given.name or given!r} lies in {type(given.store).__name__}, "
+                f"the zarr array {given.name or given!r} is in a {type(given.store).__name__}, "
                 f"which workers cannot open: save it in a folder, or pass its elements, array[...]"
             )
         return stored(str(root), str(given.path))

@@ -17,6 +17,7 @@ from tcgen.ir.system import System
 from tcgen.options import Options
 from tcgen.runtime.program import Program
 from tcgen.testing import random_arrays
+from tcgen.thresholds import Thresholds
 
 HEAD = """
 space o occupied
@@ -124,6 +125,7 @@ def compiled(name: str) -> tuple[System, Artifact]:
         objective=family.objective,
         dtype=family.dtype,
         library=False,
+        thresholds=Thresholds(),  # at others a product need not be one by tiles
     )
     return system, compile_system(system, options).artifact
 

@@ -43,10 +43,12 @@ output r
 r = x[a,b]*x[b,c]*x[c,d]*x[d,e]*x[e,a]/(x[a,c] + x[b,d] + x[c,e] + x[d,a])
 """
 RUN = textwrap.dedent("""
+    import signal
     import sys
     import numpy as np
     import tcgen
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
     program = tcgen.compile(sys.argv[1])
     extents = dict(program.manifest.planning_extents)
     inputs = [t for t in program.manifest.tensors if t.role == "input"]
