@@ -81,10 +81,18 @@ def in_order(band: Band, order: list[str]) -> Band:
 
 
 def unit_stride(access: Access, buffer: Buffer) -> str | None:
-    """Variable on the unit-stride axis; None if that axis has no variable or is a packed pair."""
+    """Variable whose successive values are neighbours in memory; None if there is none.
+
+    There is none if the fastest axis has no variable or is a packed pair, and on a diagonal, where
+    the variable is on other axes too.
+    """
     long = [axis for axis in buffer.order if buffer.axes[axis].length != 1]
     pairs = {axis for p in buffer.packed for axis in p.axes}
-    return access.subscripts[long[-1]].variable if long and long[-1] not in pairs else None
+    if not long or long[-1] in pairs:
+        return None
+    name = access.subscripts[long[-1]].variable
+    places = [axis for axis, s in enumerate(access.subscripts) if s.variable == name]
+    return name if len(places) == 1 else None
 
 
 def fastest(access: Access, buffer: Buffer) -> str | None:

@@ -7,6 +7,7 @@ partial.
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,7 @@ from support.cuda_device import DEVICES, Compiling, EmulatedDevice, device_named
 from support.marks import slow, slow_where
 from tcgen.artifact.folder import Artifact
 from tcgen.compiler.driver import compile_system, read_system
+from tcgen.frontend.spec.reader import read_spec
 from tcgen.hardware import Machine
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
@@ -232,6 +234,22 @@ def check_random(
         extents=tuple(sorted(chosen.items())), dtype=dtype, target="cuda", objective=objective
     )
     check(system, compile_system(system, options).artifact, extents, dtype)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
+@pytest.mark.parametrize(
+    "equation", ["A[m,m,a]*A[m,m,b]", "A[m,m,a]*B[m,b]", "B[m,a]*A[m,m,b]", "A[m,m,a] + B[m,a]"]
+)
+def test_elements_of_a_diagonal_are_no_neighbours(equation, order, device) -> None:
+    """Even extents allow copies of neighbours by 16 bytes; steps along a diagonal are longer."""
+    stored = ",".join(map(str, order))
+    system = read_spec(
+        "space o\nspace v\nindex m : o\nindex a b : v\n"
+        f"input A[o,o,v] stored ({stored})\ninput B[o,v]\noutput r\n"
+        f"r[{'m,a' if '+' in equation else 'a,b'}] = {equation}\n"
+    )
+    for extents in ({"o": 2, "v": 2}, {"o": 18, "v": 20}):
+        check_random((system, extents), "float64", "none", 20)
 
 
 @cases(8, 1000)

@@ -182,9 +182,8 @@ def fixed_address(access: Access, variables: Iterable[str], scope: Scope) -> str
 def adjacent(access: Access, name: str, scope: Scope) -> bool:
     """True if the elements for two successive values of a variable are neighbours in memory."""
     buffer = scope.buffers[access.buffer]
-    if access.variables.count(name) != 1 or buffer.packed:
-        return False
-    return access.subscripts[buffer.order[-1]].variable == name
+    axes = [axis for axis, s in enumerate(access.subscripts) if s.variable == name]
+    return axes == [buffer.order[-1]] and not buffer.packed
 
 
 def even_conditions(access: Access, var: BandVar, width: int, scope: Scope) -> list[str]:
