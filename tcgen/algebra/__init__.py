@@ -8,7 +8,7 @@ over spins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 
@@ -25,7 +25,7 @@ from .equations.permutations import fold_permutations, separate_permutations
 from .equations.proven_symmetry import derive_symmetries, output_symmetry
 from .equations.volatile import has_constant_products, with_volatile
 from .sequence.build import build_program, with_constants
-from .sequence.common_products import Recipe, Workspace
+from .sequence.common_products import Forms, Recipe, Workspace
 from .sequence.export import neutral_sequence
 from .sequence.real_intermediates import with_real_intermediates
 
@@ -57,7 +57,10 @@ def form_sequence(
     complex_values = options.dtype == "complex128"
     source = derive_symmetries(keep_needed(system), complex_values)
     thresholds = options.thresholds.planner.algebra
-    unshared = Workspace(extents, complex_values, False, thresholds, options.sums_alone)
+    forms: Forms = {}
+    unshared = Workspace(
+        extents, complex_values, False, thresholds, options.sums_alone, forms=forms
+    )
     as_written = _program(source, unshared, keep_user=True)
     naive, each_term = naive_cost(system), as_written.flops()
     if not options.optimize:
@@ -69,9 +72,13 @@ def form_sequence(
     model = CostModel.of(options)
     best: tuple[Fraction, FormulaSequence] | None = None
     notes: list[str] = []
-    for candidate in _candidates_of_both(source, extents, options, model, progress, notes.append):
-        workspace = Workspace(extents, complex_values, True, thresholds, calls=options.calls)
-        program = with_constants(_program(candidate, workspace, keep_user=False), system.inputs)
+
+    def workspace() -> Workspace:
+        calls = options.calls
+        return Workspace(extents, complex_values, True, thresholds, calls=calls, forms=forms)
+
+    for candidate in _candidates_of_both(source, workspace, options, model, progress, notes.append):
+        program = with_constants(_program(candidate, workspace(), keep_user=False), system.inputs)
         cost = model.cost(program, extents)
         if best is None or cost < best[0]:
             best = (cost, program)
@@ -83,7 +90,7 @@ def form_sequence(
 
 def _candidates_of_both(
     source: System,
-    extents: Mapping[str, int],
+    workspace: Callable[[], Workspace],
     options: Options,
     model: CostModel,
     progress: Callable[[str], None],
@@ -102,10 +109,10 @@ def _candidates_of_both(
     if has_constant_products(source):
         forms.append(with_volatile(source, {t.name: True for t in source.tensors}))
     for form in forms:
-        workspace = Workspace(extents, complex_values, True, thresholds, calls=options.calls)
-        found = list(_candidates(form, workspace, options.calls))
+        fresh = workspace()
+        found = list(_candidates(form, fresh, options.calls))
         refactored = factored(
-            form, extents, complex_values, options.effort, thresholds, model, progress, note
+            form, fresh.extents, complex_values, options.effort, thresholds, model, progress, note
         )
         found += [] if refactored is None else [refactored]
         yield from found

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from ..artifact.codec import from_table, to_table
 from ..errors import ArtifactError, Span
+from ..ir.level import Level
 
 SCHEMA = 3
 
@@ -27,6 +28,12 @@ def encode(level: object) -> str:
         >>> decode(encode(Space("o", 10)), Space)
         Space(name='o', extent=10, parts=(), kind=None)
     """
+    if isinstance(level, Level):  # its text names files of the cache, and is one of an artifact
+        return level.derived("text", lambda: _encoded(level))
+    return _encoded(level)
+
+
+def _encoded(level: object) -> str:
     table = to_table(level, _without_folder)
     rows = ",\n".join(json.dumps(n, separators=(",", ":")) for n in table["nodes"])
     return f'{{"schema":{SCHEMA},"root":{json.dumps(table["root"])},"nodes":[\n{rows}\n]}}\n'

@@ -171,7 +171,11 @@ def as_polynomial(amounts: Iterable[Amount]) -> Poly:
 
 
 def executed_by(module: Module) -> Executed:
-    """The work of a module, statement by statement."""
+    """The work of a module, statement by statement; counted once for a module."""
+    return module.derived("executed", lambda: _executed_by(module))
+
+
+def _executed_by(module: Module) -> Executed:
     kernels = {kernel.name: kernel for kernel in module.kernels}
     buffers = {buffer.name: buffer for buffer in module.buffers}
     found = [

@@ -15,27 +15,31 @@ T = TypeVar("T")
 class Level:
     """A level: :class:`~tcgen.ir.system.System`, ``FormulaSequence``, ``FusionPlan`` or ``Module``.
 
-    A level may keep an index of its own parts, which is made when it is first asked for. The index
-    follows from the fields and is none of them: it is neither compared nor written to files.
+    A level keeps what was derived from it, such as an index of its parts: this is made when it is
+    first asked for. It follows from the fields and is none of them: it is neither compared nor
+    written to files.
 
     Attributes:
         checker: checks a level (:func:`tcgen.ir.verify.verify`).
         printer: prints a level (:func:`tcgen.ir.pretty.pretty`).
     """
 
-    __slots__ = ("_index",)
+    __slots__ = ("_derived",)
 
     checker: ClassVar[Callable[[Any], None]]
     printer: ClassVar[Callable[[Any], str]]
 
-    def _indexed(self, make: Callable[[], T]) -> T:
-        """The index of this level, made once."""
+    def derived(self, name: str, make: Callable[[], T]) -> T:
+        """What ``make`` derives from this level, made once and kept under a name."""
         try:
-            index: T = object.__getattribute__(self, "_index")
+            kept: dict[str, Any] = object.__getattribute__(self, "_derived")
         except AttributeError:
-            index = make()
-            object.__setattr__(self, "_index", index)  # levels are frozen
-        return index
+            kept = {}
+            object.__setattr__(self, "_derived", kept)  # levels are frozen
+        if name not in kept:
+            kept[name] = make()
+        found: T = kept[name]
+        return found
 
     def verify(self) -> None:
         """Check the rules of this level.

@@ -334,11 +334,11 @@ class Module(Level):
 
     def buffer(self, name: str) -> Buffer:
         """The buffer of that name."""
-        return self._indexed(self._by_name)[0][name]
+        return self.derived("by name", self._by_name)[0][name]
 
     def position(self, kernel: Kernel) -> int:
         """The position of a kernel among the module's."""
-        return self._indexed(self._by_name)[1][kernel.name]
+        return self.derived("by name", self._by_name)[1][kernel.name]
 
     def _by_name(self) -> tuple[dict[str, Buffer], dict[str, int]]:
         """Buffers by name, and the positions of kernels by name."""

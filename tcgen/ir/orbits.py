@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Sequence
+from functools import lru_cache
 from typing import TypeVar
 
 I = TypeVar("I", bound=Hashable)
@@ -38,6 +39,19 @@ def equal_points(
         >>> equal_points((pairs, "abcd"), (pairs, "cdij"), "abij")
         8
     """
+    place = {i: n for n, i in enumerate(dict.fromkeys((*one[1], *two[1])))}
+    return _equal_points(
+        (tuple(one[0]), tuple(place[i] for i in one[1])),
+        (tuple(two[0]), tuple(place[i] for i in two[1])),
+        frozenset(place[i] for i in free if i in place),
+    )
+
+
+@lru_cache(maxsize=10_000)
+def _equal_points(
+    one: tuple[tuple[Perm, ...], Perm], two: tuple[tuple[Perm, ...], Perm], free: frozenset[int]
+) -> int:
+    """The order of the group; the indices are numbers, for a program has few such patterns."""
     common = tuple(i for i in dict.fromkeys(one[1]) if i in two[1])
     first = _restricted(*one, common, free)
     second = _restricted(*two, common, free)

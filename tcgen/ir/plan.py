@@ -207,17 +207,17 @@ class FusionPlan(Level):
 
     def instances(self, tensor: Tensor) -> tuple[ArrayPlan, ...]:
         """All instances of ``tensor``, in order."""
-        return tuple(self._indexed(self._users).instances.get(tensor, ()))
+        return tuple(self.derived("users", self._users).instances.get(tensor, ()))
 
     def makers(self, array: ArrayPlan) -> list[int]:
         """Positions of the visits that write an instance."""
-        writing = self._indexed(self._users).writing.get(array.tensor, [])
+        writing = self.derived("users", self._users).writing.get(array.tensor, [])
         first, last = array.live
         return writing[bisect_left(writing, first) : bisect_right(writing, last)]
 
     def group_of(self, position: int) -> KernelGroup:
         """The kernel group of the visit at ``position``."""
-        return self._indexed(self._users).group[position]
+        return self.derived("users", self._users).group[position]
 
     def _users(self) -> _Users:
         instances: dict[Tensor, list[ArrayPlan]] = {}

@@ -204,11 +204,11 @@ class FormulaSequence(Level):
 
     def producers(self, tensor: Tensor) -> tuple[Step, ...]:
         """Steps that write ``tensor``, in order."""
-        return self._indexed(self._users)[0].get(tensor, ())
+        return self.derived("users", self._users)[0].get(tensor, ())
 
     def consumers(self, tensor: Tensor) -> tuple[Step, ...]:
         """Steps that read ``tensor``, in order, each once."""
-        return self._indexed(self._users)[1].get(tensor, ())
+        return self.derived("users", self._users)[1].get(tensor, ())
 
     def _users(self) -> tuple[dict[Tensor, tuple[Step, ...]], dict[Tensor, tuple[Step, ...]]]:
         """The steps that write and that read each tensor."""
@@ -226,11 +226,13 @@ class FormulaSequence(Level):
     def flops(self, kind: type[Contract] | type[Add] | type[Map] | None = None) -> Poly:
         """Total flops, of one kind of operation where ``kind`` is given."""
         steps = (s for s in self.steps if kind is None or isinstance(s.op, kind))
-        return _sum(step.flops for step in steps)
+        name = "flops" if kind is None else f"flops {kind.__name__}"
+        return self.derived(name, lambda: _sum(step.flops for step in steps))
 
     def packed_flops(self) -> Poly:
         """Flops of all contractions if multiply-adds equal by symmetry are executed once."""
-        return _sum(step.packed_flops for step in self.steps if isinstance(step.op, Contract))
+        contractions = (s for s in self.steps if isinstance(s.op, Contract))
+        return self.derived("packed flops", lambda: _sum(s.packed_flops for s in contractions))
 
 
 def _sum(costs: Iterable[Poly]) -> Poly:

@@ -1,6 +1,7 @@
 """Level 0: spaces, indices, tensors and references to them.
 
-Everything here is a frozen dataclass of tuples; equal fields mean equal objects.
+Everything here is a frozen dataclass of tuples; equal fields mean equal objects. Names tell apart
+spaces, indices and tensors, so a name alone is hashed: searches look them up millions of times.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ class Space:
     parts: tuple[Space, ...] = ()
     kind: str | None = None
 
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     @property
     def bases(self) -> tuple[Space, ...]:
         """Base spaces in order; a base space is its own only base.
@@ -77,6 +81,9 @@ class Index:
 
     name: str
     space: Space
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     def __str__(self) -> str:
         return self.name
@@ -177,6 +184,9 @@ class Tensor:
     alias: str | None = None
     conserves: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     quantity: Quantity | None = None
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     @property
     def source(self) -> str:

@@ -32,6 +32,7 @@ class Memory:
         self.scratch_of: dict[str, int] = {}
         self._names: dict[ArrayPlan, str] = {}
         self._ranks = _ranks(plan)
+        self._tensor_names = frozenset(t.name for t in plan.program.tensors)
         for tensor in plan.program.tensors:
             if tensor.role in (Role.INPUT, Role.OUTPUT):
                 self._add_caller(tensor)
@@ -61,8 +62,9 @@ class Memory:
 
     def next_scratch(self) -> str:
         """Name of the next scratch buffer."""
-        taken = {*self.buffers, *(t.name for t in self.plan.program.tensors)}
-        return next(n for k in itertools.count(1) if (n := f"tmp{k}") not in taken)
+        first = len(self.scratch_of) + 1  # of those before it none was taken away
+        names = (f"tmp{k}" for k in itertools.count(first))
+        return next(n for n in names if n not in self.buffers and n not in self._tensor_names)
 
     def reorder(self, name: str, order: tuple[int, ...]) -> None:
         """Set the physical order of a buffer's axes."""
@@ -89,7 +91,7 @@ class Memory:
         dense = tensor.role is Role.OUTPUT
         name = tensor.name
         if dense or name in self.buffers:  # no other tensor has its name
-            taken = {*self.buffers, *(t.name for t in self.plan.program.tensors)}
+            taken = {*self.buffers, *self._tensor_names}
             name = unique(f"{name}_dense" if dense else name, taken)
         axes = tuple(
             Axis(space, (loop.tile or 1) if (loop := array.loop_of(axis)) else None)

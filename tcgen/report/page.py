@@ -28,13 +28,12 @@ from ..runtime.report import fusion_text
 from .counts import DomainTable, array_product, polynomial, stored_product, whole_product
 from .fusion_graph import figure_graph, graph_note, graph_svg
 from .mathml import mathml
-from .nest import nest_text
 from .numbers import never_held
 from .pareto import pareto_svg
 from .peak import live_bytes
 from .svg import as_file
 from .tables import readable_bytes
-from .timeline import NAMED, after_fusion, before_fusion, colours, timeline_svg
+from .timeline import NAMED, Timeline, after_fusion, before_fusion, colours, timeline_svg
 
 DEAREST = 3  # steps that the summary names
 EXTENTS_SHOWN = 4  # a slider runs to this multiple of the extent that it starts from
@@ -56,7 +55,7 @@ def figures(plan: FusionPlan, manifest: Manifest, report: Mapping[str, Any]) -> 
     """
     graph = graph_svg(plan)
     drawings = {} if graph is None else {"fusion-graph.svg": graph}
-    before, after = _timelines(plan, manifest, report["extents"])
+    before, after = _drawn(plan, _timelines(plan, manifest), report["extents"])
     drawings |= {"memory-before-fusion.svg": before, "memory-after-fusion.svg": after}
     if report.get("pareto"):
         drawings["time-memory.svg"] = _pareto_svg(plan, report)
@@ -82,21 +81,21 @@ def report_html(
     extents = report["extents"]
     numbers = _Numbers()
     graph = graph_svg(plan)
-    before, after = _timelines(plan, manifest, extents)
-    peaks = (
-        before_fusion(plan.program, manifest.dtype).peak(extents),
-        after_fusion(plan, manifest.dtype).peak(extents),
-    )
+    timelines = _timelines(plan, manifest)
+    peak = {
+        "exact": str(report["memory"]["peak_bytes"]),
+        "bound": [polynomial(poly) for poly in live_bytes(manifest)],
+    }
     note = graph_note(figure_graph(plan))
     options = report.get("options", {})
     places = {
         "title": escape(system.name),
         "facts": escape(f"{manifest.dtype}, target {manifest.target}"),
         "options": escape(", ".join(f"{k} {v}" for k, v in options.items()) or "the defaults"),
-        "glance": _glance(manifest, executed, report, numbers),
+        "glance": _glance(manifest, executed, report, peak, numbers),
         "extents": "".join(_control(plan, name, n) for name, n in sorted(extents.items())),
         "operations": _operations(plan, executed, report, numbers),
-        "memory": _memory(plan, manifest, report, numbers),
+        "memory": _memory(plan, manifest, report, peak, numbers),
         "typeset": mathml(system.latex()),
         "equations": escape(_equations(system)),
         "steps": _steps(plan, executed, report, numbers),
@@ -104,8 +103,8 @@ def report_html(
         "graph": graph or "",
         "graph_note": escape(note),
         "fusion": escape(_fusion(report)),
-        "nest": escape(nest_text(plan).rstrip()),
-        "timelines": _figures(plan, manifest, (before, after), peaks, numbers),
+        "nest": escape(report["nest"].rstrip()),
+        "timelines": _figures(plan, timelines, extents, numbers),
         "pareto": _pareto(plan, report),
         "pareto_link": (
             '<a href="#pareto">Time-memory trade-off</a> ' if report.get("pareto") else ""
@@ -116,8 +115,8 @@ def report_html(
         "extents": dict(sorted(extents.items())),
         "numbers": numbers.sources,
         "domains": numbers.domains.parts,
-        "before": before_fusion(plan.program, manifest.dtype).data(),
-        "after": after_fusion(plan, manifest.dtype).data(),
+        "before": timelines[0].data(),
+        "after": timelines[1].data(),
     }
     return fill(
         "report/page.html",
@@ -138,6 +137,7 @@ def _glance(
     manifest: Manifest,
     executed: Executed,
     report: Mapping[str, Any],
+    peak: dict[str, Any],
     numbers: _Numbers,
 ) -> str:
     """What is asked first: time, memory, leading cost, and the steps with most of the work.
@@ -159,10 +159,6 @@ def _glance(
         )
         for key in ("per_call", "once")
     ]
-    peak = {
-        "exact": str(memory["peak_bytes"]),
-        "bound": [polynomial(poly) for poly in live_bytes(manifest)],
-    }
     tiles = (
         (
             "time of a call",
@@ -220,9 +216,8 @@ def _readable_seconds(seconds: float) -> str:
 
 def _figures(
     plan: FusionPlan,
-    manifest: Manifest,
-    drawn: tuple[str, str],
-    peaks: tuple[int, int],
+    timelines: tuple[Timeline, Timeline],
+    extents: Mapping[str, int],
     numbers: _Numbers,
 ) -> str:
     """Memory before and after fusion; one figure where fusion changes nothing."""
@@ -230,8 +225,10 @@ def _figures(
         ("before", "<b>Before fusion</b>, every array whole"),
         ("after", "<b>After fusion</b>, as planned"),
     ]
+    drawn = _drawn(plan, timelines, extents)
+    peaks = [timeline.peak(extents) for timeline in timelines]
     rows = list(zip(places, drawn, peaks, strict=True))
-    if not _differ(plan, manifest):
+    if timelines[0] == timelines[1]:  # arrays of the same lengths, and steps in the same order
         rows = [(("after", "<b>Nothing is fused</b>"), drawn[1], peaks[1])]
     shown = "".join(
         f"<figure><figcaption>{caption}: peak {numbers.held(name, peak)}</figcaption>"
@@ -242,12 +239,7 @@ def _figures(
         '<p class="choice"><label><input type="checkbox" id="own"> each drawing on a scale of its '
         "own</label></p>"
     )
-    return f'{shown}<ul class="legend">{_legend(plan, manifest.dtype)}</ul>{own * (len(rows) > 1)}'
-
-
-def _differ(plan: FusionPlan, manifest: Manifest) -> bool:
-    """True if arrays are smaller, or steps come in another order, after fusion."""
-    return before_fusion(plan.program, manifest.dtype) != after_fusion(plan, manifest.dtype)
+    return f'{shown}<ul class="legend">{_legend(plan, timelines)}</ul>{own * (len(rows) > 1)}'
 
 
 class _Numbers:
@@ -276,11 +268,17 @@ class _Numbers:
         return self.text(value, {"held": drawing}, "bytes")
 
 
-def _timelines(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]) -> tuple[str, str]:
-    """Memory before and after fusion, on one scale."""
-    before = before_fusion(plan.program, manifest.dtype)
-    after = after_fusion(plan, manifest.dtype)
-    colour = colours(plan, manifest.dtype)
+def _timelines(plan: FusionPlan, manifest: Manifest) -> tuple[Timeline, Timeline]:
+    """Memory before and after fusion."""
+    return before_fusion(plan.program, manifest.dtype), after_fusion(plan, manifest.dtype)
+
+
+def _drawn(
+    plan: FusionPlan, timelines: tuple[Timeline, Timeline], extents: Mapping[str, int]
+) -> tuple[str, str]:
+    """Memory before and after fusion as drawings on one scale."""
+    before, after = timelines
+    colour = colours(timelines, plan.extent_of)
     top = max(1, before.peak(extents), after.peak(extents))
     name = plan.program.name
     return (
@@ -350,7 +348,11 @@ def _operations(
 
 
 def _memory(
-    plan: FusionPlan, manifest: Manifest, report: Mapping[str, Any], numbers: _Numbers
+    plan: FusionPlan,
+    manifest: Manifest,
+    report: Mapping[str, Any],
+    peak: dict[str, Any],
+    numbers: _Numbers,
 ) -> str:
     program, dtype, memory = plan.program, manifest.dtype, report["memory"]
     counted = (Role.TEMP, Role.GENERATED)
@@ -367,10 +369,6 @@ def _memory(
         for a in plan.arrays
         if a.tensor.role in counted
     ]
-    peak = {
-        "exact": str(memory["peak_bytes"]),
-        "bound": [polynomial(poly) for poly in live_bytes(manifest)],
-    }
     rows: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("inputs", "inputs_bytes", stored(Role.INPUT)),
         ("results", "outputs_bytes", stored(Role.OUTPUT)),
@@ -541,8 +539,8 @@ def _fusion(report: Mapping[str, Any]) -> str:
     return f"Objective {text}."
 
 
-def _legend(plan: FusionPlan, dtype: str) -> str:
-    colour = colours(plan, dtype)
+def _legend(plan: FusionPlan, timelines: tuple[Timeline, Timeline]) -> str:
+    colour = colours(timelines, plan.extent_of)
     named = [(name, kind) for name, kind in colour.items() if kind != "other"]
     if len(colour) > NAMED:
         named.append((f"{len(colour) - NAMED} smaller arrays", "other"))

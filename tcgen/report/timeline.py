@@ -9,7 +9,7 @@ producer to the end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import Any
@@ -130,12 +130,11 @@ def _held(
     return first, last
 
 
-def colours(plan: FusionPlan, dtype: str) -> dict[str, str]:
-    """A class for each array, the same in both drawings: the largest at planning extents first."""
-    bands = (*before_fusion(plan.program, dtype).bands, *after_fusion(plan, dtype).bands)
+def colours(timelines: Iterable[Timeline], extents: Mapping[str, int]) -> dict[str, str]:
+    """A class for each array, the same in all drawings: the largest at given extents first."""
     most: dict[str, int] = {}
-    for band in bands:
-        most[band.name] = max(most.get(band.name, 0), band.bytes(plan.extent_of))
+    for band in (band for timeline in timelines for band in timeline.bands):
+        most[band.name] = max(most.get(band.name, 0), band.bytes(extents))
     ranked = sorted(most, key=lambda name: -most[name])
     return {name: f"c{n}" if n < NAMED else "other" for n, name in enumerate(ranked)}
 

@@ -10,7 +10,6 @@ from ...ir.cost import ZERO, Poly
 from ...ir.expr import Delta
 from ...ir.reduction import Reduction
 from ...ir.system import (
-    Apply,
     Equation,
     Factor,
     Permutation,
@@ -20,20 +19,8 @@ from ...ir.system import (
     factor_refs,
     fits_axis,
 )
-from ...ir.tensor import Index, Ref, Role, Space, Tensor
+from ...ir.tensor import Index, Ref, Role, Space
 from ...ir.term_rewriting import fresh_index, rename_factors, without_perms
-
-
-def read_in_apply(tensor: Tensor, equations: tuple[Equation, ...]) -> bool:
-    """True where an element-wise expression reads the tensor, so that it cannot be inlined."""
-    return any(
-        ref.tensor == tensor
-        for e in equations
-        for t in e.terms
-        for f in t.factors
-        if isinstance(f, Apply)
-        for ref in factor_refs(f)
-    )
 
 
 def inline(reader: Equation, inner: Equation) -> Equation:

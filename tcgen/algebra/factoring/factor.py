@@ -19,7 +19,7 @@ from .complete_product import completed
 from .costs import ProductCosts, SequenceCosts
 from .greedy import Search, State, prune
 from .interning import ArrayTable, SymmetricArrayTable
-from .lift import lift, orders
+from .lift import lift, orders, without_name_order
 from .packed_costs import PackedSequenceCosts
 from .squares import squares
 from .sums import TermSum
@@ -68,13 +68,14 @@ def factored(
         terms = sum(len(e.terms) for e in multiplied.equations)
         progress(f"factoring: {terms} terms in canonical form")
         lifted = lift(multiplied, complex_values, thresholds)
-        splits = sum(1 << len(parts) for s in lifted.targets.values() for parts, _ in s.terms)
+        splits = lifted.splits
         if splits <= thresholds.term_splits:
             break
     else:
         most = thresholds.term_splits
         note(f"all equations: {splits} splits of their terms, more than {most}")
         return None
+    lifted = without_name_order(lifted, thresholds.label_orders)
     for text in notes:
         note(text)
     for text in lifted.notes:

@@ -49,6 +49,11 @@ class Lifted:
     opaque: dict[int, tuple[Term, ...]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def splits(self) -> int:
+        """Places in which the terms can be split in two."""
+        return sum(1 << len(parts) for s in self.targets.values() for parts, _ in s.terms)
+
     def space(self, space: Space) -> int:
         """The number of a space; a new space gets the next number."""
         if space not in self.spaces:
@@ -57,7 +62,7 @@ class Lifted:
 
 
 def lift(system: System, complex_values: bool, thresholds: AlgebraThresholds) -> Lifted:
-    """The equations as sums, each left side with its symmetry.
+    """The equations as sums, each left side with its symmetry; labels in the order of names.
 
     Args:
         system: equations whose intermediates are inlined.
@@ -81,11 +86,16 @@ def lift(system: System, complex_values: bool, thresholds: AlgebraThresholds) ->
         lifted.space(space)
     for number, equation in enumerate(plain):
         _lift_equation(lifted, -1 - number, equation, labels, complex_values, thresholds)
-    return _ordered(lifted, thresholds.label_orders)
+    return lifted
 
 
-def _ordered(lifted: Lifted, label_orders: int) -> Lifted:
-    """The same with labels, targets and terms in an order that does not depend on names."""
+def without_name_order(lifted: Lifted, label_orders: int) -> Lifted:
+    """The same with labels, targets and terms in an order that does not depend on names.
+
+    Args:
+        lifted: the equations as sums.
+        label_orders: orders to compare where labels cannot be told apart.
+    """
     old_targets = tuple(lifted.targets)
     number = {lifted.equations[t].lhs.tensor.name: n for n, t in enumerate(old_targets)}
     kinds = []

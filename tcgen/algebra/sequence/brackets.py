@@ -7,14 +7,14 @@ the flops of the whole system, with equal products counted once, until nothing i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from ...ir.program import Add
-from ...ir.system import Equation, System
+from ...ir.system import Equation, System, factor_refs
 from ...ir.tensor import Ref, Role
-from ..equations.inline import inline, inlined_count, keep_needed, read_in_apply
+from ..equations.inline import inline, inlined_count, keep_needed
 from ..equations.like_terms import clean_equation
 from ..equations.permutations import separate_permutations
 from .common_products import Recipe, Workspace, refs_read
@@ -116,51 +116,64 @@ def choose_brackets(system: System, workspace: Workspace, calls: int = 1) -> Sys
     equations = {e.lhs.tensor.name: e for e in system.equations}
     costs = _Costs(workspace, frozenset(t.name for t in system.tensors), calls)
     best = costs.total(equations.values())
-    readers = _readers(equations)
+    reads = _Reads.of(equations)
     for _ in range(workspace.thresholds.inlining_passes):
         improved = False
         for name in [e.lhs.tensor.name for e in system.equations]:
-            changed = _inlined(equations, name, readers.get(name, ()), workspace)
+            changed = _inlined(equations, name, reads, workspace)
             if changed is None:
                 continue
             cost = costs.total(changed.values())
             if cost < best:
                 equations, best, improved = changed, cost, True
-                readers = _readers(equations)
+                reads = _Reads.of(equations)
         if not improved:
             break
     return keep_needed(replace(system, equations=tuple(equations.values())))
 
 
-def _readers(equations: Mapping[str, Equation]) -> dict[str, list[str]]:
-    """Names of the equations that read a tensor, by the name of the tensor."""
-    readers: dict[str, list[str]] = {}
-    for name, equation in equations.items():
-        for read in equation.reads:
-            readers.setdefault(read, []).append(name)
-    return readers
+@dataclass(frozen=True, slots=True)
+class _Reads:
+    """What equations read, by the names of tensors.
+
+    Attributes:
+        factors: for each tensor the equations that read it, with the number of their factors that
+            are references to it.
+        inside: tensors that an element-wise expression reads.
+    """
+
+    factors: dict[str, Counter[str]]
+    inside: frozenset[str]
+
+    @staticmethod
+    def of(equations: Mapping[str, Equation]) -> _Reads:
+        factors: dict[str, Counter[str]] = {}
+        inside: set[str] = set()
+        for name, equation in equations.items():
+            for factor in (f for t in equation.terms for f in t.factors):
+                if isinstance(factor, Ref):
+                    factors.setdefault(factor.tensor.name, Counter())[name] += 1
+                else:
+                    inside.update(ref.tensor.name for ref in factor_refs(factor))
+        return _Reads(factors, frozenset(inside))
 
 
 def _inlined(
-    equations: dict[str, Equation], name: str, read_by: Sequence[str], workspace: Workspace
+    equations: dict[str, Equation], name: str, reads: _Reads, workspace: Workspace
 ) -> dict[str, Equation] | None:
     """The equations with one intermediate inlined everywhere; None unless it is a candidate."""
     inner = equations.get(name)
     if inner is None or inner.lhs.tensor.role is not Role.TEMP:
         return None
     tensor = inner.lhs.tensor
-    readers = [equations[reader] for reader in read_by]
-    reads = sum(
-        isinstance(f, Ref) and f.tensor == tensor
-        for e in readers
-        for t in e.terms
-        for f in t.factors
-    )
-    if not inner.anonymous and reads != 1:
+    factors = reads.factors.get(name, Counter[str]())
+    if name in reads.inside or (not inner.anonymous and factors.total() != 1):
         return None
-    if read_in_apply(tensor, tuple(readers)):
-        return None
+    readers = [equations[reader] for reader in factors]
     most = workspace.thresholds.inlined_terms
+    # Terms without the tensor stay as they are, and need not be looked at where they are too many.
+    if any(len(e.terms) - factors[e.lhs.tensor.name] > most for e in readers):
+        return None
     if any(inlined_count(e, inner) > most for e in readers):
         return None
     changed = {n: e for n, e in equations.items() if n != name}

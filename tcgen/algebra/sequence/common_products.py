@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from ...errors import Span
 from ...ir.expr import Const, Delta, Expr, Prod, Quot, operation_count, refs
@@ -26,6 +26,8 @@ from ..equations.proven_symmetry import generators
 from .contraction_order import Tree, best_order
 
 _ONE = Const(Fraction(1))
+
+Forms: TypeAlias = dict[tuple[tuple[Factor, ...], tuple[Index, ...]], Canonical]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,8 @@ class Workspace:
         nodes: the nodes by name.
         wholes: of products of three and more factors, by their canonical keys: the sign and the
             node of the array that holds one, and the places of its axes in the canonical order.
+        forms: canonical forms of products, by their factors and outer indices; the workspaces of
+            one search share them.
     """
 
     extents: Mapping[str, int]
@@ -118,6 +122,7 @@ class Workspace:
     keys: dict[Hashable, str] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
     wholes: dict[Hashable, tuple[int, str, tuple[int, ...]]] = field(default_factory=dict)
+    forms: Forms = field(default_factory=dict)
 
     def iterations(self, indices: tuple[Index, ...]) -> int:
         """Number of iterations of a loop nest over some indices."""
@@ -189,11 +194,10 @@ class Workspace:
         self, factors: tuple[Factor, ...], outer: tuple[Index, ...], span: Span | None = None
     ) -> tuple[int, Ref] | None:
         """The node of one or two factors as (sign, reference), made if needed; None if zero."""
-        colours = dict.fromkeys(outer, FREE)
-        atoms = tuple(atom_of(f, self.complex_values) for f in factors)
-        form = canonical_product(atoms, colours)
+        form = self._form(factors, outer)
         if form.sign == 0:
             return None
+        colours = dict.fromkeys(outer, FREE)
         order = tuple(i for i in form.order if i in colours)
         key: Hashable = form.key if self.merge_equal else (form.key, len(self.nodes))
         name = self.keys.get(key)
@@ -278,9 +282,17 @@ class Workspace:
         """The canonical form of a product of three and more factors, whatever their order."""
         if len(factors) < 3 or not self.merge_equal:
             return None
-        atoms = tuple(atom_of(f, self.complex_values) for f in factors)
-        form = canonical_product(atoms, dict.fromkeys(outer, FREE))
+        form = self._form(factors, outer)
         return form if form.sign else None
+
+    def _form(self, factors: tuple[Factor, ...], outer: tuple[Index, ...]) -> Canonical:
+        """The canonical form of a product with free indices ``outer``."""
+        form = self.forms.get((factors, outer))
+        if form is None:
+            atoms = tuple(atom_of(f, self.complex_values) for f in factors)
+            form = canonical_product(atoms, dict.fromkeys(outer, FREE))
+            self.forms[factors, outer] = form
+        return form
 
     def _presummed(
         self, factors: tuple[Factor, ...], left: tuple[Index, ...]

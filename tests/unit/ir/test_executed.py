@@ -154,3 +154,8 @@ def test_bytes_of_a_matrix_product_and_of_a_packed_input() -> None:
     )
     assert read >= 8 * v * (v + 1) // 2
     assert read < 8 * v * v + 8 * 4 * v
+
+
+def test_the_work_of_a_module_is_counted_once() -> None:
+    made = compiled("mp2_closed_shell")
+    assert executed_by(made.module) is executed_by(made.module)

@@ -16,7 +16,7 @@ from tcgen.algebra import form_sequence
 from tcgen.algebra.equations.inline import keep_needed
 from tcgen.algebra.equations.proven_symmetry import derive_symmetries
 from tcgen.algebra.factoring.canonical_forms import Forms
-from tcgen.algebra.factoring.lift import lift
+from tcgen.algebra.factoring.lift import lift, without_name_order
 from tcgen.algebra.permutation_groups import images_of, least_order
 from tcgen.compiler.driver import read_system
 from tcgen.frontend import read_spec
@@ -35,7 +35,9 @@ LISTS = ("ccd_so.sym", "ccsd_so", "ccsd_so.sym", "rccd_sa.sym", "rccsd_sa", "rcc
 
 def sums(system: System) -> list[object]:
     """The numbered sums that the search starts from, in their order."""
-    lifted = lift(derive_symmetries(keep_needed(system)), False, AlgebraThresholds())
+    thresholds = AlgebraThresholds()
+    named = lift(derive_symmetries(keep_needed(system)), False, thresholds)
+    lifted = without_name_order(named, thresholds.label_orders)
     return [(t.frame, list(t.terms.items())) for t in lifted.targets.values()]
 
 
