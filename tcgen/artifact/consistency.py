@@ -303,6 +303,8 @@ class _Checker:
                 self.range(space, tile, f"{place}.strips")
                 if start is not None:
                     _one_of(start, kernel.host, f"{place}.strips", "host variable")
+        for space, tile in (length for lengths in grid.ranges for length in lengths):
+            self.range(space, tile, f"{place}.ranges")
         _need(0 < grid.splits <= LARGEST_GRID, f"{place}.splits", "a positive number")
         _need(grid.most is None or grid.most > 0, f"{place}.most", "a positive number")
         _need(0 < grid.threads <= MOST_THREADS, f"{place}.threads", f"up to {MOST_THREADS}")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import prod
 from types import MappingProxyType
 
 from ..hardware import PRIVATE_SHARED_BYTES
 
 SHARED_BYTES = PRIVATE_SHARED_BYTES  # of a block's private buffers, in shared memory
 LARGEST_GRID = 2**31 - 1  # blocks of a launch, on every GPU
+# Elements of arrays and points of loops below which a kernel counts in integers of 32 bits: those
+# hold one more step of all threads of a grid.
+NARROW = 2**31 - 2**28
 # Most blocks of a launch whose private buffers do not fit shared memory: each block has a copy of
 # them in scratch. Generated code takes the number of blocks from the launch.
 SPILLED_BLOCKS = 128
@@ -44,6 +48,8 @@ class GridEntry:
         part_bytes: partial sums that each block leaves in scratch for the second pass.
         shared_bytes: of dynamic shared memory that each block of the first pass takes, beside
             private buffers.
+        ranges: what the integers of the function count, beside blocks and scratch: products of
+            lengths, each the extent of a space or the tile that limits it.
     """
 
     arguments: tuple[str, ...]
@@ -55,6 +61,7 @@ class GridEntry:
     once: bool
     part_bytes: int
     shared_bytes: int
+    ranges: tuple[tuple[tuple[str, int | None], ...], ...]
 
     def blocks(
         self, extent: Callable[[str], int], values: Mapping[str, int] = MappingProxyType({})
@@ -69,12 +76,30 @@ class GridEntry:
 
         Example:
             >>> strip = StripEntry((("o", None, None), ("v", 4, "a0")), 16)
-            >>> grid = GridEntry((), (strip,), 1, None, 256, None, False, 0, 0)
+            >>> grid = GridEntry((), (strip,), 1, None, 256, None, False, 0, 0, ())
             >>> extent = {"o": 10, "v": 9}.__getitem__
             >>> grid.blocks(extent), grid.blocks(extent, {"a0": 8})
             (3, 1)
         """
         return self.at(extent)(values)
+
+    def largest(self, extent: Callable[[str], int]) -> int:
+        """The largest of the ranges at some extents.
+
+        Example:
+            >>> ranges = ((("o", None), ("v", None)), (("o", None), ("v", 4), ("v", 4)))
+            >>> GridEntry((), (), 1, None, 256, None, False, 0, 0, ranges).largest(
+            ...     {"o": 10, "v": 9}.__getitem__
+            ... )
+            160
+        """
+        return max(
+            (
+                prod(extent(s) if tile is None else min(tile, extent(s)) for s, tile in lengths)
+                for lengths in self.ranges
+            ),
+            default=0,
+        )
 
     def at(self, extent: Callable[[str], int]) -> BlockCount:
         """The number of blocks at some extents, as a function of the host variables."""

@@ -58,6 +58,9 @@ def packing_bytes(dtype: str, m: int, n: int, k: int, staged_a: bool = False) ->
 # a whole file.
 ROUND_EACH = "#define TC_ROUND_EACH  /* compiled with -ffp-contract=off (CUDA: --fmad=false) */"
 
+# First line of a CUDA source whose integers have 32 bits; without it they have 64.
+NARROW_INTEGERS = "#define TC_INT int"
+
 
 def rounds_each(source: str) -> bool:
     """True where a source asks for a rounding of each operation.
@@ -66,4 +69,4 @@ def rounds_each(source: str) -> bool:
         >>> rounds_each(ROUND_EACH + " int x;"), rounds_each("int x;")
         (True, False)
     """
-    return source.startswith(ROUND_EACH)
+    return source.removeprefix(f"{NARROW_INTEGERS}\n").startswith(ROUND_EACH)

@@ -3,8 +3,14 @@
  * Every kernel takes the arrays that it reads and writes, scratch memory if it needs some, the
  * extents of the base spaces (N_o, N_v, ...), and the values of host loop variables.
  * Arrays are in C order: the last axis is the fastest. Grids and blocks have one dimension.
+ *
+ * Integers have 64 bits. With TC_INT defined as int, those of the arguments too, they have 32: for
+ * launches whose arrays and loops have fewer than $narrow elements and points.
  */
-typedef long long tc_int;
+#ifndef TC_INT
+#define TC_INT long long
+#endif
+typedef TC_INT tc_int;
 
 struct __align__(16) tc_complex {
     double re, im;

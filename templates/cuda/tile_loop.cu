@@ -85,21 +85,16 @@ struct tc_operand {
         if constexpr (NARROW) return offsets[turn];
         else return ALONG_K ? (INDEX)moved[row + turn] : deep[number + row + turn];
     }
-    __device__ __forceinline__ void copy(int slot, int turn, bool wanted) const
+    __device__ __forceinline__ void copy(
+        int slot, int turn, bool wanted, bool given = true) const
     {
         tc_copy<WIDTH>(tile + (slot*ROWS + row + turn)*PITCH + place,
-            start + (INDEX)(fixed + offset(turn)), wanted && busy);
+            start + (INDEX)(fixed + offset(turn)), wanted && busy, given);
     }
     /* The same, with zeros for the points of k before the first of the sum. */
     __device__ __forceinline__ void copy_part(int slot, int turn, int missing) const
     {
-        if ((ALONG_K ? entry : row + turn) >= missing) {
-            copy(slot, turn, true);
-        } else if (busy) {
-            T *const target = tile + (slot*ROWS + row + turn)*PITCH + place;
-            #pragma unroll
-            for (int n = 0; n < WIDTH; ++n) target[n] = T(0.0);
-        }
+        copy(slot, turn, true, (ALONG_K ? entry : row + turn) >= missing);
     }
     __device__ __forceinline__ const T &at(int slot, int k, int m) const
     {

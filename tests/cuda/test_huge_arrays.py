@@ -1,4 +1,7 @@
-"""Kernels whose arrays have more than 2^32 elements: a few blocks, on memory that nobody fills."""
+"""Kernels of arrays with billions of elements: a few blocks, on memory that nobody fills.
+
+The largest arrays for integers of 32 bits, and arrays for which those are too short.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ from support import cuda_compile
 from support.cuda_device import DeviceArray, PtxDevice
 from support.cuda_emulator import EmulatedKernel
 from support.ptx_engine import PtxModule
+from tcgen.artifact.grid import NARROW
+from tcgen.artifact.kernel_abi import NARROW_INTEGERS
 
 pytestmark = [
     pytest.mark.slow,
@@ -38,7 +43,18 @@ def sparse(shape: tuple[int, ...]) -> Any:
 
 
 class FewBlocks(PtxDevice):
-    """The PTX engine, which runs the first blocks of a launch and the last ones, in place."""
+    """The PTX engine, which runs the first blocks of a launch and the last ones, in place.
+
+    ``narrow``: for each source that was compiled, whether its integers have 32 bits.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.narrow: list[bool] = []
+
+    def module(self, code: str) -> Any:
+        self.narrow.append(code.startswith(NARROW_INTEGERS))
+        return super().module(code)
 
     def launch(
         self,
@@ -79,9 +95,11 @@ def device(monkeypatch: pytest.MonkeyPatch) -> FewBlocks:
     return found
 
 
-def test_a_result_beyond_32_bits() -> None:
-    v, x = 260, 9
-    assert v**4 > 2**32
+@pytest.mark.parametrize(("v", "narrow"), [(208, True), (209, False), (216, False), (260, False)])
+def test_the_largest_results(v: int, narrow: bool, device: FewBlocks) -> None:
+    """Up to the limit, beyond it, beyond 2^31 and beyond 2^32 elements."""
+    x = 9
+    assert narrow == (v**4 < NARROW)
     program = tcgen.compile(
         "acx,bdx->abcd", extents={**dict.fromkeys("abcd", v), "x": x}, target="cuda", library=False
     )
@@ -91,6 +109,32 @@ def test_a_result_beyond_32_bits() -> None:
     names = [tensor.name for tensor in program.manifest.tensors]
     program(**dict(zip(names, (t, u), strict=False)), out={names[-1]: out})
     check_ends(out, lambda a, b, c, d: np.einsum("nx,nx->n", t[a, c], u[b, d]))
+    assert device.narrow == [narrow]
+
+
+@pytest.mark.parametrize(("v", "narrow"), [(1233, True), (1625, False)])
+@pytest.mark.parametrize("subscripts", ["abc->cba", "abc,->abc"])
+def test_the_largest_element_wise_steps(
+    subscripts: str, v: int, narrow: bool, device: FewBlocks
+) -> None:
+    """Tiles of a transposition, and elements that threads take in turn."""
+    assert narrow == (v**3 < NARROW)
+    program = tcgen.compile(subscripts, extents=dict.fromkeys("abc", v), target="cuda")
+    *inputs, result = [tensor.name for tensor in program.manifest.tensors]
+    (kernel,) = program.manifest.kernels
+    assert kernel.grid is not None
+    last = v**3 - 1
+    if kernel.grid.most is not None:  # the last that the last thread of the grid takes
+        step = kernel.grid.most * kernel.grid.threads
+        last = v**3 // step * step - 1
+    x, out = sparse((v,) * 3), sparse((v,) * 3)
+    for value, place in enumerate((0, last), 1):
+        at = np.unravel_index(place, x.shape)
+        x[at[::-1] if subscripts == "abc->cba" else at] = value
+    program(**dict(zip(inputs, (x, np.float64(2)), strict=False)), out={result: out})
+    found = out.view(np.ndarray).reshape(-1)
+    assert (found[0], found[last]) == ((1, 2) if len(inputs) == 1 else (2, 4))
+    assert device.narrow == [narrow]
 
 
 def test_an_input_beyond_32_bits() -> None:

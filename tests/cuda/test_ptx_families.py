@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from typing import Any
 
 import pytest
 
 from support import cuda_compile
 from support.cuda_device import PtxDevice
 from support.kernel_families import FAMILIES, compiled, is_right
+from support.marks import slow
 from support.ptx_engine.module import ptx_of
+from tcgen.artifact.kernel_abi import NARROW_INTEGERS
 
 pytestmark = [
     pytest.mark.skipif(not cuda_compile.can_compile(), reason=cuda_compile.MISSING),
@@ -29,6 +32,24 @@ CASES = [
 def test_the_ptx_of_a_family(name: str, arch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tcgen.runtime.gpu.backend.open_device", lambda: PtxDevice(arch))
     assert is_right(name)
+
+
+@pytest.mark.parametrize("name", [FIRST[0], *slow(*(n for n in FAMILIES if n != FIRST[0]))])
+def test_a_family_with_integers_of_64_bits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both sources give the same values; which one is taken depends on the largest count."""
+    sources: list[str] = []
+
+    class Watched(PtxDevice):
+        def module(self, code: str) -> Any:
+            sources.append(code)
+            return super().module(code)
+
+    monkeypatch.setattr("tcgen.runtime.gpu.backend.open_device", lambda: Watched(90))
+    assert is_right(name)
+    monkeypatch.setattr("tcgen.runtime.gpu.backend.NARROW", 0)
+    assert is_right(name)
+    narrow, wide = sources
+    assert narrow == f"{NARROW_INTEGERS}\n{wide}"
 
 
 @pytest.mark.parametrize(("arch", "shape"), [(80, "m8n8k4"), (90, "m16n8k8")])

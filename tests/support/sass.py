@@ -108,11 +108,22 @@ class Kernel:
 
     def main_loop(self) -> Loop | None:
         """The innermost loop with the most products of the widest kind; None without one."""
+        return max(
+            self._product_loops(), key=lambda loop: (loop.products, -loop.path), default=None
+        )
+
+    def outside(self) -> int:
+        """How many instructions no innermost loop with products has: tables, first copies, stores.
+
+        A division of 64 bits is a CALL of a function, whose instructions count once.
+        """
+        return len(self.code) - sum(len(loop.code) for loop in self._product_loops())
+
+    def _product_loops(self) -> list[Loop]:
         for kind in ("DMMA", "DFMA", "FFMA"):
-            found = [loop for loop in loops(self.code, kind) if loop.products]
-            if found:
-                return max(found, key=lambda loop: (loop.products, -loop.path))
-        return None
+            if found := [loop for loop in loops(self.code, kind) if loop.products]:
+                return found
+        return []
 
     def divergent_products(self) -> list[Instruction]:
         """Matrix products where lanes may be apart.
@@ -121,20 +132,22 @@ class Kernel:
         barrier of the whole block is entered by all lanes or by none.
         """
         uniform = self._uniform_regions()
-        open_, synced, found = set[str](), False, []
+        open_, parted, synced, found = set[str](), set[str](), False, []
         targets = {i.target for i in self.code if i.target is not None}
         for number, instruction in enumerate(self.code):
-            if number in targets or instruction.kind in ("BRA", "BREAK"):
+            if number in targets or instruction.kind in ("BRA", "BREAK", "BRX", "JMP", "EXIT"):
                 synced = False
+                parted |= open_
             barrier = re.search(r"\bB\d+\b", instruction.operands)
             if instruction.kind == "BSSY" and barrier:
                 if number not in uniform:
                     open_.add(barrier[0])
             elif instruction.kind == "BSYNC" and barrier:
                 open_.discard(barrier[0])
+                parted.discard(barrier[0])
             elif instruction.kind == "WARPSYNC":
                 synced = True
-            elif instruction.kind in ("DMMA", "HMMA") and open_ and not synced:
+            elif instruction.kind in ("DMMA", "HMMA") and parted and not synced:
                 found.append(instruction)
         return found
 
@@ -270,7 +283,8 @@ def table(kernels: Iterable[Kernel]) -> str:
     for kernel in kernels:
         lines.append(
             f"{kernel.name}: {kernel.registers} registers, {kernel.shared} bytes shared, "
-            f"{kernel.stack} local, {len(kernel.code)} instructions"
+            f"{kernel.stack} local, {len(kernel.code)} instructions, {kernel.outside()} outside of "
+            f"loops with products, {kernel.count('CALL')} calls"
         )
         if loop := kernel.main_loop():
             lines.append(

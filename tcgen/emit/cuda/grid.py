@@ -9,7 +9,8 @@ from ...dtypes import BY_NAME, COMPLEX128, FLOAT64
 from ...ir.loop_analysis import parallel_chain
 from ...ir.loops import Assign, BandVar, Kernel, Loop, LoopVar, Zero
 from ...ir.thread_mapping import Library, Nest, Points, Strip, Sums, ThreadNest, Tiles, Transpose
-from ..scope import Scope
+from ..scope import Scope, statements
+from .expressions import free_and_summed
 from .kernels import finish_symbol, threads, totals
 from .tile_epilogue import PART
 from .tiles import tiles_shared_bytes
@@ -82,7 +83,29 @@ def make_grid(scope: Scope) -> GridEntry:
         bool(totals(kernel)),
         part if second else 0,
         shared_bytes=shared,
+        ranges=_ranges(scope),
     )
+
+
+def _ranges(scope: Scope) -> tuple[tuple[tuple[str, int | None], ...], ...]:
+    """Elements of the arrays; points of each target, of each sum and of the loops around them.
+
+    Packed axes count as whole ones: places in them are halves of such products.
+    """
+    found = {tuple((a.space.name, a.length) for a in b.axes): None for b in scope.buffers.values()}
+    for stmt, around in statements(scope.kernel.body):
+        counted: list[tuple[Loop | BandVar, ...]] = [around]
+        if isinstance(stmt, Assign):
+            counted += free_and_summed(stmt)
+        for variables in counted:
+            found[tuple(_length(v) for v in variables)] = None
+    return tuple(found)
+
+
+def _length(counted: Loop | BandVar) -> tuple[str, int | None]:
+    if isinstance(counted, Loop):
+        return counted.var.space.name, None
+    return counted.space.name, counted.tile if counted.base is not None else None
 
 
 def _assigns(kernel: Kernel) -> tuple[Assign, ...]:

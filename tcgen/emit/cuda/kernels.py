@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
+from ...artifact.grid import NARROW
 from ...dtypes import BY_NAME
 from ...errors import VerifyError
 from ...ir.executed import StatementWork, executed_by
@@ -39,7 +40,13 @@ _FEW_SUMS = 32  # float64 accumulators of a thread: 64 registers
 
 def cuda_source(module: Module, version: str) -> str:
     """The text of ``kernels.cu``."""
-    head = fill("cuda/head.cu", name=module.name, version=version, dtype=module.dtype)
+    head = fill(
+        "cuda/head.cu",
+        name=module.name,
+        version=version,
+        dtype=module.dtype,
+        narrow=f"{NARROW:,}",
+    )
     mappings = [k.mapping for k in module.kernels]
     parts = [head]
     body = [s for k in module.kernels for s, _ in statements(k.body) if isinstance(s, Assign)]

@@ -46,7 +46,7 @@ def shared_lines(printer: TilePrinter) -> list[str]:
         f"{kind} *const tc_left = ({kind} *)tc_dynamic, *const tc_right = tc_left + {left};",
         f"__shared__ __align__(16) tc_int tc_left_rows[{mapping.tile_m}],"
         f" tc_right_columns[{mapping.tile_n}];",
-        f"__shared__ __align__(16) tc_int tc_left_ks[{_TABLE}], tc_right_ks[{_TABLE}];",
+        f"__shared__ __align__(16) long long tc_left_ks[{_TABLE}], tc_right_ks[{_TABLE}];",
     ]
 
 
@@ -106,7 +106,7 @@ def term_lines(
         *head.split("\n"),
         *indented(_loop(left, right, printer, "unsigned")),
         "} else if (tc_steps > 0) {",
-        *indented(_loop(left.narrow, right.narrow, printer, "tc_int")),
+        *indented(_loop(left.narrow, right.narrow, printer, "long long")),
         "} else {",
         "    __syncthreads();",
         "}",

@@ -7,8 +7,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ...artifact.folder import Artifact
-from ...artifact.grid import LARGEST_GRID, SHARED_BYTES, SPILLED_BLOCKS, BlockCount, GridEntry
+from ...artifact.grid import (
+    LARGEST_GRID,
+    NARROW,
+    SHARED_BYTES,
+    SPILLED_BLOCKS,
+    BlockCount,
+    GridEntry,
+)
+from ...artifact.kernel_abi import NARROW_INTEGERS
 from ...artifact.manifest import SOURCES, FetchEntry, KernelEntry, Manifest
 from ...errors import ExtentError
 from ..call.buffers import PhaseBuffers
@@ -34,7 +44,11 @@ class GpuBackend:
     def __init__(self, artifact: Artifact) -> None:
         self.manifest = artifact.manifest
         self._device = Once(lambda: open_device())
-        self._module = Once(lambda: self.device.module(artifact.text(SOURCES["cuda"])))
+        # With integers of 64 and of 32 bits; each is compiled when a launch needs it.
+        self._wide = Once(lambda: self.device.module(artifact.text(SOURCES["cuda"])))
+        self._narrow = Once(
+            lambda: self.device.module(f"{NARROW_INTEGERS}\n{artifact.text(SOURCES['cuda'])}")
+        )
         self._kernels = {k.name: k for k in artifact.manifest.kernels}
         self._launches: dict[tuple[str, int, tuple[int | None, ...]], _Launch | LibraryLaunch] = {}
 
@@ -49,7 +63,12 @@ class GpuBackend:
 
     def build(self) -> None:
         """Compile the source, and load the libraries for which there are products."""
-        self._module.get()
+        planned = dict(self.manifest.planning_extents)
+        kernels = [k for k in self.manifest.kernels if k.grid is not None]
+        if not all(base in planned for kernel in kernels for base in kernel.spaces):
+            planned = dict.fromkeys(self.manifest.bases, 1)
+        for narrow in {_is_narrow(kernel, self.manifest, planned) for kernel in kernels}:
+            (self._narrow if narrow else self._wide).get()
         products = (k.product for k in self.manifest.kernels if k.product is not None)
         for library in dict.fromkeys(product.library for product in products):
             self.device.load_library(library)
@@ -83,8 +102,10 @@ class GpuBackend:
         ready = self._launches.get(key)
         if ready is None:
             if kernel.product is None:
-                module = self._module.get()
-                ready = _prepare(kernel, self.manifest, extents, self.device, module)
+                narrow = _is_narrow(kernel, self.manifest, extents)
+                module = (self._narrow if narrow else self._wide).get()
+                integer = np.int32 if narrow else np.int64
+                ready = _prepare(kernel, self.manifest, extents, self.device, module, integer)
             else:
                 ready = prepare_product(kernel, self.manifest, extents, self.device)
             recent = list(self._launches.items())[1 - REMEMBERED_LAUNCHES :]
@@ -105,6 +126,7 @@ class _Launch:
         numbers: arguments between the arrays and the host variables.
         scratch, scratch_bytes: name of its scratch in the arena, and its bytes.
         takes_scratch: it has an argument for the scratch.
+        integer: type of its arguments that are numbers.
     """
 
     kernel: KernelEntry
@@ -114,10 +136,11 @@ class _Launch:
     count: BlockCount
     most: int
     shared_bytes: int
-    numbers: tuple[int, ...]
+    numbers: tuple[Any, ...]
     scratch: str
     scratch_bytes: int
     takes_scratch: bool
+    integer: type[np.signedinteger[Any]]
 
     def resolved(self, buffers: PhaseBuffers) -> Callable[[Values], None]:
         """A function that queues the kernel, and its second pass, at values of the host variables.
@@ -132,7 +155,10 @@ class _Launch:
         args = (*args, *self.numbers)
         host = self.kernel.host
         if not host:  # a part is no loop variable, and the same for all launches of a phase
-            return self._fixed((*args, *buffers.host_values(self.kernel, {})))
+            # The end of the whole phase is beyond all parts, and beyond integers of 32 bits.
+            most = int(np.iinfo(self.integer).max)
+            part = [min(n, most) for n in buffers.host_values(self.kernel, {})]
+            return self._fixed((*args, *map(self.integer, part)))
         return partial(self._queue, buffers, args)
 
     def _fixed(self, args: tuple[Any, ...]) -> Callable[[Values], None]:
@@ -152,7 +178,7 @@ class _Launch:
         blocks = min(self.most, self.count(values))
         if blocks == 0 and not self.grid.once:
             return
-        args += buffers.host_values(self.kernel, values)
+        args += tuple(map(self.integer, buffers.host_values(self.kernel, values)))
         block = (self.grid.threads,)
         if blocks:
             self.function((blocks * self.grid.splits,), block, args, shared_mem=self.shared_bytes)
@@ -160,8 +186,20 @@ class _Launch:
             self.finish((1 if self.grid.once else blocks,), block, args)
 
 
+def _is_narrow(kernel: KernelEntry, manifest: Manifest, extents: Mapping[str, int]) -> bool:
+    """True if integers of 32 bits hold all that a kernel counts at some extents."""
+    assert kernel.grid is not None, f"kernel {kernel.name} has no grid"
+    largest = kernel.grid.largest(partial(manifest.extent, extents=extents))
+    return max(largest, scratch_bytes(kernel, manifest, extents)) < NARROW
+
+
 def _prepare(
-    kernel: KernelEntry, manifest: Manifest, extents: Mapping[str, int], device: Gpu, module: Any
+    kernel: KernelEntry,
+    manifest: Manifest,
+    extents: Mapping[str, int],
+    device: Gpu,
+    module: Any,
+    integer: type[np.signedinteger[Any]],
 ) -> _Launch:
     grid = kernel.grid
     assert grid is not None, f"kernel {kernel.name} has no grid"
@@ -177,6 +215,7 @@ def _prepare(
             f"{LARGEST_GRID:,} at most: compile for extents close to these, which chooses others"
         )
     numbers = [int(fits)] if kernel.private else []
+    numbers += [extents[space] for space in kernel.spaces]
     return _Launch(
         kernel=kernel,
         function=device.function(module, kernel.symbol, most_shared),
@@ -185,8 +224,9 @@ def _prepare(
         count=count,
         most=blocks if fits else min(blocks, SPILLED_BLOCKS),
         shared_bytes=grid.shared_bytes + (own if fits else 0),
-        numbers=(*numbers, *(extents[space] for space in kernel.spaces)),
+        numbers=tuple(map(integer, numbers)),
         scratch=scratch_name(kernel),
         scratch_bytes=scratch_bytes(kernel, manifest, extents),
         takes_scratch=grid.finish is not None or bool(kernel.private),
+        integer=integer,
     )

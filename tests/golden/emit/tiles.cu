@@ -16,7 +16,7 @@ tcgen_tiled_0(
     extern __shared__ __align__(16) char tc_dynamic[];
     double *const tc_left = (double *)tc_dynamic, *const tc_right = tc_left + 960;
     __shared__ __align__(16) tc_int tc_left_rows[16], tc_right_columns[16];
-    __shared__ __align__(16) tc_int tc_left_ks[128], tc_right_ks[128];
+    __shared__ __align__(16) long long tc_left_ks[128], tc_right_ks[128];
     __shared__ tc_int tc_out_row[16], tc_out_column[16];
     const int tc_lane = threadIdx.x%32, tc_warp = threadIdx.x/32;
     const int tc_top = tc_warp/2*16, tc_side = tc_warp%2*8;
@@ -78,7 +78,7 @@ tcgen_tiled_0(
                 (tc_index *)tc_left_ks, (tc_index *)tc_right_ks, tc_offsets, tc_depth, tc_last, tc_first, tc_steps);
             tc_multiply_by_warps<16, 2, 2>(tc_sum, tc_pipe, tc_top, tc_side, tc_scale);
         } else if (tc_steps > 0) {
-            typedef tc_int tc_index;
+            typedef long long tc_index;
             typedef tc_operand<double, double, tc_index, 64, 16, 16, 1, true, 20, 1, 16, 1> tc_left_tile;
             typedef tc_operand<double, double, tc_index, 64, 16, 16, 1, false, 20, 1, 16, 1> tc_right_tile;
             tc_pipeline<64, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
