@@ -6,7 +6,7 @@
 
 Three programs of each equation run in turn, with constants bound once: ``whole`` walks every
 index, ``dense`` takes and returns whole arrays, and ``packed`` those of distinct values. The table
-has the CPU time of the thread (least of the rounds, in ms), the bytes that a program holds beside
+has the CPU time of the process (least of the rounds, in ms), the bytes that a program holds beside
 the caller's arrays (MB), and for the ladder the time of a product of the packed matrices by the
 BLAS of NumPy. Results are compared with each other. Compare times of one run only.
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,15 +88,16 @@ EQUATIONS: dict[str, tuple[str, tuple[int, int, int]]] = {
 WHOLE = Thresholds(cpu=CpuThresholds(pair_flops=2**62))  # no contraction is large enough
 
 
-def thread_ms(call: Callable[[], Any], rounds: int) -> float:
-    """Least CPU time of a call in this thread, after one that is not measured."""
-    call()
-    times = []
-    for _ in range(rounds):
-        start = time.thread_time()
-        call()
-        times.append(time.thread_time() - start)
-    return 1000 * min(times)
+def in_turn(calls: Sequence[Callable[[], Any]], rounds: int) -> list[float]:
+    """Least CPU times of some calls (ms), which take turns, after a turn that is not measured."""
+    times: list[list[float]] = [[] for _ in calls]
+    for turn in range(rounds + 1):
+        for call, measured in zip(calls, times, strict=True):
+            start = time.process_time()
+            call()
+            if turn:
+                measured.append(time.process_time() - start)
+    return [1000 * min(measured) for measured in times]
 
 
 def bound_call(
@@ -140,14 +141,17 @@ def compare(name: str, rounds: int) -> None:
     np.testing.assert_allclose(found["r"], right, atol=1e-9)
     (wanted,) = stored_as(dense, packed, found, extents).values()
     np.testing.assert_allclose(calls["packed"][0]()["r"], wanted, atol=1e-9)
-    cells = []
-    for call, held in calls.values():
-        cells += [f"{thread_ms(call, rounds):9.1f}", f"{held():8.1f}"]
+    run = [call for call, _ in calls.values()]
     if name == "ladder":
         rng = np.random.default_rng(0)
         rows, columns = o * (o - 1) // 2, v * (v - 1) // 2
         t, w = rng.standard_normal((rows, columns)), rng.standard_normal((columns, columns))
-        cells.append(f"   dgemm {thread_ms(lambda: t @ w.T, rounds):.1f}")
+        run.append(lambda: t @ w.T)
+    times = in_turn(run, rounds)
+    cells = [
+        f"{ms:9.1f}{held():8.1f}" for ms, (_, held) in zip(times, calls.values(), strict=False)
+    ]
+    cells += [f"   dgemm {ms:.1f}" for ms in times[len(calls) :]]
     print(f"{name:20s}" + "".join(cells), flush=True)
 
 
@@ -157,7 +161,8 @@ def whole_spec(name: str, extents: dict[str, int], rounds: int) -> None:
     arrays = random_arrays(system, extents, seed=1)
     for title, thresholds in (("whole", WHOLE), ("groups", Thresholds())):
         call, held = bound_call(system, extents, arrays, thresholds)
-        print(f"{name} {title:8s}{thread_ms(call, rounds):9.1f} ms {held():8.1f} MB", flush=True)
+        (ms,) = in_turn([call], rounds)
+        print(f"{name} {title:8s}{ms:9.1f} ms {held():8.1f} MB", flush=True)
 
 
 def main() -> None:

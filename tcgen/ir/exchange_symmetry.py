@@ -94,12 +94,58 @@ def tensor_sign(program: FormulaSequence, tensor: Tensor, perm: tuple[int, ...])
     for symmetry in symmetry_group(tensor):
         if symmetry.perm == perm and not symmetry.conj:
             return symmetry.sign
-    signs = set()
-    for step in program.producers(tensor):
+    return _sum_sign(program, tuple(program.producers(tensor)), perm)
+
+
+def _sum_sign(
+    program: FormulaSequence, steps: tuple[Step, ...], perm: tuple[int, ...]
+) -> int | None:
+    """Sign by which the sum of some steps changes under a permutation of its axes, or None.
+
+    Each step is its own image, or two steps are the image of each other: ``x[a]*y[b]`` is neither
+    symmetric nor antisymmetric, but becomes so when ``x[b]*y[a]`` is added or subtracted.
+    """
+    own = []
+    for step in steps:
         indices = step.out.indices
         moved = {indices[axis]: indices[image] for axis, image in enumerate(perm)}
-        signs.add(exchange_sign(program, step, moved))
+        own.append(exchange_sign(program, step, moved))
+    signs = {sign for sign in own if sign is not None}
+    alone = [step for step, sign in zip(steps, own, strict=True) if sign is None]
+    while alone:
+        first = alone.pop(0)
+        images = ((n, _image_sign(program, first, other, perm)) for n, other in enumerate(alone))
+        partner, sign = next(((n, s) for n, s in images if s is not None), (0, None))
+        # The image of the partner has to be the first step again.
+        if sign is None or _image_sign(program, alone[partner], first, perm) != sign:
+            return None
+        signs.add(sign)
+        del alone[partner]
     return signs.pop() if len(signs) == 1 else None
+
+
+def _image_sign(
+    program: FormulaSequence, one: Step, other: Step, perm: tuple[int, ...]
+) -> int | None:
+    """Sign s with one[x[perm[0]], ...] == s * other[x[0], ...], or None without a proof."""
+    left, right = _summand(one), _summand(other)
+    if left is None or right is None or abs(one.coeff) != abs(other.coeff):
+        return None
+    if {one.reduction, other.reduction} != {Reduction.SUM}:
+        return None
+    free = one.out.indices
+    moved = {index: other.out.indices[perm[axis]] for axis, index in enumerate(free)}
+    if len(moved) < len(free) or len(set(moved.values())) < len(free):
+        return None  # on a diagonal an index stands for two axes
+    if [i.space for i in _by_space(one.sums)] != [i.space for i in _by_space(other.sums)]:
+        return None
+    partners = dict(zip(_by_space(one.sums), _by_space(other.sums), strict=True))
+    for renaming in _renamings(other.sums):
+        sums = {i: renaming[partner] for i, partner in partners.items()}
+        sign = _compare(program, left, right, moved | sums)
+        if sign is not None:
+            return sign if one.coeff == other.coeff else -sign
+    return None
 
 
 def _summand(step: Step) -> Expr | None:
@@ -114,6 +160,11 @@ def _summand(step: Step) -> Expr | None:
             return None
         case _:
             assert_never(step.op)
+
+
+def _by_space(indices: tuple[Index, ...]) -> list[Index]:
+    """Indices in the order of the names of their spaces."""
+    return sorted(indices, key=lambda i: i.space.name)
 
 
 def _renamings(indices: tuple[Index, ...]) -> Iterator[Renaming]:

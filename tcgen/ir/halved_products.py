@@ -15,7 +15,7 @@ from ..thresholds import CpuThresholds
 from .cost import extent_of
 from .exchange_symmetry import exchange_images
 from .program import Contract, FormulaSequence, Step
-from .tensor import Index
+from .tensor import Index, Ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def exchange_of(
         other = step.op.b if factor is step.op.a else step.op.a
         alone = [i for i in step.out.indices if i in factor.indices and i not in other.indices]
         for pair in combinations(alone, 2):
-            saved = _saved(step, pair, factor.indices, extents, thresholds)
+            saved = _saved(step, pair, factor, other, extents, thresholds)
             if saved <= 0 or (best is not None and saved <= best.saved):
                 continue
             proven = exchange_images(program, step, pair)
@@ -63,11 +63,16 @@ def exchange_of(
 def _saved(
     step: Step,
     pair: tuple[Index, Index],
-    copied: tuple[Index, ...],
+    copied: Ref,
+    other: Ref,
     extents: Mapping[str, int],
     thresholds: CpuThresholds,
 ) -> int:
-    """Flops that half of the pairs save, minus the cost of the copies; 0 if not worth a proof."""
+    """Flops that half of the pairs save, minus the cost of the copies; 0 if not worth a proof.
+
+    Half of the factor with the pair is copied, and the result twice. The kernel reads the other
+    factor in place, unless that one is packed and has to be unpacked.
+    """
 
     def points(indices: tuple[Index, ...]) -> int:
         return prod(extent_of(i.space, extents) for i in dict.fromkeys(indices))
@@ -76,5 +81,7 @@ def _saved(
     if pair[0].space != pair[1].space or flops < thresholds.pair_flops or one < 2:
         return 0
     half = flops * (one - 1) // (2 * one)
-    moved = points(copied) // 2 + 2 * points(step.out.indices)
+    moved = points(copied.indices) // 2 + 2 * points(step.out.indices)
+    if other.tensor.storage.packed:
+        moved += points(other.indices)
     return half - thresholds.pair_copy_flops * moved

@@ -28,8 +28,8 @@ from .cpu.grouped_products import bind_groups
 from .cpu.loops import bind_assign, bind_packing
 from .cpu.packed_intermediates import pack_intermediates
 from .cpu.parallel import mark_parallel
-from .cpu.sliced_operands import bind_sliced
-from .cpu.symmetric_groups import Groupings
+from .cpu.sliced_operands import bind_sliced, unpack_factors
+from .cpu.symmetric_groups import Groupings, is_constant
 from .cpu.symmetric_pairs import bind_half
 from .host import Splitter, host_loops, place_buffers, set_lives, split_phases
 from .names import loop_variables
@@ -168,7 +168,13 @@ def _lower(
         if body is None and generated:
             body = bind_sliced(statement, memory, extents, thresholds)
         if body is None:
-            body = bind_statement(statement, memory, extents, room, thresholds, generated=generated)
+            unpacking: tuple[Stmt, ...] = ()
+            if generated:
+                unpacking, statement = unpack_factors(statement, memory, extents, thresholds)
+            bound = bind_statement(
+                statement, memory, extents, room, thresholds, generated=generated
+            )
+            body = (*unpacking, *bound)
         leaves[position] = Leaf(position, body)
     packing: dict[int, tuple[Leaf, ...]] = {}
     for array, position in last_producers(plan):
@@ -235,7 +241,14 @@ def bind_symmetric(
             return product.constant, product.body
     if exchange is None:
         return (), None
-    return (), bind_half(statement, exchange, memory, extents, thresholds)
+    step = plan.program.steps[plan.visits[statement.position].step]
+    constant = {
+        x.buffer
+        for x, ref in zip(statement.factors, step.operands, strict=True)
+        if is_constant(plan.program, step, ref.tensor)
+    }
+    half = bind_half(statement, exchange, memory, extents, thresholds, constant)
+    return ((), None) if half is None else (half.constant, half.body)
 
 
 def _of_steps(leaves: Mapping[K, tuple[Leaf, ...]], plan: FusionPlan) -> dict[K, tuple[Leaf, ...]]:

@@ -171,6 +171,10 @@ def _signed(text: str, level: int, places: list[str], scope: Scope) -> tuple[str
         return (text, level) if parity(sort) == 1 else (f"-{inner}", SUM)
     if len(places) == 2:
         row, column = places
+        sort = scope.order_of(places)  # the two may be equal, but their order is known
+        if sort is not None:
+            value = inner if parity(sort) == 1 else f"-{inner}"
+            return f"({row} == {column} ? 0 : {value})", ATOM
         return f"({row} == {column} ? 0 : tc_sign({row}, {column})*{inner})", ATOM
     sign = f"tc_parity({len(places)}, {_positions(places)})"
     return f"({sign} == 0 ? 0 : {sign}*{inner})", ATOM

@@ -4,7 +4,8 @@ Before: ``r[i,j,a,b] += t[i,j,c,d] * v[a,b,c,d]``, with t and v antisymmetric in
 ``s[(i,j),(a,b)] = 2 * sum((c,d)) t[(i,j),(c,d)] * v[(a,b),(c,d)]`` for i > j, a > b and c > d, an
 ordinary product of matrices, and ``r[i,j,a,b] += s[i,j,a,b]``, which reads s with its sign.
 Operands and results that are stored in the same groups are used in place; the others are gathered
-first, constant ones once for a bound program.
+first, constant ones once for a bound program. A contraction that is no product of matrices, such as
+``e += t[i,j] * v[i,j]``, becomes element loops over the groups.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from ...ir.tensor import Packing
 from ...simplices import parity
 from ...thresholds import CpuThresholds
 from ..buffers import Memory
-from ..layout import Band, memory_order
+from ..layout import Band, in_order, memory_order
 from ..names import renamed_access
 from ..statements import Statement
-from .kernel_scheme import as_contraction, packed_contraction
+from .kernel_scheme import as_contraction
 from .loops import bind_assign
-from .symmetric_groups import Group, Grouping, band_of, in_place
+from .symmetric_groups import Group, Grouping, band_of, in_place, points_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +52,8 @@ def bind_groups(
 ) -> GroupedProduct | None:
     """The statements of a contraction by groups; None if the kernel cannot."""
     buffers = memory.buffers
-    used = (statement.out, *statement.factors)
     dtype = buffers[statement.out.buffer].dtype
     if any(buffers[x.buffer].dtype == "complex128" != dtype for x in statement.factors):
-        return None
-    plain = {x.buffer: replace(buffers[x.buffer], packed=(), dtype=dtype) for x in used}
-    if packed_contraction(statement, plain) is None:
         return None
     return _Binder(statement, grouping, memory, extents, thresholds).bound()
 
@@ -99,22 +96,48 @@ class _Binder:
             whole = group.summed and group.strict and group.changed is None
             coeff *= factorial(len(group.names)) if whole else 1
         pair = (factors[0], factors[1])
-        product = as_contraction(
-            replace(
-                statement,
-                out=out,
-                expr=Prod(pair),
-                factors=pair,
-                band=self.walked(statement.band),
-                coeff=coeff,
-                accumulate=statement.accumulate and direct is not None,
-            ),
-            self.memory.buffers,
-            self.extents,
-            self.thresholds,
+        small = replace(
+            statement,
+            out=out,
+            expr=Prod(pair),
+            factors=pair,
+            band=self.walked(statement.band),
+            coeff=coeff,
+            accumulate=statement.accumulate and direct is not None,
         )
+        product = self.multiplied(small) if self.grouping.matrix else self.looped(small)
+        return GroupedProduct(tuple(copies[True]), (*copies[False], *product, *after))
+
+    def multiplied(self, small: Statement) -> tuple[Stmt, ...]:
+        """The contraction by the generated kernel."""
+        product = as_contraction(small, self.memory.buffers, self.extents, self.thresholds)
         assert product is not None, "groups suit the kernel as well as their variables"
-        return GroupedProduct(tuple(copies[True]), (*copies[False], product, *after))
+        return (product,)
+
+    def looped(self, small: Statement) -> tuple[Stmt, ...]:
+        """Element loops over the groups, in the order of the larger factor's memory.
+
+        Single precision is added up in double in a local sum, so its loops follow the target.
+        """
+        buffers = self.memory.buffers
+        sums = tuple(g.names for g in self.groups if g.summed and not g.strict)
+        small = replace(small, orbit=sums)
+        main = max(small.factors, key=lambda x: self.points(band_of(x, small)))
+        order = memory_order(main, buffers[main.buffer])
+        target = buffers[small.out.buffer]
+        if order[-1] not in small.out.variables or target.dtype == "float32":
+            return (bind_assign(small, buffers),)
+        band = in_order(small.band, order)
+        loops = replace(bind_assign(small, buffers), band=band, accumulate=True, block=())
+        if small.accumulate:
+            return (loops,)
+        zero = replace(small, expr=Const(Fraction(0)), factors=(), orbit=(), coeff=Fraction(1))
+        held = band_of(small.out, small)
+        return (bind_assign(replace(zero, band=held), buffers), loops)
+
+    def points(self, band: Band) -> int:
+        """Points of a band by the groups."""
+        return points_of(self.groups, band, self.extents)
 
     def walked(self, band: Band) -> Band:
         """A band in which the variables of each group follow each other, each below the last."""

@@ -1,4 +1,4 @@
-"""Contractions with a large packed operand, which is unpacked slice by slice.
+"""Contractions with packed operands, which are unpacked: a large one slice by slice.
 
 Before: ``r[i,j,a,b] += v[(c,a),(d,b)] * t[i,j,c,d]`` with v packed. After, for each tile of a: the
 slice of v is unpacked to scratch, and the generated kernel multiplies it. The kernel cannot read
@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ...ir.cost import extent_of
-from ...ir.expr import Access, Prod, Subscript
+from ...ir.expr import Access, Prod
 from ...ir.loops import BandVar, Buffer, Gemm, Loop, LoopVar, Stmt
 from ...thresholds import CpuThresholds
 from ..buffers import Memory
@@ -20,7 +20,7 @@ from ..layout import elements, memory_order, unit_stride
 from ..names import renamed_access
 from ..statements import Statement
 from .kernel_scheme import as_contraction
-from .loops import bind_assign
+from .loops import bind_assign, placed
 
 
 def unpacked_contraction(
@@ -53,6 +53,34 @@ def bind_sliced(
     cut = next((v for v in cuts if v.name != lanes), cuts[0])
     tile = tile_of(statement, factor, cut, extents, thresholds)
     return bind_slices(statement, factor, cut, tile, (), memory, extents, thresholds)
+
+
+def unpack_factors(
+    statement: Statement, memory: Memory, extents: Mapping[str, int], thresholds: CpuThresholds
+) -> tuple[tuple[Stmt, ...], Statement]:
+    """Copies that unpack the packed factors of a product, and the product of the copies.
+
+    A factor is unpacked in the order of its memory, where neighbours stay neighbours; binding puts
+    a copy in another order only if the kernel needs it. Nothing is copied for other statements.
+    """
+    copies: list[Stmt] = []
+    if unpacked_contraction(statement, memory.buffers, extents, thresholds) is None:
+        return (), statement
+    named = {v.name: v for v in statement.band}
+    for factor in statement.factors:
+        buffer = memory.buffers[factor.buffer]
+        order = memory_order(factor, buffer)
+        if not buffer.packed or len(set(order)) < len(order):
+            continue
+        own = tuple(named[name] for name in order)
+        if elements(own, extents) > thresholds.largest_slice:
+            continue
+        scratch = memory.scratch(own, buffer.dtype, statement.home, statement.position)
+        whole = placed(scratch, own)
+        copies += _unpacked(statement, whole, factor, own, memory)
+        factors = tuple(whole if f == factor else f for f in statement.factors)
+        statement = replace(statement, expr=Prod(factors), factors=factors)
+    return tuple(copies), statement
 
 
 def cuts_of(statement: Statement, factor: Access, memory: Memory) -> tuple[BandVar, ...]:
@@ -96,7 +124,7 @@ def bind_slices(
     named = {v.name: v for v in band}
     own = tuple(named[name] for name in order or memory_order(factor, buffer))
     scratch = memory.scratch(own, buffer.dtype, statement.home, statement.position)
-    part = Access(scratch.name, tuple(Subscript(v.name, v.base) for v in own))
+    part = placed(scratch, own)
     small = replace(statement, expr=Prod((part, other)), factors=(part, other), band=band)
     product = as_contraction(small, memory.buffers, extents, thresholds)
     assert product is not None, "a slice suits the kernel as well as the whole operand"
@@ -120,7 +148,7 @@ def tile_of(
 def _unpacked(
     statement: Statement, part: Access, factor: Access, own: tuple[BandVar, ...], memory: Memory
 ) -> tuple[Stmt, ...]:
-    """Copies of a slice; a pair on the unit-stride axes is read once and written to both places."""
+    """Copies of a factor or slice; a pair on the unit-stride axes is read once for both places."""
     buffer = memory.buffers[factor.buffer]
     copy = replace(
         statement,

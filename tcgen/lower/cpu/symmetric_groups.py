@@ -24,6 +24,7 @@ from ...simplices import parity, stored_values
 from ...thresholds import CpuThresholds
 from ..layout import Band, elements, memory_order
 from ..statements import Statement
+from .kernel_scheme import packed_contraction
 
 # Elements of an operand that are added up for one element of its antisymmetrised copy.
 _MOST_IMAGES = 6
@@ -56,17 +57,22 @@ class Grouping:
         groups: at least one.
         constant: which of the two factors are constant, so that a copy is made once.
         saved: flops that they save, less the time of the copies.
+        matrix: the generated kernel multiplies; otherwise element loops walk the groups.
     """
 
     groups: tuple[Group, ...]
     constant: tuple[bool, bool]
     saved: int
+    matrix: bool = True
 
     def weights(self, factor: int, statement: Statement) -> tuple[Group, ...]:
         """Symmetric sums of which the copy of a factor has the weights.
 
-        It is the factor that is made symmetric, else a constant one or the smaller one.
+        It is the factor that is made symmetric, else a constant one or the smaller one. Element
+        loops have the weights themselves.
         """
+        if not self.matrix:
+            return ()
         counts = [len(x.variables) for x in statement.factors]
         other = min((0, 1), key=lambda n: (not self.constant[n], counts[n]))
         sums = (g for g in self.groups if g.summed and not g.strict)
@@ -99,16 +105,26 @@ class Groupings:
             self._proven[step.id] = tuple(_symmetric_indices(self.plan.program, step))
         named = {i: v.name for i, v in zip(step.indices, statement.band, strict=True)}
         found = [g.group(named, statement, buffers) for g in self._proven[step.id]]
+        matrix = _is_matrix_product(statement, buffers)
         operands = (step.op.a, step.op.b)
-        one, two = (_is_constant(self.plan.program, step, ref.tensor) for ref in operands)
+        # A copy for element loops takes longer than the loops: it pays in the same call or never.
+        one, two = (matrix and is_constant(self.plan.program, step, x.tensor) for x in operands)
 
         def cost(groups: tuple[Group, ...]) -> int:
-            grouping = Grouping(groups, (one, two), 0)
+            grouping = Grouping(groups, (one, two), 0, matrix)
             return _cost(grouping, statement, buffers, extents, self.thresholds)
 
         best = min(_choices(found), key=cost, default=())
         saved = cost(()) - cost(best)
-        return Grouping(best, (one, two), saved) if saved > 0 else None
+        return Grouping(best, (one, two), saved, matrix) if saved > 0 else None
+
+
+def _is_matrix_product(statement: Statement, buffers: Mapping[str, Buffer]) -> bool:
+    """True if the generated kernel can compute a contraction once its operands are copied."""
+    dtype = buffers[statement.out.buffer].dtype
+    used = (statement.out, *statement.factors)
+    plain = {x.buffer: replace(buffers[x.buffer], packed=(), dtype=dtype) for x in used}
+    return packed_contraction(statement, plain) is not None
 
 
 def _choices(found: Sequence[Group]) -> Iterator[tuple[Group, ...]]:
@@ -123,7 +139,7 @@ def _choices(found: Sequence[Group]) -> Iterator[tuple[Group, ...]]:
                 yield groups
 
 
-def _is_constant(program: FormulaSequence, step: Step, tensor: Tensor) -> bool:
+def is_constant(program: FormulaSequence, step: Step, tensor: Tensor) -> bool:
     """True if a copy of an operand can be made once for the calls of a volatile step."""
     if step.phase is Phase.CONSTANT or tensor.role is Role.GENERATED:
         return False

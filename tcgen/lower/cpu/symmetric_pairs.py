@@ -7,7 +7,7 @@ and multiplied, and each result is added twice, the second time as ``r[j,i,b,a]`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -20,6 +20,7 @@ from ..buffers import Memory
 from ..layout import memory_order
 from ..names import renamed_access
 from ..statements import Statement
+from .grouped_products import GroupedProduct
 from .kernel_scheme import as_contraction
 from .loops import bind_assign
 from .sliced_operands import bind_slices, cuts_of, tile_of, unpacked_contraction
@@ -31,8 +32,19 @@ def bind_half(
     memory: Memory,
     extents: Mapping[str, int],
     thresholds: CpuThresholds,
-) -> tuple[Stmt, ...] | None:
-    """The statements that compute one of each pair; None if the kernel cannot."""
+    constant: Container[str],
+) -> GroupedProduct | None:
+    """The statements that compute one of each pair; None if the kernel cannot.
+
+    Args:
+        statement: the contraction.
+        exchange: that does not change it.
+        memory: all buffers; scratch is added to them.
+        extents: planning extents.
+        thresholds: of the contraction.
+        constant: buffers of constant inputs and intermediates. Half of a packed one is copied once
+            for a bound program, since it is not read in place by any call.
+    """
     whole = unpacked_contraction(statement, memory.buffers, extents, thresholds)
     if whole is None or whole.batch:
         return None
@@ -49,16 +61,21 @@ def bind_half(
     band = tuple(replace(v, below=pair[0]) if v.name == pair[1] else v for v in statement.band)
     held = {v.name: v for v in band}
 
-    def half(access: Access) -> tuple[Access, tuple[BandVar, ...]]:
-        """Scratch for half of an operand, the pair on its slowest axis, and the loops over it."""
+    def half(access: Access, first: int) -> tuple[Access, tuple[BandVar, ...]]:
+        """Scratch for half of an operand, and its loops; the pair follows ``first`` axes."""
         order = memory_order(access, memory.buffers[access.buffer])
-        own = tuple(held[n] for n in dict.fromkeys((*front, *order)) if n in order and n in held)
+        others = [n for n in order if n not in pair]
+        names = (*others[:first], *front, *others[first:])
+        own = tuple(held[n] for n in dict.fromkeys(names) if n in order and n in held)
         dtype = memory.buffers[access.buffer].dtype
-        buffer = memory.scratch(own, dtype, statement.home, statement.position, (Packing(0),))
+        buffer = memory.scratch(own, dtype, statement.home, statement.position, (Packing(first),))
         return Access(buffer.name, tuple(Subscript(v.name) for v in own)), own
 
-    left, left_band = half(factor)
-    result, result_band = half(statement.out)
+    # In the result the pair stands where the target has it: both are walked in long runs.
+    order = memory_order(statement.out, memory.buffers[statement.out.buffer])
+    slower = 0 if sliced else max(order.index(n) for n in pair) - 1
+    left, left_band = half(factor, 0)
+    result, result_band = half(statement.out, slower)
     factors = (left, other)
     small = replace(statement, out=result, expr=Prod(factors), factors=factors, band=band)
     small = replace(small, accumulate=False)  # the results are added to the target below
@@ -68,7 +85,7 @@ def bind_half(
         product = bind_slices(small, other, cuts[0], tile, (), memory, extents, thresholds)
     else:
         gemm = as_contraction(small, memory.buffers, extents, thresholds)
-        assert gemm is not None, "a triangle on the slowest axes suits the kernel as well"
+        assert gemm is not None, "a triangle suits the kernel as well as its variables"
         product = (gemm,)
     plain = replace(statement, factors=(), coeff=Fraction(1), orbit=())
     copy = replace(plain, out=left, expr=factor, band=left_band, accumulate=False)
@@ -82,7 +99,9 @@ def bind_half(
         coeff=Fraction(exchange.sign),
     )
     loops = [_triangle(bind_assign(s, memory.buffers), pair) for s in (copy, mirror, direct)]
-    return (loops[0], *product, *loops[1:])
+    if memory.buffers[factor.buffer].packed and factor.buffer in constant:
+        return GroupedProduct((loops[0],), (*product, *loops[1:]))
+    return GroupedProduct((), (loops[0], *product, *loops[1:]))
 
 
 def _triangle(stmt: Assign, pair: tuple[str, str]) -> Assign:

@@ -60,7 +60,7 @@ void tcgen_packing_1(
             for (int64_t i = 0; i < N_o; ++i) {
                 #pragma omp simd reduction(+:tc_sum)
                 for (int64_t j = 0; j < N_o; ++j) {
-                    tc_sum += (a == b ? 0 : tc_sign(a, b)*g[(tc_triangle(i, j))*(N_v*(N_v - 1)/2) + a*(a - 1)/2 + b])*(j == i ? 0 : tc_sign(j, i)*n[b*(N_o*(N_o - 1)/2) + tc_strict(j, i)]);
+                    tc_sum += (a == b ? 0 : g[(tc_triangle(i, j))*(N_v*(N_v - 1)/2) + a*(a - 1)/2 + b])*(j == i ? 0 : tc_sign(j, i)*n[b*(N_o*(N_o - 1)/2) + tc_strict(j, i)]);
                 }
             }
             t[a*(a + 1)/2 + b] = tc_sum;
@@ -72,7 +72,7 @@ void tcgen_packing_1(
             double tc_sum = 0.0;
             #pragma omp simd reduction(+:tc_sum)
             for (int64_t i = 0; i < N_o; ++i) {
-                tc_sum += (a == b ? 0 : tc_sign(a, b)*g[(tc_triangle(i, i))*(N_v*(N_v - 1)/2) + a*(a - 1)/2 + b]);
+                tc_sum += (a == b ? 0 : g[(tc_triangle(i, i))*(N_v*(N_v - 1)/2) + a*(a - 1)/2 + b]);
             }
             if (a > b) s[a*(a - 1)/2 + b] = tc_sum;
         }

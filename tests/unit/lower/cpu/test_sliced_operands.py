@@ -46,6 +46,21 @@ def test_slices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_allclose(program(**arrays)["r"], wanted, rtol=1e-11, atol=1e-11)
 
 
+def test_small_packed_factors_are_unpacked_for_the_kernel() -> None:
+    """The kernel multiplies them like dense ones, where the BLAS would want both in an order."""
+    text = f"{HEAD}input t[o,o,v,v] antisymmetric (0,1) (2,3) packed (0,1) (2,3)\n"
+    text += "input w[o,v,v,o]\noutput r\nr[i,j,a,b] = t[i,k,a,c]*w[k,b,c,j]\n"
+    text = text.replace("index i j", "index i j k")
+    program = compiled_with(text, CpuThresholds(), {"o": 16, "v": 48})
+    assert "tmp1[o,o,v,v]" in program.source
+    assert "TC_PACK_A" in program.source
+    system = read_spec(text)
+    for extents in ({"o": 3, "v": 4}, {"o": 1, "v": 2}, {"o": 2, "v": 0}):
+        arrays = random_arrays(system, extents, seed=6)
+        wanted = evaluate_system(system, arrays, extents)["r"]
+        np.testing.assert_allclose(program(**arrays)["r"], wanted, rtol=1e-11, atol=1e-11)
+
+
 def test_threads() -> None:
     """The statements inside the loop over slices share the threads."""
     text = HEAD + CASES["sum over half a pair"] + "\n"

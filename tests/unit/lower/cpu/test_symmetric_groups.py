@@ -46,6 +46,12 @@ CASES = {
     "input t[o,v,v,v]\noutput r\nr[i,j] = t[i,a,b,c]*w[c,a,b,j]",
     "four": "input x[o,o,o,o,v] antisymmetric (0,1,2,3){four}\ninput y[v,v]\n"
     "output r[o,o,o,o,v]{four}\nr[i,j,k,l,a] = x[i,j,k,l,b]*y[b,a]",
+    "a matrix times a vector": "input w[v,v,v,v] symmetric (0,1) (2,3){both}\n"
+    "input p[v,v] symmetric (0,1){half}\noutput r[v,v]{half}\nr[a,b] = 2*w[a,b,c,d]*p[c,d]",
+    "a vector times a matrix": "input w[v,v,o] antisymmetric (0,1){half}\n"
+    "input p[v,v] antisymmetric (0,1){half}\noutput r\nr[i] = w[a,b,i]*p[b,a]",
+    "inner products": "input w[o,v,v,v] symmetric (1,2,3){inner}\n"
+    "input p[o,v,v,v] symmetric (1,2,3){inner}\noutput r\nr[i] = w[i,a,b,c]*p[i,c,a,b]",
     "an intermediate": f"input w[v,v,v,v] {PAIRS}{{}}\ninput t[o,o,v,v] {PAIRS}{{}}\ninput s[o,v]\n"
     f"output r[o,o,v,v]{{}}\nx[i,j,a,b] = t[i,j,a,b] + P(a,b) s[i,a]*s[j,b]\n"
     "y[i,j,a,b] = 1/2*x[i,j,e,f]*w[a,b,e,f]\nr[i,j,a,b] = y[i,j,e,f]*w[e,f,a,b] + 2*x[i,j,a,b]",
@@ -56,7 +62,12 @@ STORED = {
     "three": " packed (0,1,2)",
     "triples": " packed (0,1,2) (3,4,5)",
     "four": " packed (0,1,2,3)",
+    "both": " packed (0,1) (2,3)",
+    "inner": " packed (1,2,3)",
 }
+
+
+SIGNS = {"a matrix times a vector": "symmetric"}  # of the packed output, else antisymmetric
 
 
 def written(name: str, *, packed: bool) -> str:
@@ -69,7 +80,7 @@ def written(name: str, *, packed: bool) -> str:
         # A packed output is declared symmetric like its inputs.
         if line.startswith("output") and " packed " in line:
             groups = line[line.index(" packed ") + len(" packed ") :]
-            text = text.replace(line, f"{line} antisymmetric {groups}")
+            text = text.replace(line, f"{line} {SIGNS.get(name, 'antisymmetric')} {groups}")
     return f"{HEAD}{text}\n{EXTENTS}"
 
 
@@ -128,6 +139,18 @@ def test_operands_stored_in_groups_are_used_in_place() -> None:
     assert "N_v*(N_v - 1)/2" in program.source
 
 
+@pytest.mark.parametrize("name", ["a matrix times a vector", "inner products"])
+def test_element_loops_walk_distinct_values(name: str) -> None:
+    """No place of an element is looked up by its sorted indices, and nothing is copied."""
+    program = compiled_with(
+        written(name, packed=True), CpuThresholds(pair_flops=1), {"v": 9, "o": 9}
+    )
+    kernel = program.source.split("tcgen_product", 1)[1]
+    assert "tc_triangle(" not in kernel
+    assert "tc_simplex" not in kernel
+    assert "tmp" not in kernel
+
+
 def test_constants_are_gathered_once() -> None:
     """The copy of a constant is made by bind."""
     declared = f"w[v,v,v,v] {PAIRS}"
@@ -148,18 +171,24 @@ def test_small_contractions_stay_whole() -> None:
 
 @st.composite
 def contractions(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
-    """A contraction of two inputs with groups of up to four rows, columns and summed indices."""
+    """A contraction of two inputs with groups of up to four rows, columns and summed indices.
+
+    Without rows or columns, or with a batch index that both inputs have, it is no matrix product.
+    """
     words: dict[str, str] = {}
     groups: dict[str, tuple[str, ...]] = {}
     for kind, letters in (("m", "ijkl"), ("n", "abcd"), ("k", "efgh")):
-        count = draw(st.integers(1, 4 if kind == "m" else 2))
+        count = draw(st.integers(int(kind == "k"), 4 if kind == "m" else 2))
         groups[kind] = tuple(letters[:count])
         words[kind] = draw(st.sampled_from(["", "symmetric", "antisymmetric"])) if count > 1 else ""
 
+    batch = ["q"] if draw(st.booleans()) else []
+
     def declared(name: str, kinds: tuple[str, str], out: bool = False) -> tuple[str, str]:
         first, second = (draw(st.permutations(groups[kind])) for kind in kinds)
-        axes = [*first, *second]
-        text, start = "", 0
+        before = batch if draw(st.booleans()) else []
+        axes = [*before, *first, *second, *(batch if not before else [])]
+        text, start = "", len(before)
         for kind in kinds:
             count = len(groups[kind])
             if words[kind] and not (out and draw(st.booleans())):
@@ -167,16 +196,18 @@ def contractions(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
                 text += f" {words[kind]} {where}"
                 text += f" packed {where}" if draw(st.booleans()) else ""
             start += count
-        spaces = ",".join("o" if x in "ijkl" else "v" for x in axes)
+        spaces = ",".join("o" if x in "ijklq" else "v" for x in axes)
         constant = " constant" if not out and draw(st.booleans()) else ""
         role = "output" if out else "input"
+        if not axes:
+            return f"{role} {name}{constant}", name
         return f"{role} {name}[{spaces}]{text}{constant}", f"{name}[{','.join(axes)}]"
 
     orders = draw(st.sampled_from([("m", "n"), ("n", "m")]))
     x, x_at = declared("x", ("m", "k") if draw(st.booleans()) else ("k", "m"))
     y, y_at = declared("y", ("n", "k") if draw(st.booleans()) else ("k", "n"))
     r, r_at = declared("r", orders, out=True)
-    head = "space o\nspace v\nindex i j k l : o\nindex a b c d e f g h : v\n"
+    head = "space o\nspace v\nindex i j k l q : o\nindex a b c d e f g h : v\n"
     extents = {"o": draw(st.integers(0, 5)), "v": draw(st.integers(0, 5))}
     return f"{head}{x}\n{y}\n{r}\n{r_at} = -2/3*{x_at}*{y_at}\n{EXTENTS}", extents
 

@@ -79,6 +79,24 @@ def test_one_of_each_pair(name: str, dtype: str) -> None:
         np.testing.assert_allclose(found, wanted, rtol=rtol, atol=rtol)
 
 
+@pytest.mark.parametrize("constant", [True, False])
+def test_half_of_a_packed_factor_is_copied(constant: bool) -> None:
+    """The pair is chosen by what copies cost: none of the packed factor is unpacked whole."""
+    text = HEAD + CASES["packed"] + "\n"
+    text = text.replace("packed (0,1) (2,3)\n", f"packed (0,1) (2,3){' constant' * constant}\n")
+    planned = {"o": 24, "v": 60}
+    program = compiled_with(text, CpuThresholds(), planned)
+    assert "N_v*(N_v + 1)/2" in program.source
+    assert bool(re.search(r"tcgen_product_\d_constants", program.source)) == constant
+    system, extents = read_spec(text), {"o": 3, "v": 5}
+    arrays = random_arrays(system, extents, seed=4)
+    wanted = evaluate_system(system, arrays, extents)["r"]
+    np.testing.assert_allclose(program(**arrays)["r"], wanted, rtol=1e-11, atol=1e-11)
+    bound = program.bind(v=arrays.pop("v")) if constant else None
+    if bound is not None:
+        np.testing.assert_allclose(bound(**arrays)["r"], wanted, rtol=1e-11, atol=1e-11)
+
+
 @pytest.mark.parametrize("name", NOT)
 def test_unproven_contractions_stay_whole(name: str) -> None:
     """Without a proof every pair is computed."""
