@@ -52,6 +52,11 @@ class CupyDevice:
         self._cublas: Cublas | None = None
         self._cutensor: Cutensor | None = None
 
+    @property
+    def library(self) -> Any:
+        """CuPy."""
+        return self._cupy
+
     def describe(self) -> str:
         """Name, architecture, memory, and the versions of CuPy and NVRTC."""
         facts = self.properties()
