@@ -13,13 +13,17 @@ import numpy as np
 import pytest
 
 import tcgen
-from support import cupy_stand_in
+from support import cuda_compile, cupy_stand_in
 from support.cupy_stand_in import Array, Stream
+from support.marks import slow, slow_where
 from support.messages import mentions
 from tcgen.errors import ArgumentError
 from tcgen.lazy_arrays import evaluate as evaluation
 from tcgen.lazy_arrays import worth
 from tcgen.lazy_arrays.backend import BACKENDS
+from tcgen.lazy_arrays.equations import lazy_system
+from tcgen.lazy_arrays.kernels import kernel_of
+from tcgen.lazy_arrays.line import line_of
 from tcgen.lazy_arrays.worth import LIMITS
 from tcgen.runtime.gpu.cupy_device import CupyDevice
 
@@ -121,20 +125,49 @@ def check(work: Work, dtype: str = "float64") -> Any:
     return waiting
 
 
+FEW = ("functions", "sums", "argmax", "mixed types", "softmax", "stencil", "red-black")
+
+
 @pytest.mark.parametrize("name", [*DELAYED, *OTHERS])
-@pytest.mark.parametrize("how", ["kernels", "noted", "at once"])
+@pytest.mark.parametrize("how", ["noted", "at once"])
 def test_values(how: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By kernels from the first time on; noted, but run by CuPy; and by CuPy at once."""
-    least = {"kernels": 0, "noted": 3, "at once": 1000}[how]
-    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", str(least))
+    """Noted, but run by CuPy, and by CuPy at once."""
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "3" if how == "noted" else "1000")
     waiting = check({**DELAYED, **OTHERS}[name])
-    if name in DELAYED and how != "at once":
+    if name in DELAYED and how == "noted":
         assert waiting > 0
 
 
-@pytest.mark.parametrize("name", ["functions", "softmax", "mixed types"])
+@pytest.mark.parametrize("name", slow_where(lambda name: name not in FEW, [*DELAYED, *OTHERS]))
+def test_values_by_kernels(name: str) -> None:
+    """From the first time on."""
+    waiting = check({**DELAYED, **OTHERS}[name])
+    assert waiting > 0 or name in OTHERS
+
+
+@pytest.mark.parametrize("name", ["functions", *slow("softmax", "mixed types", "variance")])
 def test_values_of_single_precision(name: str) -> None:
     check(DELAYED[name], "float32")
+
+
+@pytest.mark.skipif(not cuda_compile.can_compile(), reason=cuda_compile.MISSING)
+@pytest.mark.parametrize(
+    "dtype", ["float64", *slow("every float64", "every float32", "complex128")]
+)
+def test_kernels_compile(dtype: str) -> None:
+    """Operations, reductions, mixed types and slices, by the compiler for a GPU."""
+    kind = dtype.split()[-1]
+    names = ["softmax", "argmax"] if kind == dtype else [n for n in DELAYED if n != "updates"]
+    works = [DELAYED[name] for name in names]
+    if kind == "complex128":
+        works = [lambda x, y, i, b: np.exp(x * y).sum(0) / np.sqrt(y[1:]) - np.conj(x[:-1])]
+    given = [tcgen.lazy(a) for a in (X.astype(kind), Y.astype(kind), WHOLE, MASK)]
+    for work in works:
+        line = line_of((work(*given)._node,))
+        if line.operands[-1]:  # else NumPy has computed it, in another type
+            program = kernel_of(lazy_system(line.nodes()), kind, "cuda").program
+            for arch in (80, 90):
+                assert cuda_compile.compile_cuda(program.source, arch)
 
 
 def test_updates_write_in_place_but_not_to_what_was_handed_out() -> None:
@@ -249,3 +282,25 @@ def test_another_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CupyDevice, "elsewhere", lambda *_: "GPU 1, but the current one is GPU 0")
     with pytest.raises(ArgumentError, match=mentions("GPU 1 copy")):
         on_gpu(X)
+
+
+def test_slices_are_read_and_written_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[Any] = []
+    contiguous, copy = CupyDevice.contiguous, Array.copy
+    monkeypatch.setattr(
+        CupyDevice,
+        "contiguous",
+        lambda own, array: copied.append(array) or contiguous(own, array),
+    )
+    given, target = on_gpu(X), on_gpu(Y) + 0
+    float(target.sum())
+    monkeypatch.setattr(Array, "copy", lambda own, *o: copied.append(own) or copy(own, *o))
+    memory = target._values().data.ptr
+    target[1:-1, 1:-1] = given[1:-1, 2:] + given[1:-1, :-2] + given[2:, 1:-1]
+    target[2:] -= 0.5 * (given[2:] - given[1:-1])
+    assert target._values().data.ptr == memory
+    assert not [array for array in copied if not array.flags.c_contiguous]
+    wanted = Y.copy()
+    wanted[1:-1, 1:-1] = X[1:-1, 2:] + X[1:-1, :-2] + X[2:, 1:-1]
+    wanted[2:] -= 0.5 * (X[2:] - X[1:-1])
+    np.testing.assert_allclose(values(target), wanted, rtol=1e-13)
