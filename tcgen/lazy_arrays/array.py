@@ -475,9 +475,14 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
     """A lazy array: its operations are recorded, and run as few fused kernels.
 
     Args:
-        array: neither copied nor written to. Recorded operations read it later: do not change it
-            before they have run, or pass ``copy``.
+        array: neither copied nor written to; of the CPU's memory or, by CuPy, torch or JAX, of a
+            GPU's. Recorded operations read it later: do not change it before they have run, or
+            pass ``copy``.
         copy: copy the array; operations that a lazy array waits for run first.
+
+    Raises:
+        ArgumentError: it is no array, or on another GPU than the current one.
+        UnavailableError: it is on a GPU, and CuPy cannot be used.
 
     Example:
         >>> import numpy as np

@@ -14,6 +14,7 @@ import pytest
 
 import tcgen
 from support import cuda_compile, cupy_stand_in
+from support.cupy_dispatch import plain
 from support.cupy_stand_in import Array, Stream
 from support.marks import slow, slow_where
 from support.messages import mentions
@@ -276,6 +277,27 @@ def test_kernels_come_from_the_background_and_measurements_end(
     assert form.kernel is not None
     assert form.kernel.program.manifest.target == "cuda"
     assert len(waits) == before  # of the last run
+
+
+class Tensor:
+    """An array of another library on the GPU, which hands its memory over."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, 0)
+
+    def __dlpack__(self, *, stream: Any = None) -> Any:
+        assert stream is not None
+        return self.array
+
+
+def test_arrays_of_other_libraries_are_not_copied() -> None:
+    given = X.copy()
+    x = tcgen.lazy(Tensor(given))
+    assert np.shares_memory(plain(x._values()), given)
+    np.testing.assert_allclose(values(x * 2), X * 2)
 
 
 def test_another_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
