@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
+from .backend import BACKENDS, backend_of, mixed
 from .evaluate import evaluate
-from .memory import Memory, read_only
+from .memory import Memory
 
 
 def _collect(values: Iterable[Any], waiting: list[Memory]) -> None:
@@ -34,8 +35,8 @@ def settle(values: Iterable[Any]) -> None:
     waiting: list[Memory] = []
     _collect(values, waiting)
     nodes = [root._waits for root in waiting if root._waits is not None]
-    for dtype in {node.computes for node in nodes}:
-        evaluate([node for node in nodes if node.computes == dtype])
+    for kind in {(node.computes, node.backend): None for node in nodes}:
+        evaluate([node for node in nodes if (node.computes, node.backend) == kind])
     for root in waiting:
         root._settle()
 
@@ -43,7 +44,8 @@ def settle(values: Iterable[Any]) -> None:
 def evaluated(value: Any) -> Any:
     """The value with every lazy array in it, also in tuples, lists and dicts, as a NumPy array."""
     if isinstance(value, Memory):
-        return read_only(value._values())
+        values = value._values()
+        return backend_of(values).read_only(values)
     kind = type(value)
     if kind in (int, float, slice, str, bool) or value is None:
         return value
@@ -58,8 +60,10 @@ def evaluated(value: Any) -> Any:
 def refuse_other_arrays(value: object) -> None:
     """Refuse arrays that multiply as matrices, masked arrays, and arrays that NumPy cannot read."""
     kind = type(value)
-    if kind is np.ndarray or kind in (int, float) or issubclass(kind, Memory):
+    if kind in BACKENDS or kind in (int, float) or issubclass(kind, Memory):
         return
+    if hasattr(kind, "__cuda_array_interface__"):
+        raise mixed()  # where lazy arrays are on this GPU, their type is known
     if isinstance(value, np.matrix):
         raise ArgumentError("lazy arrays multiply by elements: pass numpy.asarray(matrix)")
     if isinstance(value, np.ma.MaskedArray):
@@ -70,6 +74,23 @@ def refuse_other_arrays(value: object) -> None:
             f"NumPy cannot read a {kind.__name__} as an array: pass its toarray(), or "
             f"numpy.asarray of the lazy array"
         )
+
+
+def on_both(value: Any) -> bool:
+    """True if arrays of the CPU and of a GPU are in the value, also in tuples, lists and dicts."""
+    return len(_places(value)) > 1
+
+
+def _places(value: Any) -> set[bool]:
+    """Whether arrays are on a GPU."""
+    if isinstance(value, Memory):
+        return {value._backend.on_gpu}
+    kind = type(value)
+    if kind in BACKENDS:
+        return {BACKENDS[kind].on_gpu}
+    if kind is dict:
+        return _places(list(value.values()))
+    return set().union(*map(_places, value)) if kind in (tuple, list) else set()
 
 
 def is_basic(key: Any) -> bool:
@@ -101,9 +122,8 @@ def known_values(args: Iterable[Any], most: float) -> list[Any] | None:
             value = value._known()
             if value is None or value.size >= most:
                 return None
-            value = value.view()
-            value.flags.writeable = False
-        elif kind is np.ndarray:
+            value = backend_of(value).read_only(value)
+        elif kind in BACKENDS:
             if value.size >= most:
                 return None
         elif kind is list or kind is tuple:
@@ -119,7 +139,7 @@ def known_values(args: Iterable[Any], most: float) -> list[Any] | None:
 
 def broadcasts_little(values: list[Any], most: float) -> bool:
     """True if the arrays broadcast to fewer elements."""
-    shapes = [value.shape for value in values if type(value) is np.ndarray]
+    shapes = [value.shape for value in values if type(value) in BACKENDS]
     if len(shapes) < 2 or all(shape == shapes[0] for shape in shapes):
         return True
     if math.prod(map(math.prod, shapes)) < most:

@@ -25,10 +25,12 @@ from .arguments import (
     evaluated,
     is_basic,
     known_values,
+    on_both,
     refuse_other_arrays,
     settle,
 )
 from .array_api import ArrayNamespace
+from .backend import BACKENDS, HOST, array_on_gpu, mixed
 from .equations import lazy_system
 from .evaluate import evaluate_into
 from .functions import (
@@ -42,7 +44,7 @@ from .functions import (
 from .graph import Node, with_axes_of_array
 from .kernels import kernel_of
 from .line import line_of
-from .memory import Memory, Step, read_only
+from .memory import Memory, Step
 from .operators import Operators
 from .record import axes_of, is_recorded, record_ufunc
 from .slices import sliced
@@ -88,7 +90,7 @@ class LazyArray(Operators, Memory):
     def _of_node(node: Node) -> LazyArray:
         made = LazyArray.__new__(LazyArray)
         made._root = None
-        made._number = not node.shape
+        made._number = not node.shape and node.backend is HOST
         made._replace(node)
         return made
 
@@ -168,10 +170,15 @@ class LazyArray(Operators, Memory):
         return kernel_of(lazy, line.dtype.name, kernel_target()).program.explain()
 
     def compute(self) -> npt.NDArray[Any]:
-        """The values as a read-only NumPy array; operations that wait run now."""
+        """The values as a read-only NumPy array, or as CuPy's; operations that wait run now."""
         return self._handed_out()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        if self._backend.on_gpu:
+            raise ArgumentError(
+                "the array is in the memory of a GPU: x.compute() is CuPy's array, and "
+                "cupy.asnumpy(x.compute()) one of NumPy"
+            )
         values = self._handed_out()
         if not copy and dtype is None:
             return values
@@ -234,7 +241,7 @@ class LazyArray(Operators, Memory):
     @staticmethod
     def _wrapped(made: Any) -> Any:
         """A result of NumPy; its arrays are new."""
-        if type(made) is np.ndarray:
+        if type(made) in BACKENDS:
             return LazyArray._of_array(made, True)
         return tuple(map(LazyArray._wrapped, made)) if type(made) is tuple else made
 
@@ -259,7 +266,7 @@ class LazyArray(Operators, Memory):
                 return made
             values = self._values()
         found = values[()][key] if self._number else values[key]
-        if type(found) is not np.ndarray:
+        if type(found) not in BACKENDS:
             return found
         if found.base is None or not np.may_share_memory(found, values):
             return LazyArray._of_array(found, True)
@@ -274,7 +281,7 @@ class LazyArray(Operators, Memory):
                 if getrefcount(value) <= _PASSED and self._written_by(key, value):
                     return
                 settle((value,))
-        elif kind is not np.ndarray and kind not in PLAIN:
+        elif kind not in BACKENDS and kind not in PLAIN:
             self._update(setitem, (key, value), {})
             return
         if not (
@@ -291,7 +298,7 @@ class LazyArray(Operators, Memory):
             return False
         node, target = value._node, self._known()
         part = target[key]  # type: ignore[index]
-        if type(part) is not np.ndarray or part.shape != node.shape or part.dtype != node.dtype:
+        if type(part) not in BACKENDS or part.shape != node.shape or part.dtype != node.dtype:
             return False
         if not node.has_kernels:
             return False
@@ -303,7 +310,7 @@ class LazyArray(Operators, Memory):
         if self._root is None or other._known() is not None or not self._alone():
             return False
         node, target = other._node, self._known()
-        if type(target) is not np.ndarray:
+        if target is None or type(target) not in BACKENDS:
             return False
         if target.shape != node.shape or target.dtype != node.dtype or not node.has_kernels:
             return False
@@ -339,9 +346,11 @@ class LazyArray(Operators, Memory):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        found = getattr(np.ndarray, name)
+        backend = self._backend
+        found = getattr(backend.array_type, name)
         if not callable(found):
-            return _result(getattr(read_only(self._values()), name), getattr, (self, name), {})
+            values = backend.read_only(self._values())
+            return _result(getattr(values, name), getattr, (self, name), {})
         if name == "resize":
             return self._resize
         if name in UPDATING_METHODS:
@@ -360,6 +369,11 @@ class LazyArray(Operators, Memory):
     # ---- Python's protocols
 
     def __array_namespace__(self, *, api_version: Any = None) -> Any:
+        if self._backend.on_gpu:
+            raise ArgumentError(
+                "lazy arrays of a GPU have no namespace of the array API: NumPy's functions take "
+                "them, and cupy makes new arrays for tcgen.lazy"
+            )
         np.empty(0).__array_namespace__(api_version=api_version)  # refuses unknown versions
         return NAMESPACE
 
@@ -369,7 +383,7 @@ class LazyArray(Operators, Memory):
         return self._values().copy().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[Any, Any]:
-        return np.empty(0).__dlpack_device__()
+        return self._values().__dlpack_device__()
 
     def __copy__(self) -> LazyArray:
         return self.copy("K")
@@ -378,7 +392,7 @@ class LazyArray(Operators, Memory):
         return self.copy("K")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (lazy, (np.asarray(self),))
+        return (lazy, (self.compute(),))
 
     def __len__(self) -> int:
         shape = self.shape
@@ -461,9 +475,14 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
     """A lazy array: its operations are recorded, and run as few fused kernels.
 
     Args:
-        array: neither copied nor written to. Recorded operations read it later: do not change it
-            before they have run, or pass ``copy``.
+        array: neither copied nor written to; of the CPU's memory or, by CuPy, torch or JAX, of a
+            GPU's. Recorded operations read it later: do not change it before they have run, or
+            pass ``copy``.
         copy: copy the array; operations that a lazy array waits for run first.
+
+    Raises:
+        ArgumentError: it is no array, or on another GPU than the current one.
+        UnavailableError: it is on a GPU, and CuPy cannot be used.
 
     Example:
         >>> import numpy as np
@@ -476,9 +495,10 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
     """
     read_limits()
     if isinstance(array, LazyArray):
-        return LazyArray._of_array(np.array(array), True) if copy else array
-    if hasattr(array, "__cuda_array_interface__"):
-        raise ArgumentError("lazy arrays are in host memory: copy the array to NumPy")
+        return LazyArray._of_array(array._values().copy(), True) if copy else array
+    own = array_on_gpu(array)
+    if own is not None:
+        return LazyArray._of_array(own.copy() if copy else own, copy)
     refuse_other_arrays(array)
     try:
         return LazyArray._of_array(np.array(array, copy=copy or None), copy)
@@ -561,7 +581,9 @@ def _called(
         return _call_with_out(out, call, args, options)
     try:
         made = call(*evaluated(args), **evaluated(options))
-    except (TypeError, ValueError, LookupError):
+    except (TypeError, ValueError, LookupError) as error:
+        if isinstance(error, TypeError) and on_both((args, options)):
+            raise mixed() from error
         if recorder is not None and not noted:
             _recorded(recorder, args, options)  # raises an error that says what to do
         raise
@@ -595,13 +617,13 @@ def _result(
     made: Any, call: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
     """What NumPy made, its arrays as lazy ones: views of a lazy operand share its memory."""
-    if type(made) is np.ndarray:
+    if type(made) in BACKENDS:
         if made.base is None and made.flags.owndata:
             return LazyArray._of_array(made, True)
         return _array_result(made, call, args, options, None)
     if type(made) in (tuple, list):
         return type(made)(
-            _array_result(m, call, args, options, n) if type(m) is np.ndarray else m
+            _array_result(m, call, args, options, n) if type(m) in BACKENDS else m
             for n, m in enumerate(made)
         )
     return made

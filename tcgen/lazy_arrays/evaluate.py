@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
 
-from ..compiler.target import kernel_target, with_kernels
+from ..compiler.target import with_kernels
+from .backend import Backend
 from .equations import LazySystem, lazy_system
 from .graph import Array, Node
 from .in_numpy import run_in_numpy
@@ -57,34 +58,50 @@ def _run(line: Line) -> list[Array]:
     """The arrays of the roots."""
     if LIMITS.kernels_alone:
         lazy = _system(line)
-        return with_kernels(lambda target: kernel_of(lazy, line.dtype.name, target).run(line))
+        run = partial(_run_kernel, line, lazy)
+        return run(line.backend.target()) if line.backend.on_gpu else with_kernels(run)
     if (line.is_simple and not line.change) or line.largest < LIMITS.elements:
         return run_in_numpy(line)
     form = form_of(line.key)
     times = form.of_size(line.elements)
-    start = perf_counter()
-    if form.kernel is not None and times.prefers_kernel(LIMITS.trials):
-        made = form.kernel.run(line)
-        times.note_kernel(perf_counter() - start)
+    kernel = form.kernel if times.prefers_kernel(LIMITS.trials) else None
+    run = partial(run_in_numpy if kernel is None else kernel.run, line)
+    if line.backend.on_gpu and form.asked and not times.is_open(LIMITS.trials):
+        return run()  # a measurement would wait for the queue
+    made, seconds = _measured(run, line.backend)
+    if kernel is not None:
+        times.note_kernel(seconds)
         return made
-    made = run_in_numpy(line)
-    seconds = perf_counter() - start
     times.note_numpy(seconds)
     form.spent += seconds
-    if not form.asked and (seconds >= LIMITS.large or form.spent >= LIMITS.spent):
+    spent = LIMITS.spent_on_gpu if line.backend.on_gpu else LIMITS.spent
+    if not form.asked and (seconds >= LIMITS.large or form.spent >= spent):
         form.asked = True
         # The thread gets the system and no arrays, which would stay in memory.
-        in_background(partial(_compile, form, _system(line), line.dtype.name))
+        target = line.backend.target()
+        in_background(partial(_compile, form, _system(line), line.dtype.name, target))
     return made
+
+
+def _measured(run: Callable[[], list[Array]], backend: Backend) -> tuple[list[Array], float]:
+    """Arrays, and the seconds in which the backend makes them."""
+    backend.wait()
+    start = perf_counter()
+    made = run()
+    backend.wait()
+    return made, perf_counter() - start
+
+
+def _run_kernel(line: Line, lazy: LazySystem, target: str) -> list[Array]:
+    return kernel_of(lazy, line.dtype.name, target).run(line)
 
 
 def _system(line: Line) -> LazySystem:
     return lazy_system(line.nodes(), line.target, accumulate=bool(line.change))
 
 
-def _compile(form: Form, lazy: LazySystem, dtype: str) -> None:
+def _compile(form: Form, lazy: LazySystem, dtype: str, target: str) -> None:
     """Give a form its kernel, unless NumPy would run that, too."""
-    target = kernel_target()
     if target == "numpy":
         return
     try:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ..ir.reduction import Reduction
 from ..options import DTYPES
+from .backend import Backend, backend_of, mixed
 
 Array: TypeAlias = npt.NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
@@ -115,13 +116,15 @@ class Node:
         dtype: element type of the result.
         computes: element type in which a kernel computes the result, which may be a truth value or
             a whole number; None for an array of another type, which fits any kernel's numbers.
+        backend: where its arrays are; None for a number, which fits any.
         weight: operations that wait, of this node and below it; shared ones count for each reader.
         depth: operations that wait, on the longest path.
         reads: arrays that these operations read; shared ones count for each reader.
     """
 
-    __slots__ = ("computes", "depth", "dtype", "reads", "shape", "weight", "work")
+    __slots__ = ("backend", "computes", "depth", "dtype", "reads", "shape", "weight", "work")
 
+    backend: Backend | None
     weight: int
     depth: int
     reads: int
@@ -130,11 +133,16 @@ class Node:
         self.work, self.shape, self.dtype = work, shape, dtype
         weight = depth = reads = 0
         below = operands_of(work)
+        backend: Backend | None = None
         self.computes: np.dtype[Any] | None = dtype if dtype in KERNEL_TYPES else None
         if below:
             for operand in below:
                 if self.computes is None:
                     self.computes = operand.computes
+                if operand.backend is not backend and operand.backend is not None:
+                    if backend is not None:
+                        raise mixed()
+                    backend = operand.backend
                 weight += operand.weight
                 reads += operand.reads
                 if operand.depth > depth:
@@ -143,6 +151,8 @@ class Node:
             depth += 1
         elif type(work) is Leaf:
             reads = 1
+            backend = backend_of(work.array)
+        self.backend = backend
         self.weight, self.depth, self.reads = weight, depth, reads
 
     @property
@@ -176,6 +186,7 @@ def leaf(array: Array) -> Node:
     node = Node.__new__(Node)
     node.work, node.shape, node.dtype = Leaf(array), array.shape, array.dtype
     node.computes = array.dtype if array.dtype in KERNEL_TYPES else None
+    node.backend = backend_of(array)
     node.weight = node.depth = 0
     node.reads = 1
     return node

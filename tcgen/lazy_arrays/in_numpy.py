@@ -1,4 +1,7 @@
-"""Runs recorded operations in NumPy, one by one, as the user's program would have."""
+"""Runs recorded operations in NumPy, one by one, as the user's program would have.
+
+NumPy's functions leave arrays of CuPy to CuPy.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from typing import Any, TypeAlias, assert_never
 import numpy as np
 
 from ..ir.reduction import Reduction
-from ..runtime.host_device import MIN_POOLED_BYTES, HostDevice
 from .graph import (
     Array,
     Elementwise,
@@ -25,7 +27,6 @@ from .graph import (
 )
 from .line import Line
 
-_HOST = HostDevice(reuse=True)  # its pool has pages that the system has mapped before
 Labels: TypeAlias = tuple[int, ...]
 UFUNCS: dict[str, Callable[..., Any]] = {
     "add": np.add,
@@ -65,11 +66,11 @@ UFUNCS: dict[str, Callable[..., Any]] = {
     "xor": np.logical_xor,
     "not": np.logical_not,
 }
-_REDUCED: dict[Reduction, np.ufunc] = {
-    Reduction.SUM: np.add,
-    Reduction.MAX: np.maximum,
-    Reduction.MIN: np.minimum,
-    Reduction.PROD: np.multiply,
+_REDUCED: dict[Reduction, Callable[..., Any]] = {
+    Reduction.SUM: np.sum,
+    Reduction.MAX: np.max,
+    Reduction.MIN: np.min,
+    Reduction.PROD: np.prod,
 }
 
 
@@ -127,7 +128,7 @@ def _run(line: Line) -> list[Array]:
         return [line.target]
     results = []
     for root in line.roots:
-        made = np.asarray(values[root], line.dtypes[root])
+        made = line.backend.module.asarray(values[root], line.dtypes[root])
         work = line.works[root]
         of_two = type(work) is Product and len(work.operands) > 1  # of one it may be a view
         is_new = type(work) is Elementwise or of_two or made.base is None
@@ -139,13 +140,11 @@ def _memory(line: Line, place: int, given: list[Any]) -> Array | None:
     """Memory of the pool for a large result; None where NumPy chooses another order of axes."""
     shape = line.shapes[place]
     dtype = line.dtypes[place]
-    if prod(shape) * dtype.itemsize < MIN_POOLED_BYTES:
-        return None
     for array in given:
         strides = getattr(array, "strides", ())
         if any(one < other for one, other in pairwise(strides)):
             return None
-    return _HOST.empty(shape, dtype)
+    return line.backend.pooled(shape, dtype, prod(shape) * dtype.itemsize)
 
 
 def _elementwise(work: Elementwise, given: list[Any], target: Array | None) -> Any:
@@ -179,11 +178,11 @@ def _value(work: Work, given: list[Any], line: Line, place: int) -> Any:
         case Scalar(value):
             return value
         case Reduce(_, axes, reduction):
-            return _REDUCED[reduction].reduce(given[0], axis=axes)
+            return _REDUCED[reduction](given[0], axis=axes)
         case Position():
             return _position(work, given[0])
         case Transpose(_, source):
-            return with_axes_of_array(np.asarray(given[0]), source)
+            return with_axes_of_array(line.backend.module.asarray(given[0]), source)
         case Product():
             return _product(work, given, line, place)
         case Elementwise():

@@ -12,6 +12,7 @@ from math import prod
 from sys import getrefcount
 from typing import Any, assert_never
 
+from .backend import HOST, Backend
 from .graph import (
     CHEAP,
     KERNEL_TYPES,
@@ -45,6 +46,7 @@ class Line:
         form: for each work, all that a kernel depends on: not extents other than 1, not numbers.
         roots: places of the nodes that are asked for.
         dtype: element type in which kernels compute.
+        backend: where the arrays are.
         target: the array into which the result of the only root is written, or None.
         change: ``add`` or ``subtract`` if the target is changed by the result, else empty.
     """
@@ -57,6 +59,7 @@ class Line:
     form: list[Hashable]
     roots: tuple[int, ...]
     dtype: Any
+    backend: Backend = HOST
     target: Array | None = None
     change: str = ""
 
@@ -64,7 +67,7 @@ class Line:
     def key(self) -> Hashable:
         """Equal for lines that one kernel serves."""
         target = None if self.target is None else _leaf_form(self.target)
-        return (self.dtype, self.roots, target, self.change, tuple(self.form))
+        return (self.backend, self.dtype, self.roots, target, self.change, tuple(self.form))
 
     @property
     def elements(self) -> int:
@@ -154,7 +157,8 @@ def line_of(roots: Sequence[Node]) -> Line:
         [(), (0, 0), (1,)]
     """
     computes = next((r.computes for r in roots if r.computes is not None), roots[0].dtype)
-    line = Line([], [], [], [], [], [], (), computes)
+    backend = next((r.backend for r in roots if r.backend is not None), HOST)
+    line = Line([], [], [], [], [], [], (), computes, backend)
     places: dict[int, int] = {}
     line.roots = tuple([_place(root, line, places) for root in roots])
     return line

@@ -16,19 +16,13 @@ from sys import getrefcount
 from typing import Any, TypeAlias
 
 from ..errors import ArgumentError
+from .backend import Backend, backend_of
 from .evaluate import evaluate
 from .graph import Array, Leaf, Node, leaf, with_axes_of_array
 from .record import with_axes
 from .slices import sliced
 
 Step: TypeAlias = tuple[Callable[[Any, Any], Array], Any]  # a function of an array and an argument
-
-
-def read_only(array: Array) -> Array:
-    """A view to which nobody can write."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 class Memory:
@@ -54,6 +48,15 @@ class Memory:
     _seen: Node | None
     _steps: tuple[Step, ...]
     _waits: Node | None
+
+    @property
+    def _backend(self) -> Backend:
+        """Where the array is, or the arrays that its operations read."""
+        root = self if self._root is None else self._root
+        waits = root._waits  # first: another thread may settle the array after this line
+        if root._array is None and waits is not None and waits.backend is not None:
+            return waits.backend
+        return backend_of(root._array)
 
     def _known(self) -> Array | None:
         """The values, if they are known: memory that may be the caller's."""
@@ -88,9 +91,10 @@ class Memory:
         """A read-only view of the values; an update then moves to other memory."""
         values = self._values()
         root = self if self._root is None else self._root
+        backend = backend_of(values)
         if root._mine and root._array is not None:
-            root._array.flags.writeable = False  # lazy arrays read it later without a copy
-        return read_only(values)
+            root._mine = backend.keep(root._array)
+        return backend.read_only(values)
 
     def _as_node(self) -> Node:
         """The node of the values: later updates do not change it."""
@@ -160,7 +164,7 @@ def _part(node: Node, steps: tuple[Step, ...]) -> Node | None:
 def _is_alone(root: Memory) -> bool:
     """True if the array has its memory for itself: no view, waiting work or variable holds it."""
     array: Any = root._array
-    if not array.flags.writeable:
+    if backend_of(array).is_kept(array):
         return False
     if array.base is not None and getrefcount(array.base) > _ATTRIBUTE:
         return False

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .backend import BACKENDS
 from .memory import Memory
 from .record import record_operator
 from .worth import LIMITS
@@ -23,14 +24,14 @@ _NUMBERS = frozenset((bool, int, float, complex, np.float64, np.float32, np.comp
 
 def _other(value: Any) -> Any:
     """An operand as NumPy's operators take it on the short way; None if it goes the long way."""
-    if type(value) in _NUMBERS or type(value) is np.ndarray:
+    if type(value) in _NUMBERS or type(value) in BACKENDS:
         return value
     return value._known() if isinstance(value, Memory) else None
 
 
 def _is_small(one: Any, other: Any) -> bool:
     """True if a result that broadcasts the two has few elements."""
-    if type(other) is not np.ndarray or one.shape == other.shape:
+    if type(other) not in BACKENDS or one.shape == other.shape:
         return True
     return bool(one.size * other.size < LIMITS.elements)
 

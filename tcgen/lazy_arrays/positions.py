@@ -7,6 +7,7 @@ NumPy takes the first one of several equal elements, and the first NaN if there 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -30,13 +31,16 @@ def position_node(array: Node, axes: tuple[int, ...], *, largest: bool) -> Node 
         [[0.0, 3.0, 6.0], [0.0, 1.0, 2.0]]
     """
     dtype = array.dtype
+    numbers: Any = np if array.backend is None else array.backend.module
     count = 1
     places: list[Node] = []
     for axis in reversed(axes):
         extent = array.shape[axis]
         shape = [1] * array.ndim
         shape[axis] = extent
-        places.insert(0, leaf(np.arange(extent, dtype=dtype).reshape(shape) * dtype.type(count)))
+        places.insert(
+            0, leaf(numbers.arange(extent, dtype=dtype).reshape(shape) * dtype.type(count))
+        )
         count *= extent
     if count > 2 ** (np.finfo(dtype).nmant + 1):
         return None

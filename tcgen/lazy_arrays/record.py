@@ -20,6 +20,7 @@ from ..errors import ArgumentError, AxisError, EinsumError, ShapeError
 from ..frontend.einsum.equation import extents_of
 from ..frontend.einsum.path import check_order_name
 from ..frontend.einsum.subscripts import express
+from .backend import BACKENDS
 from .evaluate import evaluate
 from .graph import (
     KERNEL_TYPES,
@@ -178,10 +179,6 @@ def _operand(value: Any, dtype: np.dtype[Any]) -> Node | None:
             return value if _fits(value.dtype, dtype) else None
         case np.generic():
             return Node(Scalar(value.item()), (), dtype) if _fits(value.dtype, dtype) else None
-        case np.ndarray():
-            if not _fits(value.dtype, dtype) or type(value) is not np.ndarray:
-                return None
-            return leaf(_unchanging(value))
         case int() | float():
             try:
                 return Node(Scalar(float(value)), (), dtype)
@@ -189,6 +186,8 @@ def _operand(value: Any, dtype: np.dtype[Any]) -> Node | None:
                 return None
         case complex():
             return Node(Scalar(value), (), dtype) if dtype.kind == "c" else None
+        case _ if type(value) in BACKENDS and _fits(value.dtype, dtype):
+            return leaf(_unchanging(value))
         case _:
             return None
 

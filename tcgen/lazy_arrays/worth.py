@@ -27,12 +27,14 @@ class Limits:
         large: seconds of one run in NumPy, from which the kernel is compiled at once.
         spent: seconds of NumPy's runs of one form, after which its kernel is compiled in any case:
             about those of compiling, during which Python's threads share one interpreter.
+        spent_on_gpu: of CuPy's runs: they go on while a CPU compiles.
         trials: runs of the kernel that are measured before one of the two is chosen.
     """
 
     elements: int = 0
     large: float = 0.01
     spent: float = 0.5
+    spent_on_gpu: float = 0.05
     trials: int = 3
 
     @property
@@ -75,6 +77,12 @@ class Times:
         if self.runs:
             self.kernel = min(self.kernel, seconds)
         self.runs += 1
+
+    def is_open(self, trials: int) -> bool:
+        """True where a measurement of the run that is preferred can change what is preferred."""
+        if self.runs and self.runs <= trials:
+            return True
+        return self.numpy_runs < trials <= self.runs and 2 * self.kernel >= self.numpy
 
     def prefers_kernel(self, trials: int) -> bool:
         """True where the kernel has been faster, or has not been measured often enough.

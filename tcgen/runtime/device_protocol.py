@@ -45,6 +45,9 @@ class Device(Protocol):
     def elsewhere(self, array: Any) -> str | None:
         """Names of the device that holds an array and of this one; None if they are the same."""
 
+    def aligned(self, array: Any) -> bool:
+        """True if elements of an array of the device begin at multiples of their bytes."""
+
     def direct(self, array: Any) -> bool:
         """True if kernels can take an array of the device: in C order, aligned to its elements."""
 

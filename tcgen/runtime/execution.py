@@ -141,7 +141,7 @@ class Execution:
         return {**find_extents(self.manifest, shapes, complete=False), **self._no_gaps()}
 
     def _no_gaps(self) -> dict[str, int]:
-        """No gaps: so are new arrays and copies, and a GPU's kernels take no others."""
+        """No gaps: so are new arrays and copies."""
         return {base: 0 for t in self._gapped for base in t.gaps if base is not None}
 
     def layout(self, extents: Mapping[str, int]) -> CallLayout:

@@ -68,6 +68,10 @@ class HostDevice:
         """None: there is one CPU."""
         return None
 
+    def aligned(self, array: Array) -> bool:
+        """NumPy knows."""
+        return array.flags.aligned
+
     def direct(self, array: Array) -> bool:
         """In C order and aligned."""
         flags = array.flags

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -16,8 +17,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support import cupy_stand_in
 from support.cuda_device import EmulatedDevice
+from support.cupy_stand_in import Stream
 from support.paths import ROOT
+from tcgen.lazy_arrays import kernels
+from tcgen.lazy_arrays.backend import BACKENDS
+from tcgen.runtime.gpu.cupy_device import CupyDevice
 
 SCRIPT = ROOT / "benchmarks" / "gpu_folder.py"
 
@@ -195,3 +201,70 @@ def test_the_suite_is_measured_with_and_without_a_library(
     assert set(row["seconds"]) == {"tcgen", "generated", "einsum"}
     assert row["difference"] < 1e-12
     assert "| geometric mean |" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C compiler: the emulator needs g++")
+def test_lazy_arrays_are_measured_with_kernels_that_were_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is planned on the machine with the GPU."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "0")
+    measure = importlib.import_module("gpu_measure")
+    made = importlib.import_module("gpu_lazy")
+    Stream.reset()
+    cupy = Library(cupy_stand_in.module)
+    device = CupyDevice(cupy)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    for module in ("lazy_arrays.backend", "runtime.gpu.backend"):
+        monkeypatch.setattr(f"tcgen.{module}.open_device", lambda: device)
+    monkeypatch.setattr(measure, "device_name", lambda: "no GPU")
+    monkeypatch.setattr(made, "ceilings", lambda _: {"copy": 1.0, "dgemm": 1.0})
+    monkeypatch.setattr(made, "medians", one_second)
+    names = ("harris", "rosen")
+    monkeypatch.setattr(made, "PROGRAMS", {name: made.PROGRAMS[name] for name in names})
+    made.prepare(tmp_path, 42)
+    monkeypatch.setattr(kernels.PROGRAMS, "_values", type(kernels.PROGRAMS._values)())
+    monkeypatch.setattr(kernels, "_compiled", None)
+    report = tmp_path / "figures.json"
+    options = SimpleNamespace(repeat=1, cases=None, elements=42, json=report)
+    try:
+        assert made.run(tmp_path, options) == 0
+        monkeypatch.setattr(measure, "difference", lambda *_: math.nan)
+        assert made.run(tmp_path, options) == 1
+    finally:
+        BACKENDS.pop(cupy_stand_in.Array, None)
+    rows = json.loads(report.read_text())["rows"]
+    assert [set(row["seconds"]) for row in rows] == [{"lazy", "kernels", "cupy"}] * 2
+    assert "geometric mean: 1.00 times" in capsys.readouterr().out
+
+
+class Library:
+    """The stand-in for CuPy with NumPy's other functions, which leave its arrays to it."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name, None) or getattr(np, name)
+
+    def full(self, shape: Any, value: float) -> Any:
+        return self.asarray(np.full(shape, value))
+
+    def fuse(self, _: Any) -> Any:
+        def refuses(*_: Any) -> Any:
+            raise TypeError("not fusible")
+
+        return refuses
+
+    def get_default_memory_pool(self) -> Any:
+        return SimpleNamespace(free_all_blocks=lambda: None)
+
+
+def one_second(calls: Any, repeat: int, host: dict[str, float]) -> dict[str, float]:
+    """Runs each call once."""
+    for call in calls.values():
+        call()
+    host.update(dict.fromkeys(calls, 1.0))
+    return dict.fromkeys(calls, 1.0)

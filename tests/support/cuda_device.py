@@ -154,6 +154,9 @@ class EmulatedDevice:
     def elsewhere(self, array: Any) -> str | None:
         return getattr(array, "place", None)
 
+    def aligned(self, array: Any) -> bool:
+        return True
+
     def direct(self, array: Any) -> bool:
         return bool(array.flags.c_contiguous)
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from support.cuda_device import ENGINE
 from support.cuda_emulator import EmulatedModule
+from support.cupy_dispatch import DispatchedArray, plain
 from support.ptx_engine import PtxModule
 
 POISON = 255  # of each byte of memory without values: numbers are not a number
@@ -160,7 +161,7 @@ def move(to: int, start: int, count: int, _: object) -> None:
     ctypes.memmove(to, start, count)
 
 
-class Array(np.ndarray[Any, Any]):
+class Array(DispatchedArray):
     """An array of the GPU; what changes it is queued on the current stream."""
 
     lease: Lease | None = None  # None for memory of another library
@@ -207,15 +208,20 @@ class Array(np.ndarray[Any, Any]):
         given = value.plain if isinstance(value, Array) else value
         Stream.current.add(partial(np.ndarray.__setitem__, self.plain, key, given))
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """At once, behind what is queued."""
+    @staticmethod
+    def synchronize() -> None:
         Stream.current.synchronize()
-        plain = [x.view(np.ndarray) if isinstance(x, Array) else x for x in inputs]
-        made = getattr(ufunc, method)(*plain, **options)
-        return np.asarray(made).view(Array)
+
+    @staticmethod
+    def made(array: Any) -> Any:
+        result = empty(array.shape, array.dtype)
+        result.set(array)
+        return result
 
     def copy(self, order: Any = "C") -> Any:
         made = empty(self.shape, self.dtype)
+        if order == "K" and self.flags.f_contiguous:
+            made = empty(self.shape[::-1], self.dtype).T
         made[...] = self
         return made
 
@@ -234,9 +240,10 @@ def empty(shape: Any, dtype: Any = float) -> Any:
     return Array(shape, dtype)
 
 
-def asarray(array: Any) -> Any:
+def asarray(array: Any, dtype: Any = None) -> Any:
     if isinstance(array, Array):
-        return array
+        return array if dtype in (None, array.dtype) else array.astype(dtype)
+    array = np.asarray(array, dtype)
     made = empty(np.shape(array), np.asarray(array).dtype)
     made.set(np.asarray(array))
     return made
@@ -316,7 +323,7 @@ def from_dlpack(array: Any) -> Any:
     given = array.__dlpack__(stream=Stream.current.ptr)
     owner = np.asarray(given)
     made = owner.view(Array)
-    assert np.shares_memory(made, owner)
+    assert np.shares_memory(plain(made), owner)
     return made
 
 
@@ -340,6 +347,7 @@ cuda = SimpleNamespace(
 
 module = SimpleNamespace(
     RawModule=RawModule,
+    arange=lambda *args, **options: asarray(np.arange(*args, **options)),
     asarray=asarray,
     ascontiguousarray=lambda a: a if a.flags.c_contiguous else a.copy(),
     asnumpy=lambda a: a.get(),

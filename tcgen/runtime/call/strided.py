@@ -1,4 +1,4 @@
-"""Arrays that are parts of larger ones, which kernels of the CPU read and write in place."""
+"""Arrays that are parts of larger ones, which kernels read and write in place."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def left_out(array: Array) -> tuple[int, ...] | None:
 
     Returns:
         For each axis the elements by which it is longer in the larger array, 0 for the first one;
-        None if there is no such larger array, or if elements are not aligned.
+        None if there is no such larger array.
 
     Example:
         >>> import numpy as np
@@ -28,11 +28,8 @@ def left_out(array: Array) -> tuple[int, ...] | None:
         >>> left_out(x), left_out(x[1:, 1:3, 2:]), left_out(x[:, :, ::2])
         ((0, 0, 0), (0, 3, 2), None)
     """
-    flags = array.flags
-    if not flags.aligned:
-        return None
     gaps = [0] * array.ndim
-    if flags.c_contiguous:
+    if array.flags.c_contiguous:
         return tuple(gaps)
     # The stride of an axis with one element is arbitrary; such an axis may still be a part.
     inner, step = array.ndim, array.itemsize  # the next axis within; bytes of its stride
@@ -56,11 +53,11 @@ def gap_extents(device: Device, tensor: TensorEntry, array: Any) -> dict[str, in
     """Extents of the gaps behind the axes of an array; None where kernels cannot take it in place.
 
     Args:
-        device: kernels run there; those of a GPU take whole arrays alone.
+        device: kernels run there.
         tensor: an argument or a result.
         array: the caller's, of the tensor's shape.
     """
-    if not tensor.gaps or not device.on_cpu:
+    if not tensor.gaps or not device.holds(array) or not device.aligned(array):
         return None
     gaps = left_out(array)
     if gaps is None:

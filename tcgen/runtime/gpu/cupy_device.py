@@ -52,6 +52,11 @@ class CupyDevice:
         self._cublas: Cublas | None = None
         self._cutensor: Cutensor | None = None
 
+    @property
+    def library(self) -> Any:
+        """CuPy."""
+        return self._cupy
+
     def describe(self) -> str:
         """Name, architecture, memory, and the versions of CuPy and NVRTC."""
         facts = self.properties()
@@ -144,9 +149,13 @@ class CupyDevice:
         held, current = array.device.id, self._get_device()
         return None if held == current else f"GPU {held}, but the current one is GPU {current}"
 
-    def direct(self, array: Any) -> bool:
+    def aligned(self, array: Any) -> bool:
         """CuPy lets a view of other types begin anywhere: ``x[1:].view("complex128")``."""
-        return bool(array.flags.c_contiguous) and array.data.ptr % array.dtype.itemsize == 0
+        return bool(array.data.ptr % array.dtype.itemsize == 0)
+
+    def direct(self, array: Any) -> bool:
+        """In C order and aligned."""
+        return bool(array.flags.c_contiguous) and self.aligned(array)
 
     def contiguous(self, array: Any) -> Any:
         """The array, or a copy from CuPy's memory pool."""

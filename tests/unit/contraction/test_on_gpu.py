@@ -17,7 +17,9 @@ import pytest
 import tcgen
 from support import cupy_stand_in
 from support.cupy_stand_in import Array, Stream
+from support.marks import slow
 from support.messages import mentions
+from tcgen.compiler.program_cache import LeastRecentlyUsed
 from tcgen.errors import ArgumentError, DtypeError, ShapeError
 from tcgen.runtime.fork_safe_lock import Once
 from tcgen.runtime.gpu.cupy_device import CupyDevice
@@ -178,3 +180,48 @@ def test_a_real_gpu() -> None:
     found = tcgen.einsum("ij,jk->ik", cupy.asarray(a), cupy.asarray(b))
     assert isinstance(found, cupy.ndarray)
     np.testing.assert_allclose(cupy.asnumpy(found), a @ b, rtol=1e-12)
+
+
+CONTRACTIONS = (
+    "abcd,ijcd->ijab",
+    "ab,bc->ac",
+    "kij,kab->kiajb",
+    "ijab,ijab->",
+    "abc,bc->a",
+    "abcd,cdab->",
+    "ia,jb->iajb",
+)
+
+
+@pytest.mark.parametrize("text", [*CONTRACTIONS[:2], *slow(*CONTRACTIONS[2:])])
+def test_slices_are_read_and_written_where_they_are(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elements beside them are not a number, and stay what they are."""
+    monkeypatch.setattr("tcgen.contraction.routes._LARGE", 0)
+    monkeypatch.setattr("tcgen.contraction.on_gpu._prepared", LeastRecentlyUsed(lambda: 100))
+    copied: list[Any] = []
+    copy = CupyDevice.contiguous
+    monkeypatch.setattr(
+        CupyDevice, "contiguous", lambda own, array: copied.append(array) or copy(own, array)
+    )
+    extents = dict(zip("abcdijk", (19, 18, 17, 6, 5, 7, 3), strict=True))
+
+    def inside(values: Any) -> Any:
+        whole = np.full([n + 3 for n in values.shape], np.nan)
+        place = (slice(1, -2),) * values.ndim
+        whole[place] = values
+        return CUPY.asarray(whole)[place]
+
+    terms, output = text.split("->")[0].split(","), text.split("->")[1]
+    operands = [random(*(extents[c] for c in labels)) for labels in terms]
+    wanted = np.einsum(text, *operands)
+    parts = [inside(operand) for operand in operands]
+    np.testing.assert_allclose(tcgen.einsum(text, *parts).get(), wanted, rtol=1e-12)
+    if output:
+        out = inside(np.zeros_like(wanted))
+        assert tcgen.einsum(text, *parts, out=out) is out
+        np.testing.assert_allclose(out.get(), wanted, rtol=1e-12)
+        whole = out.base.get()
+        assert np.count_nonzero(np.isnan(whole)) == whole.size - wanted.size
+    assert all(array.flags.c_contiguous for array in copied)

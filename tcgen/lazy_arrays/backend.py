@@ -1,0 +1,140 @@
+"""Where the arrays of lazy arrays are: in the memory of the CPU, or in that of a GPU by CuPy.
+
+Both libraries have the same functions, and NumPy's own take CuPy's arrays, whose library then runs
+them. What differs is here: who allocates, how values are handed out, and which kernels read them.
+CuPy is not imported: its arrays bring it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..compiler.target import kernel_target
+from ..errors import ArgumentError
+from ..runtime.gpu.cupy_device import CupyDevice, open_device
+from ..runtime.guests import adopt, on_a_gpu
+from ..runtime.host_device import MIN_POOLED_BYTES, HostDevice
+
+Array: TypeAlias = npt.NDArray[Any]  # or of CuPy, which has the same functions
+
+
+class Backend:
+    """Arrays in the memory of the CPU, and NumPy, which computes what has no kernel."""
+
+    on_gpu = False
+    module: Any = np
+    array_type: type[Any] = np.ndarray
+
+    def __init__(self) -> None:
+        self._pool = HostDevice(reuse=True)  # has pages that the system has mapped before
+
+    def target(self) -> str:
+        """Target of the kernels that read its arrays."""
+        return kernel_target()
+
+    def pooled(self, shape: tuple[int, ...], dtype: np.dtype[Any], count: int) -> Array | None:
+        """Memory for a large result; None where the library allocates as well itself.
+
+        Args:
+            shape: of the result.
+            dtype: its element type.
+            count: its bytes.
+        """
+        return self._pool.empty(shape, dtype) if count >= MIN_POOLED_BYTES else None
+
+    def read_only(self, array: Array) -> Array:
+        """A view to which nobody can write."""
+        view = array.view()
+        view.flags.writeable = False
+        return view
+
+    def keep(self, array: Any) -> bool:
+        """Keep an array that is handed out from changing; False if updates must leave it alone."""
+        array.flags.writeable = False  # lazy arrays read it later without a copy
+        return True
+
+    def is_kept(self, array: Any) -> bool:
+        """True for an array that somebody was handed out."""
+        return not array.flags.writeable
+
+    def wait(self) -> None:
+        """Return when the work that was queued has run; a CPU has no queue."""
+
+
+class GpuBackend(Backend):
+    """Arrays of CuPy. None of them is read-only, and work is queued on CuPy's current stream.
+
+    Args:
+        device: the GPU.
+    """
+
+    on_gpu = True
+
+    def __init__(self, device: CupyDevice) -> None:
+        self.device = device
+        self.module = device.library
+        self.array_type = device.library.ndarray
+
+    def target(self) -> str:
+        """CUDA: CuPy's arrays are in the memory of a GPU."""
+        return "cuda"
+
+    def pooled(self, shape: tuple[int, ...], dtype: np.dtype[Any], count: int) -> None:
+        """None: CuPy has a pool of its own."""
+
+    def read_only(self, array: Array) -> Array:
+        """A view: CuPy knows no read-only arrays."""
+        return array.view()
+
+    def keep(self, array: Any) -> bool:  # noqa: ARG002
+        """False: what is handed out is left alone by updates."""
+        return False
+
+    def is_kept(self, array: Any) -> bool:  # noqa: ARG002
+        """False: the lazy array has noted that it is not its own any more."""
+        return False
+
+    def wait(self) -> None:
+        """Wait for CuPy's current stream."""
+        self.device.wait()
+
+
+HOST = Backend()
+# The backend of each type of array; a GPU's is added when its first array comes.
+BACKENDS: dict[type[Any], Backend] = {np.ndarray: HOST}
+
+
+def backend_of(array: Any) -> Backend:
+    """The backend of an array that a lazy one holds, or of a number of NumPy."""
+    return BACKENDS.get(type(array), HOST)
+
+
+def array_on_gpu(array: Any) -> Any | None:
+    """The array as one of CuPy's, without a copy; None if it is in the memory of the CPU.
+
+    Raises:
+        ArgumentError: it is on another GPU than the current one.
+        UnavailableError: no CuPy, or no GPU.
+    """
+    if not on_a_gpu(array):
+        return None
+    known = BACKENDS.get(type(array))
+    device = known.device if isinstance(known, GpuBackend) else open_device()
+    own, _ = adopt(device, "the array", array)
+    where = device.elsewhere(own)
+    if where is not None:
+        raise ArgumentError(f"lazy: the array is on {where}: copy it to the current GPU")
+    if type(own) not in BACKENDS:
+        BACKENDS[type(own)] = GpuBackend(device)
+    return own
+
+
+def mixed() -> ArgumentError:
+    """The error of an operation on arrays of the CPU and of a GPU."""
+    return ArgumentError(
+        "an operation has arrays in the memory of the CPU and in that of a GPU: move one of them, "
+        "with tcgen.lazy(cupy.asarray(array)) or cupy.asnumpy(x.compute())"
+    )

@@ -1,0 +1,328 @@
+"""Lazy arrays of a GPU: NumPy's values by CUDA kernels, and by CuPy where there is no kernel.
+
+CuPy is a stand-in whose streams run when they are waited for; kernels run under the emulator.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcgen
+from support import cuda_compile, cupy_stand_in
+from support.cupy_dispatch import plain
+from support.cupy_stand_in import Array, Stream
+from support.marks import slow, slow_where
+from support.messages import mentions
+from tcgen.errors import ArgumentError
+from tcgen.lazy_arrays import evaluate as evaluation
+from tcgen.lazy_arrays import worth
+from tcgen.lazy_arrays.backend import BACKENDS
+from tcgen.lazy_arrays.equations import lazy_system
+from tcgen.lazy_arrays.kernels import kernel_of
+from tcgen.lazy_arrays.line import line_of
+from tcgen.lazy_arrays.worth import LIMITS
+from tcgen.runtime.gpu.cupy_device import CupyDevice
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("g++") is None, reason="no C compiler: the CUDA emulator needs g++"
+)
+CUPY = cupy_stand_in.module
+RANDOM = np.random.default_rng(0)
+X, Y = RANDOM.standard_normal((6, 7)), RANDOM.standard_normal((6, 7))
+WHOLE, MASK = RANDOM.integers(-3, 4, (6, 7)), RANDOM.random((6, 7)) > 0.5
+
+
+@pytest.fixture(autouse=True)
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A stand-in for CuPy; kernels run from the first time on."""
+    Stream.reset()
+    device = CupyDevice(CUPY)
+    for module in ("lazy_arrays.backend", "runtime.gpu.backend"):
+        monkeypatch.setattr(f"tcgen.{module}.open_device", lambda: device)
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "0")
+    yield
+    BACKENDS.pop(Array, None)
+
+
+def on_gpu(array: Any) -> Any:
+    return tcgen.lazy(CUPY.asarray(array))
+
+
+def values(array: Any) -> Any:
+    """Of a lazy array, from the GPU."""
+    found = array.compute()
+    assert type(found) is Array
+    return found.get()
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def red_black(x: Any, y: Any) -> Any:
+    x[1::2] -= 0.5 * (y[1::2] - y[::2])
+    x[:, 1:-1] += 0.25 * (y[:, 2:] - y[:, :-2])
+    return x + y
+
+
+def updated(x: Any, y: Any) -> Any:
+    before = x * 2
+    part = x[1:]
+    part += y[1:]
+    x[0] = 5
+    x[2, 1:3] = y[0, 1:3]
+    np.maximum(x, 0, out=x)
+    return before + x
+
+
+Work = Callable[[Any, Any, Any, Any], Any]
+# Of two arrays of real numbers, one of whole numbers, and one of truth values.
+DELAYED: dict[str, Work] = {
+    "functions": lambda x, y, i, b: np.sin(x) ** 2 + np.cos(y) * np.exp(-x) - 2 / (3 + abs(y)),
+    "broadcast": lambda x, y, i, b: x[:, None, :] - y[None, :, :1],
+    "where": lambda x, y, i, b: np.where((x > y) & (y < 1), x, -y) + np.clip(x, -0.5, 0.5),
+    "comparison": lambda x, y, i, b: x >= 0.25,
+    "sum": lambda x, y, i, b: (x * x + y).sum(),
+    "sums": lambda x, y, i, b: np.sum(abs(x), axis=0) + y.mean(0),
+    "maxima": lambda x, y, i, b: (x * y).max(1, keepdims=True) + x.min(),
+    "argmax": lambda x, y, i, b: (x * y).argmax(1),
+    "variance": lambda x, y, i, b: x.var(0) + x.std(0),
+    "counts": lambda x, y, i, b: (x > 0).any(0),
+    "mixed types": lambda x, y, i, b: x * i + np.where(b, y, 0) + b * y,
+    "softmax": lambda x, y, i, b: softmax(x),
+    "stencil": lambda x, y, i, b: (x[1:-1, 2:] + x[1:-1, :-2] + x[2:, 1:-1] + x[:-2, 1:-1]) / 4,
+    "reversed": lambda x, y, i, b: x[::-1, ::2] * y[:, ::-2] + (x + y)[::-1, ::2],
+    "transposed": lambda x, y, i, b: (x.T @ y).T + x.T[:, :1] * 2,
+    "product": lambda x, y, i, b: np.einsum("ij,kj->ik", x, y) + 1,
+    "red-black": lambda x, y, i, b: red_black(x, y),
+    "updates": lambda x, y, i, b: updated(x, y),
+}
+# What CuPy computes from the values.
+OTHERS: dict[str, Work] = {
+    "cumsum": lambda x, y, i, b: np.cumsum(x * 2, axis=1),
+    "sort": lambda x, y, i, b: np.sort(x + y, axis=0),
+    "concatenate": lambda x, y, i, b: np.concatenate([x + 1, y]),
+    "reshape": lambda x, y, i, b: (x + y).reshape(7, 6),
+    "masked": lambda x, y, i, b: x[x > 0] * 2,
+    "cast": lambda x, y, i, b: (x * 2).astype("float32"),
+    "whole numbers": lambda x, y, i, b: i // 2,
+}
+
+
+def check(work: Work, dtype: str = "float64") -> Any:
+    given = X.astype(dtype), Y.astype(dtype), WHOLE, MASK
+    wanted = np.asarray(work(*(a.copy() for a in given)))
+    found = work(*map(on_gpu, given))
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    waiting = found.waiting
+    tolerance = 1e-5 if dtype == "float32" else 1e-12
+    np.testing.assert_allclose(values(found), wanted, rtol=10 * tolerance, atol=tolerance)
+    return waiting
+
+
+FEW = ("functions", "sums", "argmax", "mixed types", "softmax", "stencil", "red-black")
+
+
+@pytest.mark.parametrize("name", [*DELAYED, *OTHERS])
+@pytest.mark.parametrize("how", ["noted", "at once"])
+def test_values(how: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noted, but run by CuPy, and by CuPy at once."""
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "3" if how == "noted" else "1000")
+    waiting = check({**DELAYED, **OTHERS}[name])
+    if name in DELAYED and how == "noted":
+        assert waiting > 0
+
+
+@pytest.mark.parametrize("name", slow_where(lambda name: name not in FEW, [*DELAYED, *OTHERS]))
+def test_values_by_kernels(name: str) -> None:
+    """From the first time on."""
+    waiting = check({**DELAYED, **OTHERS}[name])
+    assert waiting > 0 or name in OTHERS
+
+
+@pytest.mark.parametrize("name", ["functions", *slow("softmax", "mixed types", "variance")])
+def test_values_of_single_precision(name: str) -> None:
+    check(DELAYED[name], "float32")
+
+
+@pytest.mark.skipif(not cuda_compile.can_compile(), reason=cuda_compile.MISSING)
+@pytest.mark.parametrize(
+    "dtype", ["float64", *slow("every float64", "every float32", "complex128")]
+)
+def test_kernels_compile(dtype: str) -> None:
+    """Operations, reductions, mixed types and slices, by the compiler for a GPU."""
+    kind = dtype.split()[-1]
+    names = ["softmax", "argmax"] if kind == dtype else [n for n in DELAYED if n != "updates"]
+    works = [DELAYED[name] for name in names]
+    if kind == "complex128":
+        works = [lambda x, y, i, b: np.exp(x * y).sum(0) / np.sqrt(y[1:]) - np.conj(x[:-1])]
+    given = [tcgen.lazy(a) for a in (X.astype(kind), Y.astype(kind), WHOLE, MASK)]
+    for work in works:
+        line = line_of((work(*given)._node,))
+        if line.operands[-1]:  # else NumPy has computed it, in another type
+            program = kernel_of(lazy_system(line.nodes()), kind, "cuda").program
+            for arch in (80, 90):
+                assert cuda_compile.compile_cuda(program.source, arch)
+
+
+def test_updates_write_in_place_but_not_to_what_was_handed_out() -> None:
+    x = on_gpu(X) * 1
+    memory = x.compute().data.ptr
+    x[0] = 5  # moves, since the array above may still be held
+    assert x.compute().data.ptr != memory
+    y = on_gpu(X) + 1
+    float(y.sum())
+    settled = y._values().data.ptr
+    y[1:3] *= 2
+    y[0] = 7
+    assert y._values().data.ptr == settled
+    kept = y.compute()
+    before = kept.get()
+    y += 1
+    np.testing.assert_array_equal(kept.get(), before)
+    np.testing.assert_array_equal(values(y), before + 1)
+
+
+def test_the_array_that_was_given_is_never_written_to() -> None:
+    given = CUPY.asarray(X)
+    x = tcgen.lazy(given)
+    x[0] = 5
+    x += 1
+    np.testing.assert_array_equal(given.get(), X)
+    np.testing.assert_array_equal(values(x)[0], np.full(7, 6.0))
+    copied = tcgen.lazy(given, copy=True)
+    assert copied.compute().data.ptr != given.data.ptr
+
+
+def test_an_array_of_cupy_joins_from_both_sides() -> None:
+    x, y = on_gpu(X), CUPY.asarray(Y)
+    for made in (x + y, y + x, np.add(y, x), np.where(x > y, x, y) + np.minimum(x, y)):
+        assert made.waiting > 0
+        np.testing.assert_allclose(values(made), X + Y)
+    y[0] = 0.0  # after it was noted
+    np.testing.assert_allclose(values(x + y)[0], X[0])
+
+
+@pytest.mark.parametrize("least", ["0", "1000"])
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda x, host: x + host,
+        lambda x, host: np.multiply(x, tcgen.lazy(host)),
+        lambda x, host: tcgen.lazy(host) - x,
+        lambda x, host: np.concatenate([x, host]),
+        lambda x, host: np.where(x > 0, x, host),
+        lambda x, host: np.einsum("ij,ij", x, tcgen.lazy(host)),
+        lambda x, host: tcgen.lazy(host) + x.compute(),
+    ],
+)
+def test_arrays_of_both_memories_do_not_mix(
+    work: Callable[[Any, Any], Any], least: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", least)
+    x = on_gpu(X)
+    with pytest.raises(ArgumentError, match=mentions("CPU GPU cupy.asarray x.compute")) as caught:
+        work(x, X)
+    assert isinstance(caught.value, TypeError)  # as CuPy's
+
+
+def test_values_go_to_the_cpu_when_they_are_asked_for() -> None:
+    x = on_gpu(X)
+    with pytest.raises(ArgumentError, match=mentions("GPU cupy.asnumpy")):
+        np.asarray(x + 1)
+    assert float((x * 0 + 2).sum()) == 84.0
+    assert str(abs(x[0]) * 0) == str(np.zeros(7))
+    assert repr(x) == "<lazy array of shape (6, 7), float64, 0 operations wait>"
+    total = x.sum()
+    assert (total.shape, type(total.compute())) == ((), Array)
+    with pytest.raises(ArgumentError, match=mentions("GPU NumPy functions tcgen.lazy")):
+        x.__array_namespace__()
+
+
+def test_arrays_of_both_memories_are_computed_together() -> None:
+    x, y = on_gpu(X) + 1, tcgen.lazy(Y) + 1
+    one, other = tcgen.compute(x, y)
+    assert (type(one), type(other)) == (Array, np.ndarray)
+    np.testing.assert_array_equal(one.get(), X + 1)
+    np.testing.assert_array_equal(other, Y + 1)
+
+
+def test_kernels_come_from_the_background_and_measurements_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """CuPy runs a form until its kernel is there; later runs do not wait for the queue."""
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "3")
+    monkeypatch.setattr(LIMITS, "spent_on_gpu", 0.0)
+    ran: list[str] = []
+    waits: list[int] = []
+    original = evaluation.run_in_numpy
+    monkeypatch.setattr(
+        evaluation, "run_in_numpy", lambda line: (ran.append("cupy"), original(line))[1]
+    )
+    x = on_gpu(X)
+    device: Any = BACKENDS[Array]
+    monkeypatch.setattr(type(device), "wait", lambda _: waits.append(1))
+    for _ in range(12):
+        before = len(waits)
+        np.testing.assert_allclose(values(np.exp(x) * 3 + x), np.exp(X) * 3 + X)
+        worth.wait_for_background()
+    assert ran[0] == "cupy"
+    form = next(f for f in worth._FORMS._values.values() if f.kernel is not None)
+    assert form.kernel is not None
+    assert form.kernel.program.manifest.target == "cuda"
+    assert len(waits) == before  # of the last run
+
+
+class Tensor:
+    """An array of another library on the GPU, which hands its memory over."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, 0)
+
+    def __dlpack__(self, *, stream: Any = None) -> Any:
+        assert stream is not None
+        return self.array
+
+
+def test_arrays_of_other_libraries_are_not_copied() -> None:
+    given = X.copy()
+    x = tcgen.lazy(Tensor(given))
+    assert np.shares_memory(plain(x._values()), given)
+    np.testing.assert_allclose(values(x * 2), X * 2)
+
+
+def test_another_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CupyDevice, "elsewhere", lambda *_: "GPU 1, but the current one is GPU 0")
+    with pytest.raises(ArgumentError, match=mentions("GPU 1 copy")):
+        on_gpu(X)
+
+
+def test_slices_are_read_and_written_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[Any] = []
+    contiguous, copy = CupyDevice.contiguous, Array.copy
+    monkeypatch.setattr(
+        CupyDevice,
+        "contiguous",
+        lambda own, array: copied.append(array) or contiguous(own, array),
+    )
+    given, target = on_gpu(X), on_gpu(Y) + 0
+    float(target.sum())
+    monkeypatch.setattr(Array, "copy", lambda own, *o: copied.append(own) or copy(own, *o))
+    memory = target._values().data.ptr
+    target[1:-1, 1:-1] = given[1:-1, 2:] + given[1:-1, :-2] + given[2:, 1:-1]
+    target[2:] -= 0.5 * (given[2:] - given[1:-1])
+    assert target._values().data.ptr == memory
+    assert not [array for array in copied if not array.flags.c_contiguous]
+    wanted = Y.copy()
+    wanted[1:-1, 1:-1] = X[1:-1, 2:] + X[1:-1, :-2] + X[2:, 1:-1]
+    wanted[2:] -= 0.5 * (X[2:] - X[1:-1])
+    np.testing.assert_allclose(values(target), wanted, rtol=1e-13)
