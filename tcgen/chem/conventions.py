@@ -106,7 +106,8 @@ def with_conventions(
         raise ArgumentError(
             f"no convention of real integrals, (pq|rs), <pq|rs> or <pq||rs>, has all symmetries "
             f"that are declared for {', '.join(t.name for t in same_spin)}: correct them, or say "
-            f'what an input is with inputs={{"{same_spin[0].name}": "(pq|rs)"}}'
+            f'what an input is with inputs={{"{same_spin[0].name}": "(pq|rs)"}} '
+            f'(--role "{same_spin[0].name}=(pq|rs)")'
         )
     same = {tensor.name for tensor in same_spin}
 

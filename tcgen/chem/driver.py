@@ -281,11 +281,14 @@ def _given(
         tried = "\n".join(f"    {described(t)}: {rules_for(t, spaces)}" for t in missing)
         first = missing[0].name
         raise ArgumentError(
-            f"{system.name}: these inputs have no rule, and no output is their residual or update:"
-            f"\n{tried}\n    pass amplitudes of an earlier solve with amplitudes=, other arrays "
-            f'with inputs={{"{first}": array}}, say in the spec which quantity an input is, with '
-            f"from fock, from eri(chemist) and the like behind its axes, or say which output "
-            f'determines it, such as outputs={{"r": "residual of {first}"}}'
+            f"{system.name}: no rule finds what these inputs are, and no output is their residual "
+            f"or update:\n{tried}\n"
+            f"    pass the amplitudes of an earlier solve: amplitudes= (--amplitudes FILE)\n"
+            f'    pass other arrays: inputs={{"{first}": array}} (--inputs FILE)\n'
+            f"    or say in the spec which quantity an input is: from fock, from eri(chemist) "
+            f"and the like behind its axes\n"
+            f'    or say which output determines it: outputs={{"r": "residual of {first}"}} '
+            f'(--role "r=residual of {first}")'
         )
     return arrays
 

@@ -165,7 +165,7 @@ def _frame_names(
         advice = (
             "use an RHF reference, or equations over spin orbitals; if these are, declare that "
             "integrals or amplitudes are antisymmetric, or which axes of an input conserve the "
-            'spin, as in conserves (0,1)->(2,3), or pass orbitals="spin"'
+            'spin, as in conserves (0,1)->(2,3), or pass orbitals="spin" (--orbitals spin)'
         )
     if not set(frames.values()) <= set(reference.frames):
         raise ArgumentError(
