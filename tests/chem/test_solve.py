@@ -359,6 +359,13 @@ def test_columns_that_do_not_fit_are_left_out(width: int, columns: list[str]) ->
     assert "1.0e+04" in lines[1]
 
 
+def test_progress_is_told(chemistry: Chemistry, solve: Any) -> None:
+    texts: list[str] = []
+    solve("mp2_closed_shell", chemistry("lih_sto3g").reference, progress=texts.append)
+    assert texts[0] == "reading"
+    assert texts[-1] == "making integrals"
+
+
 def test_lines_go_to_a_function(
     chemistry: Chemistry, solve: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
