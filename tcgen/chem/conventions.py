@@ -34,7 +34,8 @@ def is_over_spin_orbitals(tensors: Iterable[Tensor], spaces: OrbitalSpaces) -> b
 
     Triples of a closed shell do so for two electrons of equal spin. Integrals and doubles, which
     are free of spin there, show what the orbitals are. Beside integrals that the spec says are
-    antisymmetrised, others without exchange are over spin orbitals as well.
+    antisymmetrised, others without exchange are over spin orbitals as well. So are all tensors
+    beside one that declares which axes conserve the spin, since spatial orbitals have none.
 
     Args:
         tensors: inputs, with symmetry that equations need though it is not declared.
@@ -43,7 +44,7 @@ def is_over_spin_orbitals(tensors: Iterable[Tensor], spaces: OrbitalSpaces) -> b
     tensors = tuple(tensors)
     if spaces.by_spin:
         return False
-    if any(tensor.quantity is Quantity.ANTISYMMETRISED for tensor in tensors):
+    if any(t.conserves or t.quantity is Quantity.ANTISYMMETRISED for t in tensors):
         return True
     if any(map(_is_free_of_spin, tensors)):
         return False
@@ -105,7 +106,8 @@ def with_conventions(
         raise ArgumentError(
             f"no convention of real integrals, (pq|rs), <pq|rs> or <pq||rs>, has all symmetries "
             f"that are declared for {', '.join(t.name for t in same_spin)}: correct them, or say "
-            f'what an input is with inputs={{"{same_spin[0].name}": "(pq|rs)"}}'
+            f'what an input is with inputs={{"{same_spin[0].name}": "(pq|rs)"}} '
+            f'(--role "{same_spin[0].name}=(pq|rs)")'
         )
     same = {tensor.name for tensor in same_spin}
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ..compiler.api import compile
 from ..compiler.driver import read_system
+from ..compiler.progress import Progress, reported
 from ..errors import ArgumentError
 from ..frontend.spec.reader import read_spec
 from ..ir.system import System
@@ -62,6 +63,7 @@ def solve(
     memory_limit: str | int | None = None,
     planning: Planning | None = None,
     show: Show | bool = True,
+    progress: Progress | bool = False,
     **shorthand: Any,
 ) -> Solution:
     """Solve the equations of a spec on a PySCF mean field.
@@ -96,6 +98,8 @@ def solve(
         memory_limit: bytes that the program may allocate.
         planning: how equations are factored and loops fused.
         show: True prints a table, False nothing; a function is called with each line.
+        progress: as for :func:`tcgen.compile`: True shows a bar until iterations begin, and a
+            function is called with what is being done, such as "factoring".
         shorthand: fields of ``planning`` as keywords.
 
     Returns:
@@ -145,6 +149,7 @@ def solve(
         dtype=dtype,
         memory_limit=memory_limit,
         planning=planning,
+        progress=progress,
         **shorthand,
     )
     table = Table(
@@ -154,11 +159,13 @@ def solve(
     )
     table.title(system.name, reference.kind, sizes)
     with IntegralFile() as file:
-        for name in on_disk:
-            arrays[name] = made.dataset(found[name], dtype, file)
-        arrays |= {n: made.array(f, dtype) for n, f in found.items() if n not in on_disk}
-        energies = made.energies(system)
-        of_reference = made.occupied_energy() if equations.with_reference else 0.0
+        with reported(progress, program.manifest.target) as tell:
+            tell("making integrals")
+            for name in on_disk:
+                arrays[name] = made.dataset(found[name], dtype, file)
+            arrays |= {n: made.array(f, dtype) for n, f in found.items() if n not in on_disk}
+            energies = made.energies(system)
+            of_reference = made.occupied_energy() if equations.with_reference else 0.0
         del made  # and with it the blocks that arrays were made from
         run = _bound(program, system, arrays, equations)
         arrays.clear()  # constants may have been copied to another layout
@@ -281,11 +288,14 @@ def _given(
         tried = "\n".join(f"    {described(t)}: {rules_for(t, spaces)}" for t in missing)
         first = missing[0].name
         raise ArgumentError(
-            f"{system.name}: these inputs have no rule, and no output is their residual or update:"
-            f"\n{tried}\n    pass amplitudes of an earlier solve with amplitudes=, other arrays "
-            f'with inputs={{"{first}": array}}, say in the spec which quantity an input is, with '
-            f"from fock, from eri(chemist) and the like behind its axes, or say which output "
-            f'determines it, such as outputs={{"r": "residual of {first}"}}'
+            f"{system.name}: no rule finds what these inputs are, and no output is their residual "
+            f"or update:\n{tried}\n"
+            f"    pass the amplitudes of an earlier solve: amplitudes= (--amplitudes FILE)\n"
+            f'    pass other arrays: inputs={{"{first}": array}} (--inputs FILE)\n'
+            f"    or say in the spec which quantity an input is: from fock, from eri(chemist) "
+            f"and the like behind its axes\n"
+            f'    or say which output determines it: outputs={{"r": "residual of {first}"}} '
+            f'(--role "r=residual of {first}")'
         )
     return arrays
 

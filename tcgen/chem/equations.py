@@ -234,10 +234,10 @@ def _residuals(
         found = _found_residuals(tensor, outputs, trial)
         if len(found) > 1:
             names = ", ".join(one.output.name for one in found)
-            example = f'{{"{found[0].output.name}": "residual of {tensor.name}"}}'
+            first, role = found[0].output.name, f"residual of {tensor.name}"
             raise ArgumentError(
                 f"{system.name}: each of {names} could be the residual of {tensor.name}: say which "
-                f"one is, such as outputs={example}"
+                f'one is, such as outputs={{"{first}": "{role}"}} (--role "{first}={role}")'
             )
         if found:
             result[tensor.name] = found[0]

@@ -164,7 +164,8 @@ def _frame_names(
         frames, form = {"": SPATIAL}, "spatial orbitals of a closed shell"
         advice = (
             "use an RHF reference, or equations over spin orbitals; if these are, declare that "
-            'integrals or amplitudes are antisymmetric, or pass orbitals="spin"'
+            "integrals or amplitudes are antisymmetric, or which axes of an input conserve the "
+            'spin, as in conserves (0,1)->(2,3), or pass orbitals="spin" (--orbitals spin)'
         )
     if not set(frames.values()) <= set(reference.frames):
         raise ArgumentError(

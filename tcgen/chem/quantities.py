@@ -22,7 +22,7 @@ _END = r"(_\w+|aa|ab|bb|[ab]|\d+)?"  # of a name: a block, spins or a number
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Inputs of some shape are a quantity if their name matches."""
+    """Inputs with such axes are a quantity if their name matches."""
 
     quantities: tuple[Quantity, ...]
     shape: str
@@ -31,7 +31,7 @@ class _Rule:
 
     def text(self) -> str:
         """The rule as a message tells it."""
-        return f"{self.shape} is {_WORDS[self.quantities[0]]} if its name is like {self.examples}"
+        return f"{_WORDS[self.quantities[0]]} would have a name such as {self.examples}"
 
 
 _WORDS = {
@@ -42,9 +42,9 @@ _WORDS = {
     Quantity.ENERGIES: "orbital energies",
     Quantity.DIPOLE: "dipole integrals",
 }
-_FOUR, _TWO, _ONE = "an input over four orbitals", "one over two orbitals", "one over orbitals"
-_THREE = "one over auxiliary functions and two orbitals"
-_XYZ = "one over x, y, z and two orbitals"
+_FOUR, _TWO, _ONE = "four orbitals", "two orbitals", "one orbital"
+_THREE = "an auxiliary function and two orbitals"
+_XYZ = "x, y, z and two orbitals"
 _RULES = (
     _Rule(INTEGRALS, _FOUR, rf"(?i)(v|g|eris?|ints?){_END}|[ov]{{4}}", "v, g, eri, v_oovv, gab"),
     _Rule((Quantity.THREE_INDEX,), _THREE, rf"(?i)(b|l|df|cderi|eri3?){_END}", "b, B, L, b_ov"),

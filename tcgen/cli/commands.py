@@ -16,7 +16,6 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.text import Text
 
 from .._version import __version__
 from ..cache_files import remove_kept
@@ -52,6 +51,7 @@ from .options import (
     refuse_planning,
 )
 from .output import (
+    StatusLine,
     make_folder,
     output_console,
     print_json,
@@ -436,7 +436,9 @@ def run_command(
         artifact, seconds = result.artifact, result.seconds
     if save_inputs is not None:
         write_arrays(save_inputs, {**case.inputs, **case.starts})
-    outcome = trial.run(Program(artifact), system, case, repeat=repeat, check=check)
+    with StatusLine(ctx.obj["quiet"]) as status:
+        program = Program(artifact)
+        outcome = trial.run(program, system, case, repeat=repeat, check=check, status=status)
     if output is not None:
         write_arrays(output, outcome.outputs)
     if as_json:
@@ -493,16 +495,23 @@ def solve_command(ctx: click.Context, /, source: str, as_json: bool, **chosen: A
 
     quiet = ctx.obj["quiet"]
     target = chosen["target"] or ("cpu" if chosen["tune"] else default_target(_say(ctx)))
-    solution = calculation.solve(
-        source,
-        chosen,
-        show=False if quiet else partial(click.echo, err=as_json),
-        extents=dict(chosen["extents"]),
-        target=target,
-        dtype=chosen["dtype"],
-        memory_limit=chosen["memory_limit"],
-        planning=chosen_planning(chosen),
-    )
+    with StatusLine(quiet) as status:
+
+        def show(line: str) -> None:
+            status.clear()
+            click.echo(line, err=as_json)
+
+        solution = calculation.solve(
+            source,
+            chosen,
+            show=False if quiet else show,
+            progress=status.show,
+            extents=dict(chosen["extents"]),
+            target=target,
+            dtype=chosen["dtype"],
+            memory_limit=chosen["memory_limit"],
+            planning=chosen_planning(chosen),
+        )
     if as_json:
         print_json({"schema": 1, **solution.as_json()})
     if not solution.converged:
@@ -635,23 +644,14 @@ def _compile(
 ) -> Compilation:
     target = planning["target"] or ("cpu" if planning["tune"] else default_target(_say(ctx)))
     options = chosen_options(planning, target)
-    console = Console(stderr=True)
-    if ctx.obj["quiet"] or not console.is_terminal:
-        result = compile_system(system, options, Tracer(), fallback=fallback)
-    else:
-        with console.status("reading") as status:
-            tracer = Tracer(lambda text: status.update(_one_line(in_words(text, options.target))))
-            result = compile_system(system, options, tracer, fallback=fallback)
+    with StatusLine(ctx.obj["quiet"]) as status:
+        tracer = Tracer(lambda text: status.show(in_words(text, options.target)))
+        result = compile_system(system, options, tracer, fallback=fallback)
     print_warnings(ctx, result)
     if ctx.obj["verbose"]:
         for stage, seconds in result.seconds:
             click.echo(f"{stage:<8} {seconds:8.3f} s", err=True)
     return result
-
-
-def _one_line(text: str) -> Text:
-    """Text that ends with the line of the terminal."""
-    return Text(text, no_wrap=True, overflow="ellipsis")
 
 
 def _report_of(result: Compilation) -> dict[str, Any]:

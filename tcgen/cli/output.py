@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
 
 from ..atomic_file import whole_file
 from ..errors import UnavailableError
@@ -43,6 +46,51 @@ def print_text(text: str) -> None:
             break_on_hyphens=False,
         )
         click.echo("\n".join(broken))
+
+
+class StatusLine:
+    """What is being done, on a line of the terminal that the next text replaces.
+
+    It stands on standard error. Nothing is shown in a pipe, or if the command is quiet. The line is
+    gone at the end of the ``with`` block.
+
+    Args:
+        quiet: show nothing.
+    """
+
+    def __init__(self, quiet: bool) -> None:
+        console = Console(stderr=True)
+        shown = not quiet and console.is_terminal
+        self._spinner = Spinner("dots", style="status.spinner")
+        self._live = (
+            Live(
+                self._spinner,
+                console=console,
+                refresh_per_second=12.5,  # the steps of the spinner
+                transient=True,
+                redirect_stdout=False,  # it may be a file
+            )
+            if shown
+            else None
+        )
+
+    def __enter__(self) -> StatusLine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def show(self, text: str) -> None:
+        """Replace the line; a longer text than the terminal's lines is cut."""
+        if self._live is not None:
+            self._spinner.update(text=Text(text, no_wrap=True, overflow="ellipsis"))
+            self._live.start()
+            self._live.refresh()
+
+    def clear(self) -> None:
+        """Remove the line, which lines of standard output need before they are printed."""
+        if self._live is not None:
+            self._live.stop()
 
 
 def show_warning(settings: dict[str, bool], message: Warning | str, *_: object) -> None:

@@ -25,6 +25,7 @@ from ..runtime.program import Program
 from ..runtime.symmetry_check import check_symmetry
 from ..testing import random_arrays, split_starts
 from .arrays_in_files import Arrays, read_arrays
+from .output import StatusLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +72,19 @@ def read_inputs(system: System, path: Path, given: Mapping[str, int]) -> Case:
     return Case(*split_starts(system, arrays), extents)
 
 
-def run(program: Program, system: System, case: Case, *, repeat: int, check: bool) -> Outcome:
+def run(
+    program: Program, system: System, case: Case, *, repeat: int, check: bool, status: StatusLine
+) -> Outcome:
     """Run once to warm up, then ``repeat`` times; with ``check`` compare with the interpreter."""
+    status.show("compiling")
     program.build()
-    outputs, numbers = _timed(program, case, repeat)
+    outputs, numbers = _timed(program, case, repeat, status)
     report = report_of(program.artifact, read_plan(program.artifact), case.extents)
     flops = sum(report["operations"][key] for key in ("executed_per_call", "executed_once"))
     numbers["gflops"] = flops / max(numbers["time_seconds"], 1e-9) / 1e9
     failure = ""
     if check:
+        status.show("computing the results in the interpreter, to compare")
         failure = _check(system, case, outputs, numbers, program.manifest.dtype)
     lines = [describe(name, value) for name, value in outputs.items()]
     speed = f"{numbers['gflops']:.3g} Gflop/s"
@@ -94,12 +99,13 @@ def run(program: Program, system: System, case: Case, *, repeat: int, check: boo
 
 
 @contextlib.contextmanager
-def _in_a_thread() -> Iterator[ThreadPoolExecutor]:
+def _in_a_thread(status: StatusLine) -> Iterator[ThreadPoolExecutor]:
     """A thread for the kernels: in the main thread, Ctrl-C would wait until the kernel returns."""
     worker = ThreadPoolExecutor(1)
     try:
         yield worker
     except KeyboardInterrupt:
+        status.clear()
         sys.stderr.write("Aborted!\n")
         sys.stderr.flush()
         os._exit(1)  # any other exit waits for the thread
@@ -107,12 +113,15 @@ def _in_a_thread() -> Iterator[ThreadPoolExecutor]:
         worker.shutdown()
 
 
-def _timed(program: Program, case: Case, repeat: int) -> tuple[Arrays, dict[str, Any]]:
+def _timed(
+    program: Program, case: Case, repeat: int, status: StatusLine
+) -> tuple[Arrays, dict[str, Any]]:
     times = []
     outputs: Arrays = {}
     given: dict[str, Any] = dict(case.inputs)
-    with _in_a_thread() as worker:
+    with _in_a_thread(status) as worker:
         for n in range(repeat + 1):
+            status.show(f"run {n} of {repeat}" if n > 0 else "running once to warm up")
             out = {name: start.copy() for name, start in case.starts.items()}
             start = time.perf_counter()
             call = partial(program, out=out, **given)

@@ -22,6 +22,7 @@ def solve(
     source: str,
     chosen: Mapping[str, Any],
     show: Callable[[str], None] | bool,
+    progress: Callable[[str], None],
     **compilation: Any,
 ) -> Solution:
     """Run the mean field, solve the equations, and write the amplitudes.
@@ -30,12 +31,14 @@ def solve(
         source: a path or the name of a shipped spec.
         chosen: values of ``solve_options``.
         show: as for :func:`tcgen.chem.solve`.
+        progress: as for it; the mean field is told of, too.
         compilation: keywords of it that shape the program.
     """
     system = read_equations(source)
     roles_of_inputs, roles_of_outputs = _split_roles(system, chosen["roles"])
     others = read_arrays(chosen["inputs"]) if chosen["inputs"] is not None else {}
     file: Path | None = chosen["amplitudes"]
+    progress("running the mean field")
     reference = run_mean_field(
         kind=chosen["reference"], **{name: chosen[name] for name in _MOLECULE}
     )
@@ -49,6 +52,7 @@ def solve(
         outputs=roles_of_outputs,
         auxbasis=chosen["auxbasis"],
         show=show,
+        progress=progress,
         **{name: chosen[name] for name in _ITERATION},
         **compilation,
     )

@@ -65,7 +65,7 @@ solve_options = together(
     click.option(
         "--orbitals",
         type=click.Choice(("spatial", "spin")),
-        help="Default: spin orbitals if an input is antisymmetric.",
+        help="Default: spin orbitals if an input is antisymmetric or declares `conserves`.",
     ),
     click.option(
         "--nroots",

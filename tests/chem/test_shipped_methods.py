@@ -167,6 +167,24 @@ def test_direct_rpa_and_screened_exchange(solve: Any, fitted: Any) -> None:
     assert abs(found.energies["e_sosex"] - sosex) < TOLERANCE
 
 
+def test_direct_rpa_of_an_open_shell(solve: Any, methyl: Any) -> None:
+    urpa = pytest.importorskip("pyscf.gw.urpa")
+    reference = methyl.density_fit(auxbasis="weigend").run(conv_tol=1e-12)
+    solver = urpa.URPA(reference)
+    solver.with_df = reference.with_df
+    solver.kernel(nw=40)
+    found = solve("rpa_sosex_spin_orbital", reference)
+    assert found.converged
+    assert abs(found.e_corr - solver.e_corr) < TOLERANCE
+
+
+def test_direct_rpa_over_spin_orbitals_is_that_of_a_closed_shell(solve: Any, fitted: Any) -> None:
+    closed = solve("rpa_sosex_df", fitted).energies
+    found = solve("rpa_sosex_spin_orbital", fitted).energies
+    assert found.keys() == closed.keys()
+    assert all(abs(found[name] - closed[name]) < TOLERANCE for name in closed)
+
+
 def test_gw(fitted: Any) -> None:
     """The polarizability and the self-energy of PySCF's analytic continuation."""
     gw_ac = pytest.importorskip("pyscf.gw.gw_ac")

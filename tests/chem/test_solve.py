@@ -359,6 +359,13 @@ def test_columns_that_do_not_fit_are_left_out(width: int, columns: list[str]) ->
     assert "1.0e+04" in lines[1]
 
 
+def test_progress_is_told(chemistry: Chemistry, solve: Any) -> None:
+    texts: list[str] = []
+    solve("mp2_closed_shell", chemistry("lih_sto3g").reference, progress=texts.append)
+    assert texts[0] == "reading"
+    assert texts[-1] == "making integrals"
+
+
 def test_lines_go_to_a_function(
     chemistry: Chemistry, solve: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -536,6 +543,26 @@ def test_an_input_says_in_the_spec_what_it_is(chemistry: Chemistry, solve: Any) 
     assert abs(solve(text, case.reference).e_corr - case.energies["E_MP2_corr"]) < TOLERANCE
     given = solve(text, case.reference, inputs={"w": "<pq||rs>"}).e_corr
     assert abs(given - case.energies["E_MP2_corr"]) > 1e-4
+
+
+@pytest.mark.parametrize(
+    "integrals",
+    [
+        "w[o,o,v,v] conserves (0,1)->(2,3) from eri(physicist)",
+        "w[i,j,a,b] stored (i,a,j,b) conserves (i,j)->(a,b) from eri(physicist)",
+    ],
+)
+def test_orbitals_with_a_conserved_spin_are_spin_orbitals(
+    integrals: str, chemistry: Chemistry, solve: Any
+) -> None:
+    """Equations without antisymmetry, which closed shells could have as well."""
+    case = chemistry("lih_sto3g")
+    text = CLOSED + (
+        f"input {integrals}, e_o[o], e_v[v]\noutput e\n"
+        "e = 1/2*(w[i,j,a,b] - w[i,j,b,a])*w[i,j,a,b]/(e_o[i] + e_o[j] - e_v[a] - e_v[b])\n"
+    )
+    for reference in (case.reference, case.reference.to_uhf()):
+        assert abs(solve(text, reference).e_corr - case.energies["E_MP2_corr"]) < TOLERANCE
 
 
 def test_a_notebook_shows_a_table() -> None:

@@ -91,6 +91,8 @@ def test_inputs_without_a_rule_are_listed_with_what_was_tried(solve: Any, lih: A
     assert "e_o" not in message.split("e_o, ev")[0]
     for name in ("eri", "fock", "amplitudes=", "inputs=", "outputs="):
         assert name in message
+    for option in ("--amplitudes", "--inputs", "--role"):
+        assert option in message
 
 
 def test_amplitudes_of_an_earlier_solution_are_asked_for(solve: Any, lih: Any) -> None:

@@ -35,17 +35,22 @@ NUMBER = re.compile(r"[0-9]{1,3}(?:,[0-9]+)+")
 
 def shown(width: int, *arguments: object) -> str:
     """The output of a command in a terminal of a width, without colours."""
+    return _on_terminal(width, "stdout", *arguments)[0]
+
+
+def _on_terminal(width: int, stream: str, *arguments: object) -> tuple[str, str]:
+    """What a command writes to a stream that is a terminal, and to the other one, a pipe."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
     environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
+    streams: dict[str, int] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: theirs}
     with subprocess.Popen(
         [sys.executable, "-m", "tcgen", *map(str, arguments)],
         stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=subprocess.DEVNULL,
         cwd=ROOT,
         env={**environment, "TERM": "xterm"},
-    ):
+        **streams,
+    ) as process:
         os.close(theirs)
         parts = []
         while True:
@@ -55,8 +60,12 @@ def shown(width: int, *arguments: object) -> str:
                 break
             if not parts[-1]:
                 break
+        pipe = process.stderr if stream == "stdout" else process.stdout
+        assert pipe is not None
+        other = pipe.read().decode()
     os.close(ours)
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", b"".join(parts).decode()).replace("\r", "")
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", b"".join(parts).decode()).replace("\r", "")
+    return plain, other
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
@@ -133,6 +142,29 @@ def test_solve_shows_whole_energies(width: int) -> None:
     energies = dict(re.findall(r"^(E\([a-zA-Z]+\)) += +(-[0-9]+\.[0-9]{12})$", text, re.MULTILINE))
     assert list(energies) == ["E(HF)", "E(corr)", "E(total)"]
     assert rows[-1].split()[1] == energies["E(corr)"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize(
+    ("command", "doing", "printed"),
+    [
+        (
+            ["solve", "mp2_closed_shell", "--atom", "H 0 0 0; H 0 0 1.4", "--basis", "sto-3g"],
+            ["running the mean field", "making integrals"],
+            "E(total)",
+        ),
+        (["run", "mp2_closed_shell", "-e", "o=2", "-e", "v=3"], ["compiling"], "time "),
+    ],
+)
+def test_a_terminal_shows_what_is_done(command: list[str], doing: list[str], printed: str) -> None:
+    """Texts on standard error; standard output, which may be a file, gets the results alone."""
+    if command[0] == "solve":
+        pytest.importorskip("pyscf")
+    texts, results = _on_terminal(80, "stderr", *command, "--target", "numpy")
+    assert all(text in texts for text in doing), texts
+    assert printed in results
+    assert not any(text in results for text in doing)
+    assert "\x1b" not in results
 
 
 def test_compile_shows_the_largest_arrays(tmp_path: Path) -> None:
