@@ -62,7 +62,7 @@ class Diagnostic:
 
 
 class TcgenError(Exception):
-    """Base of every error that tcgen raises on purpose."""
+    """The base class of all errors that tcgen raises on purpose."""
 
     exit_code = 2
 
@@ -91,11 +91,11 @@ class ShapeError(TcgenError, ValueError):
 
 
 class AxisError(ShapeError, NumpyAxisError):
-    """An axis that an array does not have: an IndexError too, as in NumPy.
+    """An array does not have the axis; this is also an IndexError, as in NumPy.
 
     Attributes:
         axis: as the caller gave it.
-        ndim: axes that there are.
+        ndim: number of axes of the array.
     """
 
     def __init__(self, message: str, axis: int | None = None, ndim: int | None = None) -> None:
@@ -115,19 +115,19 @@ class ArgumentError(TcgenError, TypeError):
 
 
 class ReadOnlyError(ArgumentError, ValueError):
-    """An array for results cannot be written to: a ValueError too, as in NumPy."""
+    """An array for results cannot be written to; this is also a ValueError, as in NumPy."""
 
 
 class EinsumError(TcgenError, ValueError):
-    """Subscripts or options of an einsum call that cannot be understood, or do not fit."""
+    """Subscripts or options of an einsum call cannot be understood, or do not fit."""
 
 
 class ContractionPathError(EinsumError, RuntimeError, IndexError):
-    """A contraction path that does not fit the operands."""
+    """A contraction path does not fit the operands."""
 
 
 class PathNameError(EinsumError, KeyError):
-    """The name of an order of contraction that there is not: a KeyError, as in NumPy."""
+    """``optimize`` names no known order of contraction; this is also a KeyError, as in NumPy."""
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would show it in quotes
@@ -172,7 +172,7 @@ class ArtifactError(TcgenError, ValueError):
 
 
 class UnavailableError(TcgenError):
-    """Something this machine lacks: a GPU, a driver, a writable folder."""
+    """This machine lacks something: a GPU, a driver, a package, a writable folder."""
 
     exit_code = 3
 

@@ -355,7 +355,13 @@ def explain_command(
 @click.option("--output", type=click.Path(path_type=Path), help="Write the results, .npz.")
 @click.option("--save-inputs", type=click.Path(path_type=Path), help="Write the inputs, .npz.")
 @click.option("--check", is_flag=True, help="Compare with the interpreter; exit 1 if wrong.")
-@click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Timed runs, after one to warm up.",
+)
 @click.option(
     "--scheduler", metavar="ADDRESS", help="Run a DIR on the workers of a dask scheduler."
 )

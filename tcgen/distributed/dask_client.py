@@ -93,7 +93,8 @@ class DaskEngine:
                 ) from None
             if version != __version__:
                 raise UnavailableError(
-                    f"the worker {worker} on {host} has tcgen {version}, here is {__version__}: "
+                    f"the worker {worker} on {host} has tcgen {version}, "
+                    f"and this process has {__version__}: "
                     f"install the same version on all workers"
                 )
 

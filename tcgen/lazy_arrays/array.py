@@ -152,7 +152,7 @@ class LazyArray(Operators, Memory):
             return self._view((with_axes_of_array, tuple(range(ndim - 1, -1, -1))))
         order = axes_of(given, ndim)
         if len(order) != ndim:
-            raise ShapeError(f"transpose: axes {given} of an array of {ndim} axes")
+            raise ShapeError(f"transpose: {given} does not name each of the {ndim} axes once")
         return self._view((with_axes_of_array, order))
 
     def copy(self, order: Any = "C") -> LazyArray:
@@ -419,7 +419,7 @@ class LazyArray(Operators, Memory):
 
     def __round__(self, digits: int | None = None) -> Any:
         if self.shape:
-            raise ArgumentError(f"round of an array of shape {self.shape}: use numpy.round")
+            raise ArgumentError(f"round takes a number, not shape {self.shape}: use numpy.round")
         number: Any = self._values()[()]
         return round(number, digits)
 
@@ -503,7 +503,7 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
     try:
         return LazyArray._of_array(np.array(array, copy=copy or None), copy)
     except ValueError as error:  # rows of different lengths, for example
-        raise ArgumentError(f"lazy: this is not an array: {error}") from None
+        raise ArgumentError(f"tcgen.lazy cannot make an array of this: {error}") from None
 
 
 def _made_lazy(array: npt.NDArray[Any]) -> LazyArray:

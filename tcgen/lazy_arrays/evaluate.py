@@ -108,6 +108,10 @@ def _compile(form: Form, lazy: LazySystem, dtype: str, target: str) -> None:
         kernel = kernel_of(lazy, dtype, target)
         kernel.program.build()
     except Exception as error:  # nobody catches it in this thread
-        warnings.warn(f"NumPy runs lazy arrays: {error}", RuntimeWarning, stacklevel=2)
+        warnings.warn(
+            f"NumPy computes these lazy arrays, since their kernel cannot be made: {error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     else:
         form.kernel = kernel

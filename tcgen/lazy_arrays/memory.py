@@ -122,7 +122,7 @@ class Memory:
         """
         root = self if self._root is None else self._root
         if root._number:
-            raise ArgumentError("a number cannot be updated: NumPy has no array here either")
+            raise ArgumentError("a number cannot be updated: use an array of shape (1,)")
         root._values()
         if not (root._mine and _is_alone(root)):
             assert root._array is not None

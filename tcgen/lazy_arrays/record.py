@@ -426,5 +426,5 @@ def transposed(array: Node, axes: Any = None) -> Node:
         return with_axes(array, tuple(reversed(range(array.ndim))))
     order = axes_of(axes, array.ndim)
     if len(order) != array.ndim:
-        raise ShapeError(f"transpose: axes {axes} of an array of {array.ndim} axes")
+        raise ShapeError(f"transpose: {axes} does not name each of the {array.ndim} axes once")
     return with_axes(array, order)

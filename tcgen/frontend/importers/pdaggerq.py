@@ -384,5 +384,5 @@ def _named(label: str, terms: Sequence[_Term]) -> str:
     """The index of a label of a heading, which is the same in all terms."""
     names = dict.fromkeys(t.letters[label] for t in terms if label in t.letters)
     if len(names) > 1:
-        raise ValueError(f"label {label} of the heading is of two spins or ranges in its terms")
+        raise ValueError(f"label {label} of the heading has two spins or ranges in its terms")
     return next(iter(names), label)

@@ -206,7 +206,7 @@ class _Reader:
         for item, value in zip(data["operands"], named.operands, strict=True):
             for letter, space in zip(item["indices"], self._axes(item, value), strict=True):
                 if spaces.setdefault(letter, space) != space:
-                    raise ValueError(f"index {letter} is of {spaces[letter]} and of {space}")
+                    raise ValueError(f"index {letter} runs over both {spaces[letter]} and {space}")
         target = data["target"]
         for letter, space in zip(target["indices"], _classes(target), strict=True):
             spaces.setdefault(letter, space)
@@ -258,7 +258,7 @@ def _check_target(left: Ref, factors: list[Factor]) -> None:
 def _classes(item: Any) -> list[str]:
     classes, letters = item["classes"], item["indices"]
     if len(classes) != len(letters):
-        raise ValueError(f"{item['name']} has {len(letters)} indices, {len(classes)} classes")
+        raise ValueError(f"{item['name']} has {len(letters)} indices, but {len(classes)} classes")
     return list(classes)
 
 

@@ -97,7 +97,10 @@ class Ranges:
         shape = indexed.base.shape
         if shape is not None and len(shape) != len(indexed.indices):
             count = len(indexed.indices)
-            raise wrong(f"{indexed} has {count} indices, its shape {shape}", "change one of them")
+            raise wrong(
+                f"{indexed} has {count} indices, but its base has shape {shape}",
+                "change one of them",
+            )
         indices = []
         for axis, symbol in enumerate(indexed.indices):
             extent = None if shape is None else shape[axis]

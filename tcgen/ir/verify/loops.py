@@ -266,7 +266,7 @@ def _check_band(band: tuple[BandVar, ...], scope: _Scope) -> None:
         if var.name in scope.loops or var.name in seen:
             raise VerifyError(f"variable {var.name} is used twice in one nest")
         if (var.base is None) != (var.tile is None):
-            raise VerifyError(f"variable {var.name} has a base without a tile or a tile alone")
+            raise VerifyError(f"variable {var.name} has only one of base and tile")
         if var.base is not None:
             loop = scope.loops.get(var.base)
             if loop is None or (loop.tile, loop.space) != (var.tile, var.space):
@@ -342,11 +342,11 @@ def _check_assign(stmt: Assign, scope: _Scope) -> None:
         if len(chain) < 2 or any(n not in names and n not in scope.loops for n in chain):
             raise VerifyError(f"orbit {','.join(chain)} has a variable that is not in scope")
     if not 0 <= stmt.parallel <= len(names):
-        raise VerifyError(f"{stmt.parallel} parallel loops in a band of {len(names)}")
+        raise VerifyError(f"{stmt.parallel} loops of a band of {len(names)} are parallel")
     if stmt.parallel and any(free) and not all(free[: stmt.parallel]):
         raise VerifyError("a parallel variable is not in the target")
     if stmt.parallel and scope.parallel:
-        raise VerifyError("a parallel statement inside a parallel loop")
+        raise VerifyError("a parallel statement is inside a parallel loop")
     if stmt.block and (
         len(stmt.block) != 2 or _repeated(list(stmt.block)) or not set(stmt.block) <= set(names)
     ):
@@ -366,7 +366,7 @@ def _check_gemm(stmt: Gemm, scope: _Scope) -> None:
     if stmt.out.buffer in (stmt.a.buffer, stmt.b.buffer):
         raise VerifyError(f"{stmt.out.buffer} is read and written")
     if stmt.parallel and scope.parallel:
-        raise VerifyError("a parallel statement inside a parallel loop")
+        raise VerifyError("a parallel statement is inside a parallel loop")
     dtypes = []
     for access, groups, foreign in (
         (stmt.out, (stmt.m, stmt.n), stmt.k),
@@ -389,7 +389,7 @@ def _check_gemm(stmt: Gemm, scope: _Scope) -> None:
             if [s.variable for s in access.subscripts].count(var.name) > 1 and stmt.scheme:
                 raise VerifyError(f"batch variable {var.name} is twice in {access}")
     if len(set(dtypes)) != 1:
-        raise VerifyError(f"a matrix product of {', '.join(dtypes)}")
+        raise VerifyError(f"a matrix product has arrays of types {', '.join(dtypes)}")
 
 
 def _check_host(module: Module, buffers: Mapping[str, Buffer]) -> None:
@@ -410,7 +410,7 @@ def _check_host(module: Module, buffers: Mapping[str, Buffer]) -> None:
                 case Launch(name):
                     launched.append(name)
                     if name not in kernels:
-                        raise VerifyError(f"launch of {name}, which is not a kernel")
+                        raise VerifyError(f"the launch of {name} names no kernel")
                     if any(v not in around for v in kernels[name].host_vars):
                         raise VerifyError(
                             f"kernel {name} needs a host variable that is not in scope"
@@ -434,7 +434,7 @@ def _check_fetch(
 ) -> None:
     buffer = buffers.get(name)
     if buffer is None or buffer.tensor is None or buffer.place != "arena":
-        raise VerifyError(f"fetch into {name}, which is not an arena buffer of a tensor")
+        raise VerifyError(f"the fetch into {name} needs an arena buffer of a tensor")
     if len(ranges) != len(buffer.axes):
         raise VerifyError(f"fetch into {name} needs {len(buffer.axes)} ranges")
     for axis, var in zip(buffer.axes, ranges, strict=True):

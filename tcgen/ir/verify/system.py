@@ -91,14 +91,15 @@ def _check_equation(equation: Equation, known: set[Tensor], defined: set[Tensor]
                 raise VerifyError(f"{ref.tensor.name} is read before it is defined")
         free = set(term.indices)
         if not free <= allowed:
-            raise VerifyError(f"unbound {sorted(i.name for i in free - allowed)}")
+            names = ", ".join(sorted(i.name for i in free - allowed))
+            raise VerifyError(f"{names} are neither summed nor on the left")
         if not set(term.sums) <= free:
             raise VerifyError("a summed index occurs in no factor")
         for factor in term.factors:
             if isinstance(factor, Apply) and any(
                 not isinstance(leaf, Ref | Delta) for leaf in leaves(factor.expr)
             ):
-                raise VerifyError("a leaf of level 4 in an expression of level 1")
+                raise VerifyError("an expression of level 1 has a leaf of level 4")
         if term.reduction is not Reduction.SUM:
             _check_reduction(equation, term)
         for perm in term.perms:
@@ -113,7 +114,7 @@ def _check_reduction(equation: Equation, term: Term) -> None:
     """A maximum, minimum or product over indices is an equation of its own over one expression."""
     alone = len(equation.terms) == 1 and not equation.lhs.tensor.accumulate
     if not alone or term.coeff != 1 or term.perms:
-        raise VerifyError(f"{term.reduction.value} is not a whole equation")
+        raise VerifyError(f"{term.reduction.value} is not the only term of its equation")
     if not term.sums or len(term.factors) != 1 or not isinstance(term.factors[0], Apply):
         raise VerifyError(f"{term.reduction.value} is not over the indices of one expression")
 

@@ -139,7 +139,7 @@ def _check_nest(stmt: Stmt) -> None:
         case Assign():
             _check_own_element(stmt)
         case Gemm():
-            raise VerifyError("a matrix product for a CPU in a kernel for a GPU")
+            raise VerifyError("a kernel for a GPU has a matrix product for a CPU")
         case _:
             assert_never(stmt)
 
@@ -237,7 +237,7 @@ def _check_term(
         raise VerifyError("a factor has variables of m and of n")
     for access in (stmt.out, left, right):
         if buffers[access.buffer].packed:
-            raise VerifyError(f"tiles of the packed array {access.buffer}")
+            raise VerifyError(f"tiles divide the packed array {access.buffer}")
     if stmt.out.buffer in (left.buffer, right.buffer):
         raise VerifyError(f"{stmt.out.buffer} is read and written")
 
@@ -259,7 +259,7 @@ def check_epilogue(
         if {v.name: v for v in stmt.band} != free:
             raise VerifyError("an epilogue runs over other points than the elements of its tile")
         if stmt.orbit or any(v.below is not None for v in stmt.band):
-            raise VerifyError("an epilogue over a triangle")
+            raise VerifyError("an epilogue runs over a triangle")
         if buffers[stmt.out.buffer].packed:
             raise VerifyError(f"the epilogue of a tile writes the packed array {stmt.out.buffer}")
         if is_total(stmt):
