@@ -12,9 +12,11 @@ import pytest
 
 import tcgen
 from support.marks import slow
+from support.paths import DATA
 from tcgen.chem.conventions import is_over_spin_orbitals
 from tcgen.chem.spaces import classify
 from tcgen.chem.spin_notes import annotated_spec
+from tcgen.compiler.driver import read_system
 from tcgen.frontend import read_spec, read_spec_file
 from tcgen.interp import evaluate_system
 
@@ -55,6 +57,16 @@ def test_restricted_open_shell(solve: Any, blocks: Any) -> None:
     found = solve(tcgen.spin_integrated(CCSD, "unrestricted"), reference)
     expected = solve(CCSD, reference)
     assert abs(found.e_corr - expected.e_corr) < TOLERANCE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("form", "triples"), [("closed-shell", 1), ("unrestricted", 4)])
+def test_ccsdt(form: Any, triples: int, chemistry: Chemistry, solve: Any) -> None:
+    """One list of terms gives both programs, with as many blocks of triples as there must be."""
+    system = tcgen.spin_integrated(read_system(DATA / "eqs" / "ccsdt_so.sym.json"), form)
+    assert len([t for t in system.outputs if t.rank == 6]) == triples
+    found = solve(system, chemistry("lih_sto3g").reference)
+    assert abs(found.e_corr - -0.0203892963) < TOLERANCE
 
 
 @pytest.mark.slow
