@@ -12,7 +12,7 @@ from ...dtypes import COMPLEX128, FLOAT64
 from ...ir.expr import Access
 from ...ir.loops import Assign, BandVar, LoopVar
 from ...ir.reduction import Reduction
-from ..c.expressions import address, bounds, element, expression
+from ..c.expressions import address, bounds, element, expression, length
 from ..c.loops import combined
 from ..printing import PROD, axis_length, extent, is_complex, literal, product
 from ..scope import Scope
@@ -26,7 +26,7 @@ def count(var: Var, scope: Scope) -> str:
         return f"tc_min({var.tile}, {extent(var.space)} - {scope.variables[var.base]})"
     if isinstance(var, LoopVar) and var.tile is not None:
         return f"tc_tiles({extent(var.space)}, {var.tile})"
-    return extent(var.space)
+    return length(var, scope)
 
 
 def points(variables: Iterable[Var], scope: Scope) -> str:
@@ -46,10 +46,11 @@ def values(variables: Sequence[Var], rest: str, scope: Scope, number: str) -> li
         return [f"const tc_int {scope.variables[variables[0].name]} = {here};"]
     lines = [f"tc_int {rest} = {number};"]
     for var in reversed(variables[1:]):
-        length = count(var, scope)
-        here = first_value(var, scope, f"{rest}%{length}")
+        extents = count(var, scope)
+        extents = f"({extents})" if "*" in extents else extents  # of joined axes
+        here = first_value(var, scope, f"{rest}%{extents}")
         lines.append(f"const tc_int {scope.variables[var.name]} = {here};")
-        lines.append(f"{rest} /= {length};")
+        lines.append(f"{rest} /= {extents};")
     first = variables[0]
     lines.append(f"const tc_int {scope.variables[first.name]} = {first_value(first, scope, rest)};")
     return lines

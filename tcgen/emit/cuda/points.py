@@ -11,6 +11,7 @@ from ...ir.loops import Assign, BandVar, Zero
 from ...ir.reduction import Reduction
 from ...ir.thread_mapping import Points
 from ..c.expressions import store_guards
+from ..c.joined_loops import joined
 from ..c.loops import combined, start_of
 from ..printing import elements, indented
 from ..scope import Scope
@@ -38,7 +39,8 @@ def zero_body(stmt: Zero, mapping: Points, scope: Scope) -> list[str]:
 
 
 def points_body(stmt: Assign, mapping: Points, scope: Scope, dtype: str) -> list[str]:
-    """Each thread computes whole elements."""
+    """Each thread computes whole elements; no division finds places on axes that are joined."""
+    stmt, scope = joined(stmt, scope)
     free, _ = free_and_summed(stmt)
     inner = element_lines(stmt, scope, dtype)
     if not free:

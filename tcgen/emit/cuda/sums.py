@@ -16,6 +16,7 @@ from ...ir.loops import Assign, BandVar, Buffer
 from ...ir.tensor import Ref
 from ...ir.thread_mapping import Sums
 from ..c.expressions import expression
+from ..c.joined_loops import joined
 from ..c.loops import combined
 from ..printing import indented
 from ..scope import Scope
@@ -40,6 +41,8 @@ _AT_ONCE = 4  # points of a sum whose loads a thread has in flight
 
 def sums_body(stmt: Assign, mapping: Sums, scope: Scope, dtype: str) -> list[str]:
     """The blocks of one element take the points of its sum in turn."""
+    if mapping.along is None:
+        stmt, scope = joined(stmt, scope)
     free, summed = free_and_summed(stmt)
     kind = sum_type(stmt, scope)
     guards = [*summed_guards(free, summed, scope), *triangles(summed, scope)]

@@ -48,13 +48,10 @@ tcgen_energy_0_2(
         #pragma unroll
         for (int tc_at = 0; tc_at < 4; ++tc_at) {
             const tc_int tc_here = tc_n + tc_at*256;
-            tc_int tc_rest = tc_here;
-            const tc_int a = tc_rest%N_v;
-            tc_rest /= N_v;
-            const tc_int i = tc_rest;
+            const tc_int a = tc_here;
             tc_inside[tc_at] = tc_here < N_o*N_v;
-            tc_value0[tc_at] = tc_inside[tc_at] ? t[i*N_v + a] : double(0);
-            tc_value1[tc_at] = tc_inside[tc_at] ? g[i*N_v + a] : double(0);
+            tc_value0[tc_at] = tc_inside[tc_at] ? t[a] : double(0);
+            tc_value1[tc_at] = tc_inside[tc_at] ? g[a] : double(0);
         }
         #pragma unroll
         for (int tc_at = 0; tc_at < 4; ++tc_at) {
@@ -170,12 +167,9 @@ tcgen_energy_3(
         #pragma unroll
         for (int tc_at = 0; tc_at < 4; ++tc_at) {
             const tc_int tc_here = tc_n + tc_at*256;
-            tc_int tc_rest = tc_here;
-            const tc_int a = tc_rest%N_v;
-            tc_rest /= N_v;
-            const tc_int i = tc_rest;
+            const tc_int a = tc_here;
             tc_inside[tc_at] = tc_here < N_o*N_v;
-            tc_value0[tc_at] = tc_inside[tc_at] ? t[i*N_v + a] : double(0);
+            tc_value0[tc_at] = tc_inside[tc_at] ? t[a] : double(0);
         }
         #pragma unroll
         for (int tc_at = 0; tc_at < 4; ++tc_at) {

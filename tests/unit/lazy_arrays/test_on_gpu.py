@@ -279,6 +279,19 @@ def test_kernels_come_from_the_background_and_measurements_end(
     assert len(waits) == before  # of the last run
 
 
+def test_threads_find_their_elements_of_whole_arrays_without_divisions() -> None:
+    x, y = tcgen.lazy(X), tcgen.lazy(Y)
+    for work, divides in (
+        (np.sin(x) * 2 + y, False),
+        ((abs(x) * y).sum(), False),
+        (x[:, 1:] * y[:, 1:], True),
+    ):
+        line = line_of((work._node,))
+        source = kernel_of(lazy_system(line.nodes()), "float64", "cuda").program.source
+        kernels = source[source.index('extern "C"') :]
+        assert ("%N_" in kernels) == divides
+
+
 class Tensor:
     """An array of another library on the GPU, which hands its memory over."""
 
