@@ -7,7 +7,8 @@ Ratios of medians; the first two calls of each are left out and the first one is
 that they started ends before the others. ``--cpu`` counts the processor's time, which other jobs of
 a busy machine change less. ``--memory`` shows the peak of NumPy's arrays and of the lazy ones, as
 far as Python's tracer sees it, which is all but the stacks of kernels; no memory waits in the pool
-then, nor later in this process, so time without it.
+then, nor later in this process, so time without it. ``--peers`` adds the
+ratios of the compilers that are installed (:mod:`.peers`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import numpy as np
 import tcgen
 from tcgen.lazy_arrays.worth import wait_for_background
 
-from . import delayrepay
+from . import delayrepay, peers
 from .kernels import KERNELS, Kernel
 
 SUITES = {"kernels": KERNELS, "delayrepay": delayrepay.PROGRAMS}
@@ -56,6 +57,25 @@ def measured(kernel: Kernel, size: str, repeat: int, clock: Any) -> dict[str, li
     return seconds
 
 
+def compiled_seconds(
+    kernel: Kernel, compiler: Callable[..., Any], size: str, repeat: int, clock: Any
+) -> float | None:
+    """The median of the calls from the third on; None if the program cannot be compiled."""
+    given, seconds = kernel.arguments(size), []
+    wanted = kernel.run(*(a.copy() for a in given))
+    try:
+        run = compiler(kernel.run)
+        for _ in range(repeat + 2):
+            arrays = tuple(a.copy() for a in given)
+            start = clock()
+            found = run(*arrays)
+            seconds.append(clock() - start)
+    except Exception:  # each compiler has its own errors for what it does not support
+        return None
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-8, atol=1e-10)
+    return statistics.median(seconds[2:])
+
+
 def peak(work: Callable[[], Any]) -> float:
     """Megabytes of the arrays of a call."""
     tracemalloc.start()
@@ -81,6 +101,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="names of programs; all by default")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--cpu", action="store_true", help="the process's time on processors")
+    parser.add_argument("--peers", action="store_true", help="ratios of Numba, torch and JAX, too")
     options = parser.parse_args()
     clock = time.process_time if options.cpu else time.perf_counter
     programs, ratios = SUITES[options.programs], []
@@ -92,9 +113,16 @@ def main() -> None:
         memory = ""
         if options.memory:
             memory = ", peak {:6.1f} MB and {:6.1f} MB".format(*peaks(programs[name], options.size))
+        others = ""
+        if options.peers:
+            for peer, compiler in peers.installed().items():
+                took = compiled_seconds(
+                    programs[name], compiler, options.size, options.repeat, clock
+                )
+                others += f", {peer} " + ("-" if took is None else f"{took / plain:.2f}")
         print(
             f"{name:16s} NumPy {plain * 1e3:9.2f} ms, lazy {lazy * 1e3:9.2f} ms, "
-            f"ratio {ratios[-1]:5.2f}, first call {first:6.2f}{memory}",
+            f"ratio {ratios[-1]:5.2f}, first call {first:6.2f}{memory}{others}",
             flush=True,
         )
     print(f"geometric mean {math.exp(statistics.fmean(map(math.log, ratios))):.2f}")

@@ -218,20 +218,20 @@ class LazyArray(Operators, Memory):
         return _called(recorder, operate or ufunc, inputs, {}, out)
 
     def __array_function__(
-        self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        args, kwargs = with_named_out(function, args, kwargs)
+        args, kwargs = with_named_out(func, args, kwargs)
         if args and isinstance(args[0], LazyArray):
-            if function in UPDATES:
-                return args[0]._update(function, args[1:], kwargs)
-            if function is np.transpose:
+            if func in UPDATES:
+                return args[0]._update(func, args[1:], kwargs)
+            if func is np.transpose:
                 return args[0].transpose(*args[1:], **kwargs)
         options = kwargs
         target = kwargs.get("out")
         if "out" in kwargs:
             options = {name: value for name, value in kwargs.items() if name != "out"}
         out = None if target is None else (target,)
-        return _called(FUNCTIONS.get(function), function, args, options, out)
+        return _called(FUNCTIONS.get(func), func, args, options, out)
 
     @staticmethod
     def _operand(value: Any) -> Any:

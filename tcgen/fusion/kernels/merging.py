@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Hashable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 
 from .cost_models import CostModel
 from .wsp import Graph, Partition, in_order
+
+_REACH = (
+    8  # blocks on each side, of those that touch an array, with which greedy compares one first
+)
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -60,10 +65,10 @@ class Merging:
                 for array in graph.operations[v].arrays:
                     users.setdefault(array, []).append(v)
             self.arrays[name] = {a: self._different(a, own) for a, own in users.items()}
-        self.users: dict[str, set[int]] = {}  # blocks that touch an array
-        for name, touched in self.arrays.items():
+        self.users: dict[str, list[int]] = {}  # blocks that touch an array, in order
+        for name, touched in sorted(self.arrays.items()):
             for array in touched:
-                self.users.setdefault(array, set()).add(name)
+                self.users.setdefault(array, []).append(name)
         self.block_of = block_of
         self.order = [min(block) for block in in_order(graph, blocks)]
         self.after = self._closure(reversed(self.order), self.next)
@@ -87,6 +92,16 @@ class Merging:
     def neighbours(self, name: int) -> set[int]:
         """Blocks that touch an array of a block."""
         return set().union(*(self.users[array] for array in self.arrays[name])) - {name}
+
+    def near(self, name: int) -> set[int]:
+        """Those of the neighbours that are among the next ones on each side for some array."""
+        found: set[int] = set()
+        for array in self.arrays[name]:
+            users = self.users[array]
+            if len(users) > 1:
+                here = bisect_left(users, name)
+                found.update(users[max(0, here - _REACH) : here + _REACH + 1])
+        return found - {name}
 
     def saving(self, one: int, two: int) -> int:
         """The cost that a merge saves."""
@@ -148,8 +163,10 @@ class Merging:
             table[name] &= ~mask
         users = self.arrays[name]
         for array, own in self.arrays.pop(gone).items():
-            self.users[array].discard(gone)
-            self.users[array].add(name)
+            touching = self.users[array]
+            del touching[bisect_left(touching, gone)]
+            if array not in users:
+                insort(touching, name)
             users[array] = self._different(array, sorted(users.get(array, ()) + own))
         after, before = self.after[name] | mask, self.before[name] | mask
         for other, there in self.after.items():
@@ -208,16 +225,18 @@ def greedy(graph: Graph, cost: CostModel, start: Partition | None = None) -> Par
 
     What a pair saves does not change while neither of them is merged, nor can a merge that is
     illegal become legal. So the pairs wait in a heap, and each merge adds those of the new block.
+    If many blocks touch one array, each of them waits with the nearest ones alone, because all
+    pairs would be the square of their number. When none of these is left, all pairs are compared.
     """
     merging = Merging(graph, cost, start or tuple((v,) for v in range(len(graph.operations))))
     waiting: list[tuple[int, int, int]] = []
 
     def wait(one: int, two: int) -> None:
-        if merging.may_fuse(one, two) and (saving := merging.saving(one, two)) > 0:
+        if merging.may_merge(one, two) and (saving := merging.saving(one, two)) > 0:
             heappush(waiting, (-saving, min(one, two), max(one, two)))
 
     for name in merging.members:
-        for other in merging.neighbours(name):
+        for other in merging.near(name):
             if name < other:
                 wait(name, other)
     while True:
@@ -227,13 +246,20 @@ def greedy(graph: Graph, cost: CostModel, start: Partition | None = None) -> Par
                 continue
             if -saving != merging.saving(one, two) or not merging.may_merge(one, two):
                 continue  # one of them was merged since
+            # Those that touch nothing of the block that goes save what they saved before.
+            partners = merging.near(max(one, two))
             made = merging.merge(one, two)
-            for other in merging.neighbours(made):
+            for other in partners - {made}:
                 wait(made, other)
         if cost.each:  # every merge saves something, also without an array in common
             pairs = combinations(sorted(merging.members), 2)
             waiting = [(-cost.each, *p) for p in pairs if merging.may_merge(*p)]
             heapify(waiting)
+        else:
+            for name in merging.members:
+                for other in merging.neighbours(name):
+                    if name < other:
+                        wait(name, other)
         if not waiting:
             return merging.blocks
 

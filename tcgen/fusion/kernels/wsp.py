@@ -99,6 +99,11 @@ class Operation:
         views = {v.base for v in (*self.reads, *self.writes)}
         return frozenset(views | {*self.new, *self.freed, *self.observed})
 
+    @property
+    def changed(self) -> frozenset[str]:
+        """Names of the arrays that it writes, begins, ends or hands out."""
+        return frozenset({v.base for v in self.writes} | {*self.new, *self.freed, *self.observed})
+
     def access(self, array: str) -> Hashable:
         """What it does with an array; equal for operations that do the same."""
         reads = frozenset(v for v in self.reads if v.base == array)
@@ -132,14 +137,22 @@ def wsp_graph(operations: Iterable[Operation]) -> Graph:
     """The graph of operations in program order."""
     listed = tuple(operations)
     users: dict[str, list[int]] = {}
+    changes: dict[str, list[int]] = {}
     of_space: dict[Hashable, list[int]] = {}
     for n, operation in enumerate(listed):
         for name in operation.arrays:
             users.setdefault(name, []).append(n)
+        for name in operation.changed:
+            changes.setdefault(name, []).append(n)
         if operation.space is not None:
             of_space.setdefault(operation.space, []).append(n)
-    # Operations without a common array depend on each other in no way.
-    common = {pair for places in users.values() for pair in combinations(places, 2)}
+    # Operations depend on each other only if one of them changes an array of the other.
+    common = {
+        (min(pair), max(pair))
+        for name, places in changes.items()
+        for pair in product(places, users[name])
+        if pair[0] != pair[1]
+    }
     apart = {(i, j) for i, j in common if not fusible(listed[i], listed[j])}
     for one, two in combinations(of_space.values(), 2):
         apart.update((min(pair), max(pair)) for pair in product(one, two))

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from support.paths import ROOT
+from tcgen.fusion.kernels import wsp
 from tcgen.fusion.kernels.bounds import lower_bound
 from tcgen.fusion.kernels.cost_models import COST_MODELS
-from tcgen.fusion.kernels.merging import greedy
+from tcgen.fusion.kernels.merging import Merging, greedy
 from tcgen.fusion.kernels.partition import partition
 from tcgen.fusion.kernels.wsp import Graph, Operation, View, is_legal, wsp_graph
 
@@ -132,3 +133,36 @@ def test_operations_that_access_an_array_alike_cost_it_once(
     graph = wsp_graph(operations)
     assert greedy(graph, replace(model, array=counted)) == (tuple(range(61)),)
     assert longest <= 3
+
+
+@pytest.mark.parametrize("views", [1, 7])
+def test_greedy_compares_few_pairs_of_the_readers_of_one_array(
+    views: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number of comparisons grows with the number of readers, not with its square."""
+    compared = 0
+    saving = Merging.saving
+
+    def counted(merging: Merging, one: int, two: int) -> int:
+        nonlocal compared
+        compared += 1
+        return saving(merging, one, two)
+
+    monkeypatch.setattr(Merging, "saving", counted)
+    readers = []
+    for n in range(400):
+        x, y = View("x", ((n % views, 9 + n % views),)), View(f"y{n}", ((0, 9),))
+        readers.append(Operation(y.base, reads=(x,), writes=(y,), new=(y.base,)))
+    found = greedy(wsp_graph(readers), COST_MODELS["bytes"])
+    assert found == tuple(tuple(range(n, 400, views)) for n in range(views))
+    assert compared <= 50 * 400
+
+
+def test_operations_that_read_one_array_alone_are_no_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(first: Operation, second: Operation) -> bool:
+        raise AssertionError(first.name, second.name)
+
+    monkeypatch.setattr(wsp, "fusible", refused)
+    x = View("x", ((0, 9),))
+    readers = [Operation(f"r{n}", (x,), (View(f"y{n}", ((0, 9),)),)) for n in range(30)]
+    assert not wsp_graph(readers).before
