@@ -75,7 +75,7 @@ class GpuThresholds:
     point_percent: int = threshold(4, 1, 100)
     copy_percent: int = threshold(60, 1, 100)
     library_scratch: int = threshold(2**32, 0, _FAR)
-    library_gain: int = threshold(4, 0, 100)
+    library_gain: int = threshold(3, 0, 100)
 
     benchmark_flops: int = threshold(10**12, 1, _FAR)
     benchmark_elements: int = threshold(2**29, 1, _FAR)
