@@ -35,10 +35,14 @@ class GpuThresholds:
             registers.
 
         flops_per_byte: flops of a double-precision product in the time in which a byte is copied
-            (NVIDIA H200: 56.4 Tflop/s of cuBLAS and 4.2 TB/s).
+            (NVIDIA H200: 58.8 Tflop/s of cuBLAS and 4.3 TB/s).
         launch_bytes: bytes that are copied in the time of a launch, about 4 microseconds.
         library_percent: of that rate of flops that the library reaches, ...
-        tile_percent: ... that generated tiles reach, ...
+        tensor_percent: ... that generated tiles on tensor cores reach (58.2 of cuBLAS's 61.7
+            Tflop/s), ...
+        blocked_percent: ... those whose factors have unit stride along different variables of k
+            (48.0), ...
+        tile_percent: ... generated tiles of other element types, ...
         point_percent: ... and generated sums that are not tiles.
         copy_percent: of the rate of a copy that a transposition reaches.
         library_scratch: bytes of transposed arrays that one product of the library takes at most.
@@ -64,12 +68,14 @@ class GpuThresholds:
 
     flops_per_byte: int = threshold(14, 1, 1000)
     launch_bytes: int = threshold(2**24, 0, _FAR)
-    library_percent: int = threshold(90, 1, 100)
+    library_percent: int = threshold(100, 1, 100)
+    tensor_percent: int = threshold(94, 1, 100)
+    blocked_percent: int = threshold(78, 1, 100)
     tile_percent: int = threshold(60, 1, 100)
     point_percent: int = threshold(4, 1, 100)
     copy_percent: int = threshold(60, 1, 100)
     library_scratch: int = threshold(2**32, 0, _FAR)
-    library_gain: int = threshold(10, 0, 100)
+    library_gain: int = threshold(3, 0, 100)
 
     benchmark_flops: int = threshold(10**12, 1, _FAR)
     benchmark_elements: int = threshold(2**29, 1, _FAR)

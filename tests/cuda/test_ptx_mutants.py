@@ -110,9 +110,12 @@ RULES: dict[str, tuple[str, Change]] = {
         lambda match: f"_param_{1 - int(match[1])}];",
     ),
     "inputs exchanged": (r"_param_([12])\];", lambda match: f"_param_{3 - int(match[1])}];"),
-    "one element more": (r"setp\.ge\.s64", written("setp.gt.s64")),
-    "one element less": (r"setp\.lt\.s64(\s+%\w+, %\w+, %\w+;)", written(r"setp.le.s64\1")),
-    "tests turned": (r"setp\.lt\.s64", written("setp.ge.s64")),
+    "one element more": (r"setp\.ge\.s(32|64)", written(r"setp.gt.s\1")),
+    "one element less": (
+        r"setp\.lt\.s(32|64)(\s+%\w+, %\w+, %\w+;)",
+        written(r"setp.le.s\1\2"),
+    ),
+    "tests turned": (r"setp\.lt\.s(32|64)", written(r"setp.ge.s\1")),
     "other lanes": (rf"({SHUFFLE}, )[^,;]+((?:, [^,;]+){{2}};)", written(r"\g<1>8\2")),
     "a mask without a lane": (
         rf"({SHUFFLE}(?:, [^,;]+){{2}}, )[^,;]+;",

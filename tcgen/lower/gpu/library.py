@@ -15,17 +15,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...dtypes import BY_NAME
-from ...ir.loops import Buffer, Gemm, Stmt
+from ...ir.loops import Assign, Buffer, Gemm, Stmt
 from ...thresholds.gpu import GpuThresholds
 from ..buffers import Memory
 from ..cpu.loops import bind_assign
 from ..layout import Band, Product, elements, products_of
 from ..product_copies import bind_operands, bind_target
 from ..statements import Statement
-from .tiles import groups_of
+from .tiles import all_double, groups_of, term_of
 
-_LIBRARY_SIDE = 64  # of the smallest tiles of the library: m and n count as multiples ...
-_OWN_SIDE = 16  # ... and of the smallest generated tiles
+_LIBRARY_SIDE = 32  # m and n of the library count as multiples, as of its smallest tiles, ...
+_OWN_SIDE = 16  # ... and those of generated tiles
 _TILE = 64 * 64  # points of m and n that a multiprocessor computes at a time, if there are few
 _SPLIT = 256  # points of k that each of several multiprocessors sums at least
 _STARTED = 16  # points of k in the time in which a tile begins and ends
@@ -122,17 +122,32 @@ def _own_time(
     thresholds: GpuThresholds,
 ) -> float:
     """Of a generated kernel; inside a loop it may be a part of one launch."""
-    groups = groups_of(bind_assign(statement, buffers), buffers)
-    tiled = groups is not None and all(
-        elements(g, extents) >= thresholds.least_mnk for g in (groups.m, groups.n, groups.k)
-    )
-    percent = thresholds.tile_percent if tiled else thresholds.point_percent
+    percent = _own_percent(bind_assign(statement, buffers), buffers, extents, thresholds)
     bands = _operand_bands(product, statement)
     launch = thresholds.launch_bytes if statement.home is None else 0
     adds = statement.accumulate
     return launch + _product_time(
         product, bands, extents, thresholds, percent, _OWN_SIDE, adds=adds
     )
+
+
+def _own_percent(
+    stmt: Assign,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: GpuThresholds,
+) -> int:
+    """The share of the largest rate that a generated kernel reaches."""
+    groups = groups_of(stmt, buffers)
+    if groups is None or any(
+        elements(g, extents) < thresholds.least_mnk for g in (groups.m, groups.n, groups.k)
+    ):
+        return thresholds.point_percent
+    if not all_double((stmt,), buffers):
+        return thresholds.tile_percent
+    if term_of(stmt, groups, buffers, real=True).blocked:
+        return thresholds.blocked_percent
+    return thresholds.tensor_percent
 
 
 def _product_time(

@@ -121,13 +121,13 @@ def tiles_for(
     if tiling is None or len(groups) != len(stmts):
         return None
     shape = tiling.shape
-    first, real = groups[0], _all_double(stmts, buffers)
+    first, real = groups[0], all_double(stmts, buffers)
     tile_k, stages = depth_and_stages(shape, _itemsize(stmts, buffers))
     return Tiles(
         batch=tuple(v.name for v in first.batch),
         m=(Strip(tuple(v.name for v in first.m), shape.m),),
         n=_strips_of_n(stmts[0], first, shape.n, buffers, extents),
-        terms=tuple(_term(s, g, buffers, real=real) for s, g in zip(stmts, groups, strict=True)),
+        terms=tuple(term_of(s, g, buffers, real=real) for s, g in zip(stmts, groups, strict=True)),
         threads_m=shape.threads_m,
         threads_n=shape.threads_n,
         tile_k=tile_k,
@@ -153,7 +153,7 @@ def tilings_of(
     if min(m, n, k) < thresholds.least_mnk:
         return ()
     size = Size(elements(first.batch, extents), m, n, k)
-    real = _all_double(stmts, buffers)
+    real = all_double(stmts, buffers)
     return best_tilings(size, _itemsize(stmts, buffers), thresholds, tensor_cores=real)
 
 
@@ -161,7 +161,7 @@ def _itemsize(stmts: tuple[Assign, ...], buffers: Mapping[str, Buffer]) -> int:
     return BY_NAME[buffers[stmts[0].out.buffer].dtype].itemsize
 
 
-def _all_double(stmts: tuple[Assign, ...], buffers: Mapping[str, Buffer]) -> bool:
+def all_double(stmts: tuple[Assign, ...], buffers: Mapping[str, Buffer]) -> bool:
     """True if all arrays have the element type that tensor cores multiply."""
     return all(
         buffers[a.buffer].dtype == "float64"
@@ -200,7 +200,8 @@ def _strips_of_n(
     return (Strip((*others, inner), tile_n // run), Strip(names[-1:], run))
 
 
-def _term(stmt: Assign, groups: Groups, buffers: Mapping[str, Buffer], *, real: bool) -> Term:
+def term_of(stmt: Assign, groups: Groups, buffers: Mapping[str, Buffer], *, real: bool) -> Term:
+    """How the tiles of a product read its factors; ``real``: tensor cores multiply them."""
     names = tuple(v.name for v in groups.k)
     assert isinstance(stmt.expr, Prod)
     x, y = (a for a in stmt.expr.args if isinstance(a, Access))

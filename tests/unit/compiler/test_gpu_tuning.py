@@ -139,8 +139,8 @@ def test_classes_of_extents() -> None:
 def test_products_of_the_library_may_become_tiles(clock: Clock) -> None:
     clock.fast = ("tiles",)
     eager = GpuThresholds(
-        launch_bytes=0, library_percent=100, tile_percent=1, benchmark_flops=2**14,
-        benchmark_elements=2**10,
+        launch_bytes=0, library_percent=100, tensor_percent=1, blocked_percent=1, tile_percent=1,
+        benchmark_flops=2**14, benchmark_elements=2**10,
     )  # fmt: skip
     extents = {"d": 9, "f": 8, "a": 10, "e": 7, "c": 11, "b": 12}
     options = {"thresholds": Thresholds(gpu=eager)}
