@@ -59,8 +59,8 @@ def measured(kernel: Kernel, size: str, repeat: int, clock: Any) -> dict[str, li
 
 def compiled_seconds(
     kernel: Kernel, compiler: Callable[..., Any], size: str, repeat: int, clock: Any
-) -> float | None:
-    """The median of the calls from the third on; None if the program cannot be compiled."""
+) -> float | str:
+    """The median of the calls from the third on, or the error of a program that is not compiled."""
     given, seconds = kernel.arguments(size), []
     wanted = kernel.run(*(a.copy() for a in given))
     try:
@@ -70,8 +70,8 @@ def compiled_seconds(
             start = clock()
             found = run(*arrays)
             seconds.append(clock() - start)
-    except Exception:  # each compiler has its own errors for what it does not support
-        return None
+    except Exception as error:  # each compiler has its own errors for what it does not support
+        return type(error).__name__
     np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-8, atol=1e-10)
     return statistics.median(seconds[2:])
 
@@ -119,7 +119,7 @@ def main() -> None:
                 took = compiled_seconds(
                     programs[name], compiler, options.size, options.repeat, clock
                 )
-                others += f", {peer} " + ("-" if took is None else f"{took / plain:.2f}")
+                others += f", {peer} " + (took if isinstance(took, str) else f"{took / plain:.2f}")
         print(
             f"{name:16s} NumPy {plain * 1e3:9.2f} ms, lazy {lazy * 1e3:9.2f} ms, "
             f"ratio {ratios[-1]:5.2f}, first call {first:6.2f}{memory}{others}",

@@ -76,6 +76,13 @@ def refuse_other_arrays(value: object) -> None:
         )
 
 
+def is_foreign(kind: type) -> bool:
+    """True for a class that replaces functions of NumPy; arrays of a GPU are refused later."""
+    return not issubclass(kind, (Memory, np.ndarray)) and not hasattr(
+        kind, "__cuda_array_interface__"
+    )
+
+
 def on_both(value: Any) -> bool:
     """True if arrays of the CPU and of a GPU are in the value, also in tuples, lists and dicts."""
     return len(_places(value)) > 1

@@ -24,6 +24,7 @@ from .arguments import (
     broadcasts_little,
     evaluated,
     is_basic,
+    is_foreign,
     known_values,
     on_both,
     refuse_other_arrays,
@@ -220,6 +221,8 @@ class LazyArray(Operators, Memory):
     def __array_function__(
         self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
+        if len(types) > 1 and any(map(is_foreign, types)):
+            return NotImplemented  # the class of another library, which NumPy asks next
         args, kwargs = with_named_out(func, args, kwargs)
         if args and isinstance(args[0], LazyArray):
             if func in UPDATES:

@@ -10,9 +10,9 @@ from itertools import combinations
 from .cost_models import CostModel
 from .wsp import Graph, Partition, in_order
 
-_REACH = (
-    8  # blocks on each side, of those that touch an array, with which greedy compares one first
-)
+# Greedy first compares a block with so many on either side, of those that touch the same array: the
+# pairs of 1,000 readers of an array would be half a million.
+_REACH = 8
 
 
 def bits(mask: int) -> Iterator[int]:

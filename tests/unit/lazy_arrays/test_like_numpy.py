@@ -444,3 +444,22 @@ def test_infinities_and_nan_stand_where_numpy_has_them(evaluate: Any, monkeypatc
         wanted = evaluate(a, b, v)
         found = np.asarray(evaluate(tcgen.lazy(a), tcgen.lazy(b), tcgen.lazy(v)))
     np.testing.assert_allclose(found, wanted)
+
+
+class Tagged:
+    """An array of another library, which has its own functions."""
+
+    def __array_function__(self, func, types, args, kwargs):
+        return func.__name__, sorted(kind.__name__ for kind in types)
+
+
+class Refusing:
+    def __array_function__(self, func, types, args, kwargs):
+        return NotImplemented
+
+
+def test_functions_leave_arrays_of_other_libraries_to_them() -> None:
+    x = tcgen.lazy(np.arange(3.0))
+    assert np.concatenate((x, Tagged())) == ("concatenate", ["LazyArray", "Tagged"])
+    with pytest.raises(TypeError, match="no implementation found"):
+        np.concatenate((x, Refusing()))
