@@ -29,8 +29,6 @@ class RunReport:
         repeated: flops of all tasks over those of the program in one piece; 1 repeats nothing.
         bytes_moved: bytes that workers read from files and received, and results that they sent.
         bytes_predicted: the same by the rectangles of the tasks, each sent to a worker once.
-        bytes_reloaded: those of ``bytes_moved`` that workers read again, because ``memory`` does
-            not hold all constants of their tasks.
         peak_bytes: the most that a worker allocated and kept.
         need_bytes: what a worker needs by prediction.
         workers: busy and idle seconds by worker.
@@ -43,7 +41,6 @@ class RunReport:
     repeated: float
     bytes_moved: int
     bytes_predicted: int
-    bytes_reloaded: int
     peak_bytes: int
     need_bytes: int
     workers: tuple[WorkerTime, ...]
@@ -54,8 +51,7 @@ class RunReport:
         lines = [
             *self.stages,
             f"{self.tasks} tasks, flops {self.repeated:.3f} times those of the whole",
-            f"moved {self.bytes_moved:,} bytes, predicted {self.bytes_predicted:,}"
-            + (f", read again {self.bytes_reloaded:,}" if self.bytes_reloaded else ""),
+            f"moved {self.bytes_moved:,} bytes, predicted {self.bytes_predicted:,}",
             f"a worker held {self.peak_bytes:,} bytes, predicted at most {self.need_bytes:,}",
             f"{self.seconds:.3f} s, predicted {self.predicted_seconds:.3f} s",
         ]

@@ -62,8 +62,7 @@ class Done:
         thread: identifies the thread of the worker.
         began: seconds since the epoch.
         seconds: from begin to end.
-        loaded_bytes: what was read from files and received, and was not there at that time.
-        reloaded_bytes: those of them that were read before, and went since, to make room.
+        loaded_bytes: what was read from files and received, and was not there before.
         result_bytes: of all blocks.
         peak_bytes: allocated by the program and kept by the worker.
     """
@@ -74,7 +73,6 @@ class Done:
     began: float
     seconds: float
     loaded_bytes: int
-    reloaded_bytes: int
     result_bytes: int
     peak_bytes: int
 
@@ -258,7 +256,6 @@ def run_task(job: Job, task: Task) -> Done:
         began,
         time.perf_counter() - start,
         loader.loaded,
-        loader.reloaded,
         result_bytes,
         program.allocated_bytes - kept + SHELF.nbytes + loader.sent,
     )
@@ -314,7 +311,6 @@ class _Loader:
         self.job, self.stage = job, stage
         self.keep = 0  # bytes that the process may keep beside the task's own memory
         self.sent = 0  # bytes of arrays that were sent to the process, and that the stage uses
-        self.reloaded = 0  # bytes that the process had read before for this program
         self._loaded = 0
         self._tiles: list[Tiles] = []
         self._arrays: dict[str, Array] = {}
@@ -382,25 +378,12 @@ class _Loader:
             rectangle = reading.rectangles[0] if reading.shrunk else _full(reading.shape)
 
             def load() -> tuple[Array, int]:
-                piece = self._read(source, rectangle)
+                piece = source.read(rectangle)
+                self._loaded += int(piece.nbytes)
                 return piece, int(piece.nbytes)
 
             return SHELF.get(self.key(reading), load, self.keep)
         return self._sparse(source, reading)
-
-    def _read(self, source: Stored, rectangle: Rectangle) -> Array:
-        """A rectangle of a stored array, counted."""
-        block = source.read(rectangle)
-        count = int(block.nbytes)
-        self._loaded += count
-        self.reloaded += count
-
-        def first() -> tuple[None, int]:
-            self.reloaded -= count
-            return None, 0
-
-        SHELF.get((self.job.run, source, _key(rectangle), "read"), first, limit=2**62)
-        return block
 
     def _sparse(self, source: Stored, reading: Reading) -> Array:
         """An array of the whole shape that has the rectangles; the system maps no other pages."""
@@ -414,7 +397,8 @@ class _Loader:
                 kept = _Sparse(reading.shape, source.dtype)
                 missing = list(reading.rectangles)
             for rectangle in missing:
-                kept.array[rectangle] = block = self._read(source, rectangle)
+                kept.array[rectangle] = block = source.read(rectangle)
+                self._loaded += int(block.nbytes)
                 kept.nbytes += int(block.nbytes)
                 kept.there.add(_key(rectangle))
         SHELF.put(key, kept, kept.nbytes, self.keep)

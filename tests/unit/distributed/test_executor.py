@@ -145,14 +145,10 @@ def test_a_worker_stays_within_its_memory(
         limit = int(least * share)
         run = program.distribute(pool, limit, along="v", task_seconds=0).bind(**held)
         expected = program(**{n: arrays[n] for n in ("v_vvvv", "t", "f")})
-        for call in range(2):
+        for _ in range(2):
             np.testing.assert_allclose(run(t=arrays["t"])["r"], expected["r"], rtol=1e-12)
-            report = run.report
-            assert report.peak_bytes <= limit
-            assert report.need_bytes <= limit
-            # A small memory holds the integrals of one task, and each task reads its own again.
-            assert report.bytes_moved == report.bytes_predicted + report.bytes_reloaded
-            assert (report.bytes_reloaded > 0) == (call == 1 and share < 8)
+            assert run.report.peak_bytes <= limit
+            assert run.report.need_bytes <= limit
 
 
 @pytest.mark.parametrize("memory", ["1MiB", None])
