@@ -7,7 +7,6 @@ that the client holds and sends again: a worker that dies takes nothing along.
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -25,10 +24,6 @@ from .worker import Done, Job, prepare, probe, run_task
 
 _TRIES = 4  # times that values lost with their workers are sent again
 _WAIT = 60  # seconds until a worker must be there: those that died are started again meanwhile
-# Dask joins what is submitted within two milliseconds to one message, which would grow with the
-# number of tasks: groups of tasks have at most so many bytes, and seconds pass between them.
-_GROUP, _PAUSE = 16 * 1024, 0.004
-_ADDED = 1024  # bytes that dask adds to a task
 
 T = TypeVar("T")
 
@@ -205,25 +200,19 @@ class DaskEngine:
         workers = sorted(self._workers())
         held = {name: _sent(handle) for name, handle in job.held.items()}
         sent = (job.run, _sent(job.stage), held, _all_sent(job.given), job.memory)
-        group = max(1, _GROUP // _size(sent, tasks))
-        futures = []
-        for n, task in enumerate(tasks):
-            if n > 0 and n % group == 0:
-                time.sleep(_PAUSE)
-            # The same range goes to the same worker in the next call: it has the constants.
-            where = workers[n * len(workers) // len(tasks)]
-            futures.append(
-                self.client.submit(
-                    _run,
-                    *sent,
-                    task,
-                    workers=[where],
-                    allow_other_workers=True,
-                    retries=2,
-                    pure=False,
-                )
+        # The same range goes to the same worker in the next call: it has the constants.
+        return [
+            self.client.submit(
+                _run,
+                *sent,
+                task,
+                workers=[workers[n * len(workers) // len(tasks)]],
+                allow_other_workers=True,
+                retries=2,
+                pure=False,
             )
-        return futures
+            for n, task in enumerate(tasks)
+        ]
 
     def result(self, shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
         """An array of this process."""
@@ -247,17 +236,6 @@ def _gone(tasks: int) -> UnavailableError:
 def _sent(handle: Stored | Handle) -> Any:
     """What a task takes: a future, which dask replaces by the value, or the reference itself."""
     return getattr(handle, "future", handle)
-
-
-def _size(sent: tuple[Any, ...], tasks: Sequence[Task]) -> int:
-    """Bytes of a task's arguments in a message, with its key and place."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {name: plain(one) for name, one in value.items()}
-        return getattr(value, "key", value)
-
-    return _ADDED + len(pickle.dumps((tuple(map(plain, sent)), tasks[0]))) if tasks else _ADDED
 
 
 def _all_sent(handles: Mapping[str, Handle]) -> dict[str, Any]:

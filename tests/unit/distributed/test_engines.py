@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -99,11 +98,16 @@ def incoming(dask_worker: Any) -> int:
     return sum(int(t["total"]) for t in dask_worker.transfer_incoming_log)
 
 
-@contextmanager
-def counted_messages(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[list[int], list[int]]]:
-    """Bytes of messages of this process: to and from the scheduler, which is here, and others."""
+@pytest.mark.parametrize("along", [None, "v"])
+def test_arrays_pass_by_the_scheduler_and_move_as_predicted(
+    cluster: Any,
+    client: Any,
+    program: tcgen.Program,
+    arrays: dict[str, np.ndarray],
+    monkeypatch: pytest.MonkeyPatch,
+    along: str | None,
+) -> None:
+    """Count messages on the connections of this process: those of the scheduler, and the client."""
     from distributed.comm import tcp
 
     scheduler: list[int] = []
@@ -131,53 +135,19 @@ def counted_messages(
         note(self, count)
         return count
 
-    monkeypatch.setattr(tcp, "read_bytes_rw", counting_received)
-    monkeypatch.setattr(tcp.TCP, "read", counting_read)
-    monkeypatch.setattr(tcp.TCP, "write", counting_write)
-    yield scheduler, workers
-    monkeypatch.undo()
-
-
-@pytest.mark.parametrize("along", [None, "v"])
-def test_arrays_pass_by_the_scheduler_and_move_as_predicted(
-    cluster: Any,
-    client: Any,
-    program: tcgen.Program,
-    arrays: dict[str, np.ndarray],
-    monkeypatch: pytest.MonkeyPatch,
-    along: str | None,
-) -> None:
     with program.distribute(client, "1GiB", task_seconds=0, along=along) as run:
         run(**arrays)  # the stages are on the workers
         before = sum(client.run(incoming).values())
-        with counted_messages(cluster, monkeypatch) as (scheduler, workers):
-            run(**arrays)
+        monkeypatch.setattr(tcp, "read_bytes_rw", counting_received)
+        monkeypatch.setattr(tcp.TCP, "read", counting_read)
+        monkeypatch.setattr(tcp.TCP, "write", counting_write)
+        run(**arrays)
+        monkeypatch.undo()
         moved = sum(workers) + sum(client.run(incoming).values()) - before
         report = run.report
     assert report.bytes_moved == report.bytes_predicted > 128 * 1024
     assert report.bytes_predicted < moved < report.bytes_predicted + 4096 * (report.tasks + 8)
     assert len(scheduler) > report.tasks
-    assert max(scheduler) < 64 * 1024
-
-
-def test_messages_to_the_scheduler_stay_small_for_many_tasks(
-    cluster: Any, client: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    extents = {"o": 400, "v": 2, "x": 2}
-    program = tcgen.compile(
-        tcgen.spec_path("mp2_df"),
-        extents=extents,
-        objective="time",
-        memory_limit="4KiB",
-        target="numpy",
-    )
-    monkeypatch.setattr("tcgen.distributed.plan.PARTS_PER_SLOT", 100)
-    given = {"b_ov": np.ones((2, 400, 2)), "e_o": -np.ones(400), "e_v": np.ones(2)}
-    with program.distribute(client, "1GiB", task_seconds=0) as run:
-        run(**given)
-        with counted_messages(cluster, monkeypatch) as (scheduler, _):
-            run(**given)
-        assert run.report.tasks >= 200
     assert max(scheduler) < 64 * 1024
 
 
