@@ -66,7 +66,8 @@ def _target(
             written = [x.strip() for x in inside.rstrip(")").split(",")]
             unknown = [x for x in written if x not in by_name]
             if unknown:
-                raise wrong(f"{left}: index {unknown[0]} does not occur on the right", str(left))
+                advice = f"name the indices of the right side, {', '.join(by_name) or 'none'}"
+                raise wrong(f"{left}: index {unknown[0]} does not occur on the right", advice)
             free = [by_name[x] for x in written]
     used: set[str] = set()
     fixed = {s: _letter(s, used) for s in free}
