@@ -12,6 +12,8 @@ from pygments.lexer import RegexLexer
 from pygments.token import Comment, Keyword, Name, Number, Operator, Text
 from sphinx.application import Sphinx
 
+from tcgen.ir.expr import FUNCTIONS, REAL_FUNCTIONS, SEVERAL
+
 project = "tcgen"
 author = "The tcgen developers"
 copyright = "the tcgen developers"
@@ -37,12 +39,16 @@ class SpecLexer(RegexLexer):
             (r"#.*$", Comment.Single),
             (r"^(space|index|input|output|include)\b", Keyword),
             (
-                r"\b(symmetric|antisymmetric|symmetry|hermitian|real|packed|stored|blocks|constant"
-                r"|volatile|generated|accumulate)\b",
+                r"\b(symmetric|antisymmetric|symmetry|hermitian|conserves|packed|stored|blocks|others"
+                r"|from|constant|volatile|generated|accumulate|real(?!\())\b",
                 Keyword.Type,
             ),
-            (r"\b(P|S|sum)(?=\()", Keyword.Pseudo),
-            (r"\b(delta|sqrt|exp|log|abs|sin|cos|tanh|conj|real|imag)\b", Name.Builtin),
+            (r"\b(P|S|sum|max|min|prod)(?=\()", Keyword.Pseudo),
+            (
+                rf"\b({'|'.join(('delta', *FUNCTIONS, *REAL_FUNCTIONS, *SEVERAL))})(?=[(\[])",
+                Name.Builtin,
+            ),
+            (r"\b1j\b", Number),
             (r"[A-Za-z_][A-Za-z0-9_]*", Name),
             (r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?", Number),
             (r"<->|\*\*|[-+*/=]", Operator),

@@ -49,7 +49,7 @@ def spec_path(name: str) -> Path:
     """Path of a spec that ships with tcgen.
 
     Raises:
-        TcgenError: listing the specs there are.
+        TcgenError: there is no such spec; the message lists those that ship.
 
     Example:
         >>> spec_path("mp2_closed_shell").name

@@ -111,10 +111,21 @@ class Solution:
 
 
 def load(path: str | Path) -> Solution:
-    """Read what :meth:`Solution.save` wrote.
+    """The solution that :meth:`Solution.save` wrote.
+
+    Args:
+        path: of the .npz file.
 
     Raises:
         ArgumentError: the file cannot be read, or ``save`` has not written it.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> found = Solution("mp2", "RHF", True, -74.96, -0.04, {"e": -0.04})
+        >>> load(found.save(f"{folder.name}/mp2.npz")).e_corr
+        -0.04
+        >>> folder.cleanup()
     """
     arrays = _read(Path(path))
     try:

@@ -101,8 +101,8 @@ def _note(integration: SpinIntegration, block: Block, quantity: Quantity | None)
     spins = "".join(block.pattern[k] for k in block.axes)
     frame = "" if integration.form == FORMS[0] else f"_{spins[0]}"
     slices = [space.name for space in block.tensor.spaces]
-    if quantity is Quantity.ANTISYMMETRISED:
-        return _integrals(integration, letters, spins, slices)
+    if quantity in INTEGRALS:
+        return _integrals(integration, block.tensor, letters, spins)
     if quantity is Quantity.FOCK:
         return f"Fock matrix: fock{frame}[{','.join(slices)}]"
     if quantity is Quantity.ENERGIES:
@@ -115,36 +115,43 @@ def _note(integration: SpinIntegration, block: Block, quantity: Quantity | None)
     return f"{text}: {amplitude}" if amplitude and in_order else text
 
 
-def _integrals(
-    integration: SpinIntegration, letters: list[str], spins: str, slices: list[str]
-) -> str:
-    """A block <pq|rs>, or <pq||rs> where all spins are equal."""
+def _integrals(integration: SpinIntegration, tensor: Tensor, letters: list[str], spins: str) -> str:
+    """A block (pq|rs), <pq|rs> or <pq||rs>."""
+    slices = [space.name for space in tensor.spaces]
+    assert tensor.quantity is not None, "a block of integrals"
+    one, other = tensor.quantity.electrons or Quantity.PHYSICIST.electrons
+    frame = ""
+    if integration.form == FORMS[1]:
+        frame = f"_{spins[one[0]]}{spins[other[0]]}"
+    direct = f"({_word(letters, one)}|{_word(letters, other)})"
+    if frame == "_ba":
+        value = _pyscf("eri_ab", slices, (*other, *one))
+    else:
+        value = _pyscf(f"eri{frame}", slices, (*one, *other))
+    if tensor.quantity is Quantity.CHEMIST:
+        return f"{direct}: {value}"
     p, q, r, s = letters
-    direct = f"({p}{r}|{q}{s})"
-    if integration.form == FORMS[0]:
-        return f"<{p}{q}|{r}{s}> = {direct}: {_pyscf('eri', slices, (0, 2, 1, 3))}"
-    if spins[0] == spins[1]:
-        name = f"eri_{spins[:2]}"
-        exchanged = [slices[k] for k in (0, 1, 3, 2)]
-        return (
-            f"<{p}{q}||{r}{s}> = {direct} - ({p}{s}|{q}{r}): "
-            f"{_pyscf(name, slices, (0, 2, 1, 3))} - {_pyscf(name, exchanged, (0, 2, 3, 1))}"
-        )
-    order = (0, 2, 1, 3) if spins[0] == "a" else (2, 0, 3, 1)
-    chosen = slices if spins[0] == "a" else [slices[k] for k in (1, 0, 3, 2)]
-    return f"<{p}{q}|{r}{s}> = {direct}: {_pyscf('eri_ab', chosen, order)}"
+    if tensor.quantity is Quantity.PHYSICIST:
+        return f"<{p}{q}|{r}{s}> = {direct}: {value}"
+    exchange = _pyscf(f"eri{frame}", slices, (0, 3, 1, 2))
+    return f"<{p}{q}||{r}{s}> = {direct} - ({p}{s}|{q}{r}): {value} - {exchange}"
 
 
-def _pyscf(name: str, slices: list[str], order: tuple[int, ...]) -> str:
-    """A block of (pr|qs) with the axes brought into another order.
+def _word(letters: list[str], axes: tuple[int, int]) -> str:
+    return "".join(letters[k] for k in axes)
+
+
+def _pyscf(name: str, slices: list[str], axes: tuple[int, ...]) -> str:
+    """A block of integrals with its axes in the order of ``slices``.
 
     Args:
         name: of the array of all (pq|rs).
-        slices: of p, q, r, s, where p belongs to r and q to s.
-        order: of the axes p, r, q, s.
+        slices: of the axes of the block.
+        axes: of the block that are p, q, r and s.
     """
-    p, q, r, s = slices
-    return f"{name}[{p},{r},{q},{s}].transpose({','.join(map(str, order))})"
+    text = f"{name}[{','.join(slices[k] for k in axes)}]"
+    order = [axes.index(k) for k in range(len(axes))]
+    return text if order == sorted(order) else f"{text}.transpose({','.join(map(str, order))})"
 
 
 def _block_of(block: Block, letters: list[str], spins: str) -> str:

@@ -39,8 +39,9 @@ def einsum(
     Subscripts, broadcasting, promotion, ``out``, ``dtype``, ``order``, ``casting`` and errors are
     NumPy's; labels may be letters of any alphabet, any number of them. Calls on element types other
     than float64, float32 and complex128, calls that make a view, and small calls are delegated to
-    NumPy: those of fewer than 1,000,000 flops (TCGEN_EINSUM_MIN_FLOPS), and of four times as many
-    where NumPy has its BLAS do them. See :func:`tcgen.einsum_report`.
+    NumPy. A call is small if it has fewer than 1,000,000 flops (TCGEN_EINSUM_MIN_FLOPS), or fewer
+    than four times as many where NumPy would call its BLAS. Operands on the current GPU are
+    contracted there. See :func:`tcgen.einsum_report`.
 
     Args:
         operands: subscripts and arrays, or arrays and lists of integers in turn.
@@ -51,8 +52,8 @@ def einsum(
         dtype: element type of the computation.
         order: memory order of the result: "C", "F", "A" or "K".
         casting: which casts are allowed, as in NumPy.
-        memory_limit: bytes or text such as "8GiB" for the result and all intermediates, which are
-            fused away where they need more. Copies of operands that are cast are not counted.
+        memory_limit: bytes or text such as "8GiB" for the result and all intermediates; where they
+            need more, loops are fused. Copies of operands that are cast are not counted.
 
     Returns:
         The result; a NumPy scalar where it has no axes, a view where NumPy returns one.

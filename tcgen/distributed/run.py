@@ -109,6 +109,9 @@ class DistributedProgram:
     def plan(self, extents: Mapping[str, int]) -> Plan:
         """Stages and tasks of a call at these extents.
 
+        Args:
+            extents: by base space.
+
         Raises:
             MemoryLimitError: a worker's memory is too small; the message has the least that works.
             PlanError: the program cannot be cut.

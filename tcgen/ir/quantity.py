@@ -37,3 +37,19 @@ class Quantity(Enum):
                 return 2
             case Quantity.ENERGIES:
                 return 1
+
+    @property
+    def electrons(self) -> tuple[tuple[int, int], ...]:
+        """The two axes of each electron in integrals without exchange; () of other quantities.
+
+        Example:
+            >>> Quantity.PHYSICIST.electrons
+            ((0, 2), (1, 3))
+        """
+        match self:
+            case Quantity.CHEMIST:
+                return ((0, 1), (2, 3))
+            case Quantity.PHYSICIST:
+                return ((0, 2), (1, 3))
+            case _:
+                return ()

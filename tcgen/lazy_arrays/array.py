@@ -475,7 +475,7 @@ class _Method:
 
 
 def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
-    """A lazy array: its operations are recorded, and run as few fused kernels.
+    """A lazy array: its operations are recorded, and later run as a few fused kernels.
 
     Args:
         array: neither copied nor written to; of the CPU's memory or, by CuPy, torch or JAX, of a
@@ -484,8 +484,8 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
         copy: copy the array; operations that a lazy array waits for run first.
 
     Raises:
-        ArgumentError: it is no array, or on another GPU than the current one.
-        UnavailableError: it is on a GPU, and CuPy cannot be used.
+        ArgumentError: ``array`` is not an array, or is on another GPU than the current one.
+        UnavailableError: ``array`` is on a GPU, and CuPy cannot be used.
 
     Example:
         >>> import numpy as np

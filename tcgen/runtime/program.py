@@ -326,9 +326,12 @@ def _runs_here(artifact: Artifact) -> Artifact:
 
 
 def load(folder: str | Path) -> Program:
-    """A saved program.
+    """A saved program, whose first call compiles its source if the cache has no object.
+
+    Args:
+        folder: what ``tcgen compile`` or :meth:`Program.save` wrote.
 
     Raises:
-        ArtifactError: it is missing, corrupted, or of another version.
+        ArtifactError: the folder is missing or damaged, or another version of tcgen wrote it.
     """
     return Program(Artifact.load(folder))

@@ -95,7 +95,12 @@ def random_arrays(
 def split_starts(
     system: System, arrays: Mapping[str, Array]
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """The inputs, and the start arrays of outputs that accumulate (the ``out=`` of a call)."""
+    """The inputs, and the start arrays of outputs that accumulate (the ``out=`` of a call).
+
+    Args:
+        system: the equations.
+        arrays: those that :func:`random_arrays` returned.
+    """
     outputs = {t.name for t in system.outputs}
     inputs = {name: a for name, a in arrays.items() if name not in outputs}
     return inputs, {name: a for name, a in arrays.items() if name in outputs}

@@ -80,6 +80,10 @@ def systems(
 def extents_for(system: System, max_extent: int = 4) -> SearchStrategy[dict[str, int]]:
     """Extents from 1 to ``max_extent`` for all base spaces; o may be larger than v.
 
+    Args:
+        system: whose spaces get extents.
+        max_extent: the largest extent.
+
     Raises:
         UnavailableError: hypothesis is not installed.
     """

@@ -50,6 +50,19 @@ def test_unrestricted_ccsd(name: str, chemistry: Chemistry, solve: Any) -> None:
     assert abs(found.e_corr - case.energies["E_CCSD_corr"]) < TOLERANCE
 
 
+def test_direct_rpa(chemistry: Chemistry, solve: Any) -> None:
+    """Integrals without exchange, and amplitudes of which the flipped block is zero."""
+    rings = read_spec_file(tcgen.spec_path("rpa_sosex_spin_orbital"))
+    reference = chemistry("lih_sto3g").reference
+    expected = solve(rings, reference).energies
+    occupied = reference.mol.nelectron // 2
+    virtual = reference.mol.nao - occupied
+    flipped = np.zeros((occupied, occupied, virtual, virtual))
+    text = annotated_spec(rings, "closed-shell")
+    found = solve(text, reference, inputs={"t_abba": flipped}).energies
+    assert all(abs(found[name] - expected[name]) < TOLERANCE for name in ("e", "e_sosex"))
+
+
 @pytest.mark.slow
 def test_restricted_open_shell(solve: Any, blocks: Any) -> None:
     mol = blocks.molecule("Be 0 0 0; H 0 0 1.3426", "sto-3g", spin=1)

@@ -11,12 +11,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from ...errors import ArgumentError
 from ...ir.quantity import Quantity
 from ...ir.system import System
 from ...ir.tensor import Space, Storage, Symmetry, Tensor, symmetry_group
 from .invariance import Form
-from .labels import SPIN, UNLABELLED, Flow, Pattern, input_flow, patterns
+from .labels import (
+    SPIN,
+    UNLABELLED,
+    Flow,
+    Pattern,
+    electrons,
+    input_conserves,
+    input_flow,
+    patterns,
+)
 from .names import SpinSpaces, block_name, closed_shell_name
 from .same_spin import balanced_blocks, is_balanced
 
@@ -71,7 +79,7 @@ class Blocks:
     def parts(self, tensor: Tensor, pattern: Pattern) -> tuple[Part, ...]:
         """The block as a sum of arrays; () if it is zero."""
         form = self.forms[tensor]
-        if tensor.is_input and not SPIN.conserved(pattern, input_flow(tensor)):
+        if tensor.is_input and not input_conserves(tensor, pattern):
             return ()
         if not self.closed or form.constant or form.flow is None:
             return self._one(tensor, pattern, Fraction(1))
@@ -80,6 +88,7 @@ class Blocks:
         return tuple(
             part
             for number, block in balanced_blocks(pattern, form.flow)
+            if not tensor.is_input or input_conserves(tensor, block)
             for part in self._one(tensor, block, number)
         )
 
@@ -158,7 +167,7 @@ class Blocks:
         """
         axes = list(range(tensor.rank))
         flow: Flow = input_flow(tensor) if tensor.is_input else ()
-        if not flow or sum(flow) != 0:
+        if not flow or sum(flow) != 0 or electrons(tensor):
             return tuple(axes), 1
         entering = [k for k, f in enumerate(flow) if f > 0]
         leaving = [k for k, f in enumerate(flow) if f < 0]
@@ -190,17 +199,8 @@ class Blocks:
         return tuple(chosen)
 
     def _quantity(self, tensor: Tensor, pattern: Pattern) -> Quantity | None:
-        """What a block is in a calculation; <pq||rs> is <pq|rs> where its spins differ.
-
-        Raises:
-            ArgumentError: integrals without exchange, of which other blocks vanish.
-        """
+        """What a block is in a calculation; <pq||rs> is <pq|rs> where its spins differ."""
         match tensor.quantity:
-            case Quantity.CHEMIST | Quantity.PHYSICIST:
-                raise ArgumentError(
-                    f"{tensor.name} is {tensor.quantity.value}, which conserves the spin of each "
-                    f"electron: write the equations with <pq||rs>, from eri(antisymmetric)"
-                )
             case Quantity.ANTISYMMETRISED if self.closed or len(set(pattern)) > 1:
                 return Quantity.PHYSICIST
             case quantity:

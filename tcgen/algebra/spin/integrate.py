@@ -22,7 +22,16 @@ from ..equations.proven_symmetry import derive_symmetries, output_symmetry
 from .blocks import Block, Blocks
 from .expressions import is_zero, without_zeros
 from .invariance import contradiction, form_of, form_of_input
-from .labels import SPIN, UNLABELLED, Pattern, has_labels, input_flow, patterns
+from .labels import (
+    SPIN,
+    UNLABELLED,
+    Pattern,
+    electrons,
+    has_labels,
+    input_conserves,
+    input_flow,
+    patterns,
+)
 
 FORMS = ("closed-shell", "unrestricted")
 
@@ -56,8 +65,9 @@ def spin_integrated(system: System, form: str) -> System:
     """The equations of a closed shell, or of alpha and beta orbitals, from those of spin orbitals.
 
     Spaces that are declared occupied, virtual or general have spins. Inputs conserve the spin from
-    the first half of their axes over orbitals to the second, or as ``conserves`` declares. What
-    intermediates and outputs conserve follows from the equations.
+    the first half of their axes over orbitals to the second, or as ``conserves`` declares; those
+    from eri(physicist) or eri(chemist) conserve the spin of each electron. What intermediates and
+    outputs conserve follows from the equations.
 
     Args:
         system: equations over spin orbitals.
@@ -69,7 +79,7 @@ def spin_integrated(system: System, form: str) -> System:
 
     Returns:
         A system that is worth the same at the same orbitals. Its inputs are blocks of those of
-        ``system``: see :func:`spin_blocks`. The axes of integrals are in the order of <pq|rs>.
+        ``system``: see :func:`spin_blocks`. Blocks of <pq||rs> are in the order of <pq|rs>.
 
     Raises:
         ArgumentError: ``form`` is unknown, no space has spins, or an input cannot conserve them.
@@ -416,14 +426,22 @@ def _check_symmetry(tensor: Tensor) -> None:
     for symmetry in tensor.symmetry:
         for pattern in patterns(tensor.spaces, SPIN.letters):
             image = "".join(pattern[k] for k in symmetry.perm)
-            if SPIN.conserved(pattern, flow) != SPIN.conserved(image, flow):
-                axes = ",".join(space.name for space in tensor.spaces)
+            if input_conserves(tensor, pattern) == input_conserves(tensor, image):
+                continue
+            axes = ",".join(space.name for space in tensor.spaces)
+            text = f"{tensor.name}[{axes}] has the symmetry of axes in the order {symmetry.perm}"
+            if tensor.quantity is not None and electrons(tensor):
+                one, other = electrons(tensor)
                 raise ArgumentError(
-                    f"{tensor.name}[{axes}] has the symmetry of axes in the order "
-                    f"{symmetry.perm}, which changes what it conserves, "
-                    f"{_positions(flow, 1)}->{_positions(flow, -1)}: if its axes are in another "
-                    f"order, such as that of (pq|rs), declare conserves (0,2)->(1,3)"
+                    f"{text}, but it is {tensor.quantity.value}, in which axes {one} are those of "
+                    f"one electron and {other} those of another: correct the symmetry, or write "
+                    f"from eri(antisymmetric) for <pq||rs>"
                 )
+            raise ArgumentError(
+                f"{text}, which changes what it conserves, "
+                f"{_positions(flow, 1)}->{_positions(flow, -1)}: if its axes are in another "
+                f"order, such as that of (pq|rs), declare conserves (0,2)->(1,3)"
+            )
 
 
 def _positions(flow: tuple[int, ...], direction: int) -> str:

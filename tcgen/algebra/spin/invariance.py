@@ -12,11 +12,14 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TypeAlias, TypeVar
 
 from ...ir.expr import Delta
 from ...ir.system import Equation, Term, factor_refs
 from ...ir.tensor import Index, Ref, Tensor
-from .labels import Flow, has_labels, input_flow
+from .labels import Flow, electrons, has_labels, input_flow
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +29,27 @@ class Form:
     Attributes:
         flow: of a tensor that conserves charge and is a sum of products of deltas of labels; None
             where it may depend on labels in any way.
+        parts: groups of axes each of which conserves charge by itself, as the axes of an electron
+            in integrals without exchange; () where all axes are one group.
         constant: in a closed shell it has the same value for all labels, as denominators do.
     """
 
     flow: Flow | None = None
     constant: bool = False
+    parts: tuple[tuple[int, ...], ...] = ()
+
+    def part(self, axis: int) -> int:
+        """Number of the group that holds an axis."""
+        return next((n for n, part in enumerate(self.parts) if axis in part), 0)
 
 
-Slots = dict[Index, list[tuple[int, int]]]
-"""For each index, the factors that hold it, by number, each with the direction of the axis."""
+Node: TypeAlias = tuple[int, int]
+"""What may be turned around by itself: the number of a factor, and of a part of its axes."""
 
-_LEFT = -1  # the number of the left side in ``Slots``
+Slots: TypeAlias = dict[Index, list[tuple[Node, int]]]
+"""For each index, the nodes that hold it, each with the direction of the axis."""
+
+_LEFT = (-1, 0)  # the node of the left side in ``Slots``
 
 
 def form_of_input(tensor: Tensor) -> Form:
@@ -44,7 +57,7 @@ def form_of_input(tensor: Tensor) -> Form:
     flow = input_flow(tensor)
     if sum(map(abs, flow)) < 2:
         return Form(constant=True)
-    return Form(flow) if sum(flow) == 0 else Form()
+    return Form(flow, parts=electrons(tensor)) if sum(flow) == 0 else Form()
 
 
 def form_of(equation: Equation, forms: Mapping[Tensor, Form]) -> Form:
@@ -61,7 +74,7 @@ def form_of(equation: Equation, forms: Mapping[Tensor, Form]) -> Form:
     if len(labelled) % 2 == 0:
         for flow in _flows(lhs.tensor, labelled):
             if all(_flows_through(term, lhs, flow, forms) for term in equation.terms):
-                return Form(flow)
+                return Form(flow, parts=_common_parts(equation, flow, forms))
     return Form()
 
 
@@ -82,7 +95,7 @@ def contradiction(term: Term, forms: Mapping[Tensor, Form]) -> tuple[Ref, Index]
     found = _turned(pairs, {})
     if not isinstance(found, Index):
         return None
-    held = (term.factors[n] for n, _ in pairs[found])
+    held = (term.factors[number] for (number, _), _ in pairs[found])
     inputs = [factor for factor in held if isinstance(factor, Ref)]
     # Of two inputs, the one with more axes has the less usual order.
     return (max(inputs, key=lambda r: r.tensor.rank), found) if inputs else None
@@ -137,24 +150,53 @@ def _slots(term: Term, forms: Mapping[Tensor, Form]) -> Slots | None:
     for number, factor in enumerate(term.factors):
         if isinstance(factor, Delta):
             if has_labels(factor.left.space):
-                slots[factor.left].append((number, 1))
-                slots[factor.right].append((number, -1))
+                slots[factor.left].append(((number, 0), 1))
+                slots[factor.right].append(((number, 0), -1))
             continue
         if all(forms[r.tensor].constant for r in factor_refs(factor)):
             continue
         if not isinstance(factor, Ref):
             return None
-        flow = forms[factor.tensor].flow
-        if flow is None:
+        form = forms[factor.tensor]
+        if form.flow is None:
             return None
-        for index, direction in zip(factor.indices, flow, strict=True):
+        for axis, (index, direction) in enumerate(zip(factor.indices, form.flow, strict=True)):
             if direction:
-                slots[index].append((number, direction))
+                slots[index].append(((number, form.part(axis)), direction))
     return slots
 
 
-def _turned(slots: Slots, turns: dict[int, int]) -> dict[int, int] | Index:
-    """For each factor 1, or -1 if it is turned around; or an index at which no choice works."""
+def _common_parts(
+    equation: Equation, flow: Flow, forms: Mapping[Tensor, Form]
+) -> tuple[tuple[int, ...], ...]:
+    """Groups of axes of a left side that no term connects; () if there is one."""
+    axes = [k for k, direction in enumerate(flow) if direction]
+    groups = [{k} for k in axes]
+    for term in equation.terms:
+        slots = _slots(term, forms)
+        assert slots is not None, "charge flows through the term"
+        nodes = [{node for node, _ in pair} for pair in slots.values()]
+        left = [{node for node, _ in slots[index]} for index in equation.lhs.indices]
+        for images in [perm.images for perm in term.perms] or [tuple(range(len(left)))]:
+            held = {image: left[k] for k, image in enumerate(images) if image in axes}
+            for joined in _joined([*nodes, *held.values()]):
+                touched = {k for k in axes if held[k] & joined}
+                groups = _joined([*groups, touched])
+    return tuple(sorted(tuple(sorted(g)) for g in groups)) if len(groups) > 1 else ()
+
+
+def _joined(sets: list[set[T]]) -> list[set[T]]:
+    """Unions of sets that overlap, directly or by way of others."""
+    unions: list[set[T]] = []
+    for one in sets:
+        if one:
+            apart = [u for u in unions if not u & one]
+            unions = [*apart, one.union(*(u for u in unions if u & one))]
+    return unions
+
+
+def _turned(slots: Slots, turns: dict[Node, int]) -> dict[Node, int] | Index:
+    """For each node 1, or -1 if it is turned around; or an index at which no choice works."""
     pending = [(index, pair) for index, pair in slots.items() if len(pair) == 2]
     while pending:
         known = [p for p in pending if any(n in turns for n, _ in p[1])]

@@ -100,16 +100,34 @@ def patterns(spaces: tuple[Space, ...], letters: str) -> Iterator[Pattern]:
     return ("".join(chosen) for chosen in product(*choices))
 
 
+def electrons(tensor: Tensor) -> tuple[tuple[int, int], ...]:
+    """The two axes of each electron of an input that conserves the spin of each; else ()."""
+    pairs = () if tensor.quantity is None else tensor.quantity.electrons
+    return pairs if all(map(has_labels, tensor.spaces)) else ()
+
+
+def input_conserves(tensor: Tensor, pattern: Pattern) -> bool:
+    """True unless the block of an input is zero: spin is conserved, in all or by each electron."""
+    return SPIN.conserved(pattern, input_flow(tensor)) and all(
+        pattern[one] == pattern[other] for one, other in electrons(tensor)
+    )
+
+
 def input_flow(tensor: Tensor) -> Flow:
     """The flow of an input: as declared, else from the first half of labelled axes to the second.
 
+    Integrals without exchange conserve the spin of each electron, from its first axis to its other.
+
     Raises:
-        ArgumentError: ``conserves`` names an axis without labels or leaves one out, or an odd
-            number of axes has labels and nothing is declared.
+        ArgumentError: ``conserves`` names an axis without labels, leaves one out, or has both axes
+            of an electron on one side; or an odd number of axes has labels and nothing is declared.
     """
     labelled = [k for k, space in enumerate(tensor.spaces) if has_labels(space)]
     text = f"{tensor.name}[{','.join(space.name for space in tensor.spaces)}]"
-    if tensor.conserves is None:
+    pairs = electrons(tensor)
+    if tensor.conserves is None and pairs:
+        sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
+    elif tensor.conserves is None:
         if len(labelled) % 2 and len(labelled) > 1:
             raise ArgumentError(
                 f"{text} has {len(labelled)} axes over orbitals, so that no half of them is the "
@@ -133,4 +151,16 @@ def input_flow(tensor: Tensor) -> Flow:
                 f"{text} is declared to conserve spin, but axis {axis} is on neither side: name "
                 f"all axes over orbitals in conserves"
             )
+    for one, other in pairs:
+        if (one in sources) == (other in sources):
+            right = "->".join(f"({','.join(str(pair[side]) for pair in pairs)})" for side in (0, 1))
+            raise ArgumentError(
+                f"{text} is {_integral(tensor)}, in which axes {one} and {other} are those of one "
+                f"electron, but conserves has both on one side: write conserves {right}, or leave "
+                f"it out"
+            )
     return tuple(1 if k in sources else -1 if k in targets else 0 for k in range(tensor.rank))
+
+
+def _integral(tensor: Tensor) -> str:
+    return "no integral" if tensor.quantity is None else tensor.quantity.value

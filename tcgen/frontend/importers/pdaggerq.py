@@ -92,7 +92,7 @@ def _groups(source: object, filename: str) -> dict[str, list[tuple[int, String]]
             raise refuse(filename, 1, "", message, "write a name and labels: r2(a,b,i,j)")
         groups[heading] = _numbered(strings, filename)
     if not groups:
-        raise refuse(filename, 1, "", "no terms", 'pass {"r2(a,b,i,j)": pq.strings()}')
+        raise refuse(filename, 1, "", "there are no terms", 'pass {"r2(a,b,i,j)": pq.strings()}')
     return groups
 
 
@@ -200,7 +200,7 @@ def _numbered(strings: object, filename: str) -> list[tuple[int, String]]:
             raise refuse(filename, number, shown, "a term is not a list of strings", advice)
     if not numbered:
         advice = "call simplify() before strings(); leave out targets that are zero"
-        raise refuse(filename, 1, "", "no terms", advice)
+        raise refuse(filename, 1, "", "there are no terms", advice)
     return numbered
 
 
@@ -225,10 +225,13 @@ def _printed(text: str, filename: str) -> dict[str, list[tuple[int, String]]]:
             advice = (
                 "write r2(a,b,i,j) = before the lists ['+1.0', 'f(i,a)', 't1(a,i)'] of a target"
             )
-            raise refuse(filename, number, line, "neither a target nor a list of strings", advice)
+            raise refuse(
+                filename, number, line, "the line is neither a target nor a list of strings", advice
+            )
         groups.setdefault(heading, []).append((number, value))
     if not any(groups.values()):
-        raise refuse(filename, 1, "", "no terms", "write the lists that strings() returns to it")
+        advice = "write the lists that strings() returns to the file"
+        raise refuse(filename, 1, "", "there are no terms", advice)
     return {heading: strings for heading, strings in groups.items() if strings}
 
 
@@ -249,7 +252,7 @@ def _term(string: String, letters: _Letters) -> _Term:
         ValueError: naming the part that cannot be understood.
     """
     if not string:
-        raise ValueError("an empty term")
+        raise ValueError("the term is empty")
     try:
         coeff = rational(string[0])
     except ValueError as error:
@@ -306,7 +309,10 @@ def _part(text: str) -> _Part:
     else:
         raise ValueError(f"{text!r} is neither a tensor nor a permutation operator")
     if part.block and len(part.block) != len(part.labels):
-        raise ValueError(f"the block {part.block} does not fit {text}")
+        raise ValueError(
+            f"the block {part.block} of {text} has {len(part.block)} letters, and there are "
+            f"{len(part.labels)} labels"
+        )
     for label in part.labels:
         _space(label)
     rank = _BY_BLOCKS.get(part.name)
@@ -330,7 +336,7 @@ def _blocks(parts: Iterable[_Part]) -> dict[str, str]:
 def _space(label: str) -> str:
     """Space of a label, or of the index named after it."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", label):
-        raise ValueError(f"{label!r} is not a label")
+        raise ValueError(f"{label!r} is not a label such as i, a or i1")
     if re.fullmatch(r"n[a-zA-Z]\w*", label):
         raise ValueError(
             f"{label} is the label of a nucleus: for multicomponent theories export JSON lines, "

@@ -51,7 +51,7 @@ def read_ir(text: str, name: str, filename: str) -> System:
                 data = json.loads(line)
                 lines.append((number, line, data, values.line(data)))
     if not lines:
-        raise refuse(filename, 1, "", "no equations", "export with to_strings('ir')")
+        raise refuse(filename, 1, "", "there are no equations", "export with to_strings('ir')")
     reader = _Reader(values)
     for number, line, data, named in lines:
         with _place(filename, number, line):
@@ -62,7 +62,10 @@ def read_ir(text: str, name: str, filename: str) -> System:
 @contextmanager
 def _place(filename: str, number: int, line: str) -> Iterator[None]:
     """Reports an exception as an error of one line."""
-    advice = "write target, is_assignment, coeff and operands"
+    advice = (
+        "pass lines as pq_graph.to_strings('ir') returns them, with target, is_assignment, coeff "
+        "and operands"
+    )
     try:
         yield
     except json.JSONDecodeError as error:

@@ -66,7 +66,12 @@ def _target(
             written = [x.strip() for x in inside.rstrip(")").split(",")]
             unknown = [x for x in written if x not in by_name]
             if unknown:
-                raise wrong(f"{left}: index {unknown[0]} does not occur on the right", str(left))
+                advice = (
+                    f"write its free indices on the left: {', '.join(by_name)}"
+                    if by_name
+                    else "write no indices on the left, since all are summed"
+                )
+                raise wrong(f"{left}: index {unknown[0]} does not occur on the right", advice)
             free = [by_name[x] for x in written]
     used: set[str] = set()
     fixed = {s: _letter(s, used) for s in free}

@@ -87,7 +87,9 @@ def from_sympy(
     with refuse_deep_nesting("<sympy>"):
         pairs = [(_left_side(left), _expression(right)) for left, right in _pairs(equations)]
         if not pairs:
-            raise wrong("no equations", "give Eq(left, right), a list of them, or {left: right}")
+            raise wrong(
+                "there are no equations", "give Eq(left, right), a list of them, or {left: right}"
+            )
         if not any(right.has(second.AntiSymmetricTensor) for _, right in pairs):
             return _Reader(ranges).system(name, pairs)
         for _, right in pairs:

@@ -134,7 +134,7 @@ def _lines(source: object, filename: str) -> list[_Line]:
     if problems:
         raise SpecError(tuple(problems))
     if not lines:
-        raise refuse(filename, 1, "", "no equations", "write the equations of wick&d to it")
+        raise refuse(filename, 1, "", "there are no equations", "write those of wick&d to the file")
     return lines
 
 
@@ -146,7 +146,7 @@ def _line(number: int, text: str) -> _Line:
     """
     match = _LINE.fullmatch(" ".join(text.split()))
     if match is None:
-        raise ValueError("not an equation of wick&d")
+        raise ValueError("the line is not an equation of wick&d")
     sign = match[4].replace(" ", "")
     coeff = literal(sign + "1" if sign in ("", "+", "-") else sign)
     target = _tensor(match[1], match[2], match[3])

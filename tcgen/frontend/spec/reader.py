@@ -95,6 +95,9 @@ def _read(text: str, filename: str, folder: Path | None) -> System:
 def read_spec_file(path: str | Path) -> System:
     """The system of a .spec file, named after the file.
 
+    Args:
+        path: of the file; ``include`` looks in its folder.
+
     Raises:
         SpecError: with all errors of the file, in order of appearance.
         TcgenError: the file cannot be read.

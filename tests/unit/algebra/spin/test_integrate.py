@@ -60,7 +60,13 @@ def sizes_of(form: str) -> dict[str, int]:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     "name",
-    ["mp2_spin_orbital", "ccd_spin_orbital", "ccsd_spin_orbital", "t_spin_orbital"],
+    [
+        "mp2_spin_orbital",
+        "ccd_spin_orbital",
+        "ccsd_spin_orbital",
+        "t_spin_orbital",
+        "rpa_sosex_spin_orbital",
+    ],
 )
 def test_shipped_specs(name: str, form: str) -> None:
     source = read_spec_file(tcgen.spec_path(name))
@@ -160,6 +166,14 @@ def test_default_extents_are_shared_out() -> None:
         # integrals in chemists' order
         "input g[o,v,o,v] symmetry (0,1)<->(2,3) conserves (0,2)->(1,3), t[o,v]\noutput e, r\n"
         "e = g[i,a,j,b]*t[i,a]*t[j,b]\nr[i,a] = g[i,a,j,b]*t[j,b] - g[i,b,j,a]*t[j,b]",
+        # integrals without exchange conserve the spin of each electron, in either order of axes
+        "input g[o,v,o,v] symmetry (0,1)<->(2,3) from eri(chemist), t[o,v]\noutput e, r\n"
+        "e = g[i,a,j,b]*t[i,a]*t[j,b]\nr[i,a] = g[i,a,j,b]*t[j,b] - g[i,b,j,a]*t[j,b]",
+        "input w[o,o,v,v] from eri(physicist), v[o,o,v,v] antisymmetric (0,1) (2,3), "
+        "t[o,o,v,v]\noutput e, s\ne = w[i,j,a,b]*t[i,j,a,b] - w[i,j,b,a]*t[i,j,a,b]\n"
+        "r[i,j,a,b] = w[i,k,a,c]*t[k,j,c,b] + v[i,k,a,c]*w[k,j,c,b] + t[i,j,a,b]\n"
+        "q[i,j,a,b] = S(ia,jb) w[i,k,a,c]*t[k,j,c,b]\n"
+        "s[i,j,a,b] = r[i,k,a,c]*t[k,j,c,b] + q[i,k,a,c]*r[k,j,c,b] + q[i,j,a,b]",
         # an output whose axes are in chemists' order
         "input t[o,v]\noutput r\nr[i,a,j,b] = t[i,a]*t[j,b] - t[i,b]*t[j,a]",
         # ionised states
@@ -167,10 +181,35 @@ def test_default_extents_are_shared_out() -> None:
         "output s1, s2\ns1[i] = f_oo[k,i]*r1[k] + f_ov[k,c]*r2[i,k,c]\n"
         "s2[i,j,a] = P(i,j) f_oo[k,i]*r2[k,j,a] + P(i,j) f_ov[i,a]*r1[j]",
     ],
-    ids=["denominators", "squares", "deltas", "chemists", "chemists-output", "ionised"],
+    ids=[
+        "denominators",
+        "squares",
+        "deltas",
+        "chemists",
+        "electrons",
+        "rings",
+        "chemists-output",
+        "ionised",
+    ],
 )
 def test_other_equations(text: str, form: str) -> None:
     assert deviation(spec(text), form, sizes_of(form) | {"x": 2}) < 1e-12
+
+
+def test_closed_shell_has_one_block_of_integrals_without_exchange() -> None:
+    derived = tcgen.spin_integrated(
+        spec("input w[o,o,v,v] from eri(physicist)\noutput e\ne = w[i,j,a,b]*w[i,j,a,b]"),
+        "closed-shell",
+    )
+    assert [t.name for t in derived.inputs] == ["w"]
+    assert derived.pretty().strip() == "e = sum(i,j,a,b) 4*w[i,j,a,b]*w[i,j,a,b]"
+
+
+def test_rings_of_a_closed_shell_are_singlets() -> None:
+    rings = read_spec_file(tcgen.spec_path("rpa_sosex_spin_orbital"))
+    derived = tcgen.spin_integrated(rings, "closed-shell")
+    assert [t.name for t in derived.inputs] == ["w", "e_o", "e_v", "t", "t_abba"]
+    assert [t.name for t in derived.outputs] == ["r", "r_abba", "e", "e_sosex"]
 
 
 def test_unknown_form_and_systems_without_spin() -> None:
@@ -206,6 +245,14 @@ def test_output_that_breaks_its_declared_conservation() -> None:
         ("g[n,o,v] conserves (0)->(1)", "axis 0 space n occupied"),
         ("g[o,o,v,v] conserves (0)->(2)", "axis 1 neither side"),
         ("g[o,o,o,o] symmetric (1,2)", "(0, 2, 1, 3) (0,1)->(2,3) conserves"),
+        (
+            "g[o,o,v,v] conserves (0,2)->(1,3) from eri(physicist)",
+            "g[o,o,v,v] <pq|rs> 0 and 2 conserves (0,1)->(2,3)",
+        ),
+        (
+            "g[o,o,v,v] antisymmetric (0,1) from eri(physicist)",
+            "g[o,o,v,v] (1, 0, 2, 3) <pq|rs> (0, 2) eri(antisymmetric)",
+        ),
     ],
 )
 def test_inputs_that_cannot_conserve_spin(declaration: str, facts: str) -> None:

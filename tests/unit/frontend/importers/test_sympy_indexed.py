@@ -212,6 +212,9 @@ def test_second_quantisation_messages() -> None:
     f = AntiSymmetricTensor("f", (i,), (a,))
     with pytest.raises(SpecError, match=mentions("index z")):
         tcgen.from_sympy({"r(z)": f})
+    one, other = sp.symbols("k", below_fermi=True), sp.symbols("c", above_fermi=True)
+    with pytest.raises(SpecError, match=mentions("index z c, k")):
+        tcgen.from_sympy({"r(z,c)": AntiSymmetricTensor("f", (one,), (other,))})
 
 
 def test_symbols_that_print_alike_are_different_indices() -> None:
