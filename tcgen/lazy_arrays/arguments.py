@@ -117,10 +117,11 @@ PLAIN = frozenset(
 )
 
 
-def known_values(args: Iterable[Any], most: float) -> list[Any] | None:
+def known_values(args: Iterable[Any], most: float, *, only_read: bool = False) -> list[Any] | None:
     """Arguments with lazy arrays as values, or None if one waits or has as many elements as most.
 
-    Arrays are read-only views: a function that changes them refuses.
+    Arrays are read-only views: a function that changes them refuses. Those of a function that is
+    known to read them only are the arrays themselves.
     """
     values = []
     for value in args:
@@ -129,12 +130,12 @@ def known_values(args: Iterable[Any], most: float) -> list[Any] | None:
             value = value._known()
             if value is None or value.size >= most:
                 return None
-            value = backend_of(value).read_only(value)
+            value = value if only_read else backend_of(value).read_only(value)
         elif kind in BACKENDS:
             if value.size >= most:
                 return None
         elif kind is list or kind is tuple:
-            parts = known_values(value, most)
+            parts = known_values(value, most, only_read=only_read)
             if parts is None:
                 return None
             value = kind(parts)

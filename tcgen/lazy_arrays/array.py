@@ -37,6 +37,7 @@ from .evaluate import evaluate_into
 from .functions import (
     FUNCTIONS,
     METHODS,
+    READERS,
     REDUCES,
     UPDATES,
     UPDATING_METHODS,
@@ -558,7 +559,8 @@ def _called(
 ) -> Any:
     """The result of a call: its recorded operation, or NumPy's result if there is none."""
     most = math.inf if recorder is None else LIMITS.elements
-    values = known_values(args, most)
+    only_read = call in READERS
+    values = known_values(args, most, only_read=only_read)
     if values is not None and recorder is not None and not broadcasts_little(values, most):
         values = None
     noted = recorder is not None and values is None
@@ -583,7 +585,8 @@ def _called(
     if out is not None:
         return _call_with_out(out, call, args, options)
     try:
-        made = call(*evaluated(args), **evaluated(options))
+        values = known_values(args, math.inf, only_read=True) if only_read else None
+        made = call(*(evaluated(args) if values is None else values), **evaluated(options))
     except (TypeError, ValueError, LookupError) as error:
         if isinstance(error, TypeError) and on_both((args, options)):
             raise mixed() from error

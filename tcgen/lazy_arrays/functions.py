@@ -63,6 +63,11 @@ REDUCES: dict[np.ufunc, Callable[..., Node | None]] = {
 UPDATES = frozenset(
     (np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask),
 )
+# Functions and methods that ask for writable memory, although they only read: NumPy copies a
+# read-only array for them.
+READERS = frozenset(
+    (np.argmax, np.argmin, np.bincount, np.choose, np.convolve, np.correlate, np.interp, np.repeat)
+) | {np.take, *(getattr(np.ndarray, n) for n in ("argmax", "argmin", "choose", "repeat", "take"))}
 UPDATING_METHODS = frozenset(("fill", "partition", "put", "resize", "sort"))
 
 

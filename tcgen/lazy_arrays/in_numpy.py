@@ -97,7 +97,7 @@ def _run(line: Line) -> list[Array]:
     for root in line.roots:
         last[root] = len(line.works)
     values: list[Any] = []
-    free: set[int] = set()  # places of results that have no views
+    free: set[int] = set()  # places of new arrays that have no views
     for place, (work, operands) in enumerate(zip(line.works, line.operands, strict=True)):
         given = [values[n] for n in operands]
         spent = {n for n in operands if last[n] == place}
@@ -117,6 +117,8 @@ def _run(line: Line) -> list[Array]:
             values.append(_value(work, given, line, place))
             if type(work) is Transpose:
                 free.difference_update(operands)  # its result is a view
+            elif _is_new(work) and line.shapes[place]:
+                free.add(place)
         for n in spent:
             values[n] = None
     if line.target is not None:
@@ -130,10 +132,14 @@ def _run(line: Line) -> list[Array]:
     for root in line.roots:
         made = line.backend.module.asarray(values[root], line.dtypes[root])
         work = line.works[root]
-        of_two = type(work) is Product and len(work.operands) > 1  # of one it may be a view
-        is_new = type(work) is Elementwise or of_two or made.base is None
+        is_new = type(work) is Elementwise or _is_new(work) or made.base is None
         results.append(made if is_new else made.copy())
     return results
+
+
+def _is_new(work: Work) -> bool:
+    """True for a product of several arrays; of one, it may be a view."""
+    return type(work) is Product and len(work.operands) > 1
 
 
 def _memory(line: Line, place: int, given: list[Any]) -> Array | None:

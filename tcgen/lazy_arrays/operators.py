@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from itertools import zip_longest
+from math import prod
 from sys import getrefcount
 from typing import Any
 
@@ -33,7 +35,10 @@ def _is_small(one: Any, other: Any) -> bool:
     """True if a result that broadcasts the two has few elements."""
     if type(other) not in BACKENDS or one.shape == other.shape:
         return True
-    return bool(one.size * other.size < LIMITS.elements)
+    if one.size * other.size < LIMITS.elements:
+        return True
+    longest = zip_longest(reversed(one.shape), reversed(other.shape), fillvalue=1)
+    return bool(prod([max(pair) for pair in longest]) < LIMITS.elements)
 
 
 def disables_ufuncs(value: Any) -> bool:

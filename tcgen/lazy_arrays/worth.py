@@ -59,18 +59,19 @@ class Times:
         numpy: of NumPy.
         kernel: of the kernel; its first run loads and links it and does not count.
         runs: of the kernel.
-        numpy_runs: of NumPy.
+        later: runs of NumPy after the kernel's first ones. Those before may be slow: their memory
+            is new, and the compiler takes the processor.
     """
 
     numpy: float = float("inf")
     kernel: float = float("inf")
     runs: int = 0
-    numpy_runs: int = 0
+    later: int = 0
 
     def note_numpy(self, seconds: float) -> None:
         """Count a run in NumPy."""
         self.numpy = min(self.numpy, seconds)
-        self.numpy_runs += 1
+        self.later += self.runs >= _MEASURED
 
     def note_kernel(self, seconds: float) -> None:
         """Count a run of the kernel."""
@@ -80,18 +81,31 @@ class Times:
 
     def is_open(self, trials: int) -> bool:
         """True where a measurement of the run that is preferred can change what is preferred."""
-        if self.runs and self.runs <= trials:
-            return True
-        return self.numpy_runs < trials <= self.runs and 2 * self.kernel >= self.numpy
+        if not self.runs:
+            return False
+        return self.runs <= trials or self._asks_numpy()
 
     def prefers_kernel(self, trials: int) -> bool:
         """True where the kernel has been faster, or has not been measured often enough.
 
-        NumPy's first runs may be slow ones, so it is measured again unless it took twice as long.
+        A kernel that is clearly slower gets no further trials: they would cost the user time.
         """
-        if self.runs <= trials or 2 * self.kernel < self.numpy:
+        if self.runs < _MEASURED:
             return True
-        return self.numpy_runs >= trials and self.kernel < self.numpy
+        if self._asks_numpy():
+            return False
+        if self.runs <= trials:
+            return self.kernel < _CLEARLY * self.numpy
+        return self.kernel < self.numpy
+
+    def _asks_numpy(self) -> bool:
+        """True where NumPy is measured again, since its first runs may have been slow ones."""
+        return self.runs >= _MEASURED and not self.later and _HOPELESS * self.kernel >= self.numpy
+
+
+_MEASURED = 2  # runs of a kernel, of which one has been measured
+_CLEARLY = 1.2  # times as long: more than two measurements of the same run differ
+_HOPELESS = 10  # times as long as the kernel: no second measurement of NumPy changes the choice
 
 
 @dataclass(slots=True, eq=False)

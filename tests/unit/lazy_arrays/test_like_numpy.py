@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -463,3 +464,32 @@ def test_functions_leave_arrays_of_other_libraries_to_them() -> None:
     assert np.concatenate((x, Tagged())) == ("concatenate", ["LazyArray", "Tagged"])
     with pytest.raises(TypeError, match="no implementation found"):
         np.concatenate((x, Refusing()))
+
+
+READING: dict[str, Callable[[Any], Any]] = {
+    "argmax": lambda x: np.argmax(x.astype(int)),
+    "argmin": lambda x: x.astype(int).argmin(),
+    "bincount": lambda x: np.bincount(x.astype(int)),
+    "choose": lambda x: np.choose(x.astype(int), [x, x]),
+    "convolve": lambda x: np.convolve(x, x[:3]),
+    "correlate": lambda x: np.correlate(x, x[:3]),
+    "interp": lambda x: np.interp(x[:3], x, x),
+    "repeat": lambda x: np.repeat(x, 2),
+    "repeat method": lambda x: x.repeat(2),
+    "take": lambda x: np.take(x, x[:9].astype(int)),
+}
+
+
+@pytest.mark.parametrize("name", READING)
+def test_numpy_copies_nothing_for_functions_that_only_read(name: str) -> None:
+    array = np.linspace(0.0, 1.0, 50_000)
+    peaks = []
+    for x in (array, tcgen.lazy(array)):
+        READING[name](x)
+        tracemalloc.start()
+        found = READING[name](x)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        np.testing.assert_array_equal(found, READING[name](array))
+    assert peaks[1] < peaks[0] + array.nbytes / 2
+    assert np.array_equal(array, np.linspace(0.0, 1.0, 50_000))

@@ -10,7 +10,7 @@ import pytest
 
 import tcgen
 from tcgen.lazy_arrays import evaluate as evaluation
-from tcgen.lazy_arrays import worth
+from tcgen.lazy_arrays import in_numpy, worth
 from tcgen.lazy_arrays.worth import LIMITS, Times
 
 
@@ -77,25 +77,58 @@ def test_kernels_that_are_compiled_later_give_the_same(
     assert any(times.runs for form in ran for times in form.times.values())
 
 
-def test_the_faster_one_is_chosen() -> None:
+def measured(kernel: float, numpy: float = 1.0) -> Times:
+    """Times after NumPy's first run and two of the kernel."""
     times = Times()
-    times.note_numpy(1.0)
+    times.note_numpy(numpy)
     times.note_kernel(9.0)  # the first run loads the kernel
-    assert times.prefers_kernel(trials=2)
-    times.note_kernel(2.0)
-    times.note_kernel(1.5)
-    assert not times.prefers_kernel(trials=2)
-    times.kernel = 0.7
-    assert not times.prefers_kernel(trials=2)  # NumPy is measured again first
-    times.note_numpy(2.0)
-    assert times.prefers_kernel(trials=2)
-    times.note_numpy(0.6)
-    assert not times.prefers_kernel(trials=2)
+    assert times.prefers_kernel(trials=3)
+    times.note_kernel(kernel)
+    return times
+
+
+def test_the_faster_one_is_chosen() -> None:
+    times = measured(0.8)
+    assert not times.prefers_kernel(trials=3)  # NumPy is measured again first
+    times.note_numpy(0.7)
+    assert times.prefers_kernel(trials=3)  # about as fast
+    times.note_kernel(0.8)
+    times.note_kernel(0.75)
+    assert not times.prefers_kernel(trials=3)
+    times.kernel = 0.6
+    assert times.prefers_kernel(trials=3)
+    assert not times.is_open(trials=3)
+
+
+def test_a_slow_first_run_of_numpy_does_not_decide() -> None:
+    times = measured(0.5, numpy=4.0)
+    assert not times.prefers_kernel(trials=3)
+    times.note_numpy(0.3)
+    assert not times.prefers_kernel(trials=3)  # without further trials of the kernel
+
+
+def test_a_kernel_that_is_far_faster_is_chosen_without_another_run_of_numpy() -> None:
+    assert measured(0.05).prefers_kernel(trials=3)
+
+
+def test_numpy_adds_to_products_in_their_own_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LIMITS, "large", 9.0)
+    a, b = tcgen.lazy(np.ones((20, 20))), tcgen.lazy(np.full((20, 20), 2.0))
+    targets = []
+    original = in_numpy._elementwise
+    monkeypatch.setattr(
+        in_numpy, "_elementwise", lambda w, g, t: targets.append((g, t)) or original(w, g, t)
+    )
+    total = (a + a @ b).compute()
+    assert (total == 41).all()
+    ((given, target),) = targets
+    assert target is given[1]
 
 
 def test_few_elements_do_not_wait() -> None:
     x = tcgen.lazy(np.ones((9, 9)))
     assert ((x + 1) * x).waiting == 0
+    assert (x - x[:, :1]).waiting == (x[None] + x[:1]).waiting == 0
     assert (x[:, :, None] + x).waiting == 1  # a result of many elements
 
 
