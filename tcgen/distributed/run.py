@@ -323,10 +323,10 @@ class _Call:
         source = self._held.get(reading.source)
         if isinstance(source, Stored):
             total = 0
-            for rectangle in reading.rectangles:
-                key = (source, tuple((axis.start, axis.stop) for axis in rectangle))
+            for piece, count in reading.pieces:
+                key = (source, piece)
                 if stage.entry(reading.name).role == "generated" or key not in seen:
-                    total += rectangle_bytes(rectangle, reading.itemsize)
+                    total += count
                 seen.add(key)
             return total
         handle = source or self._given[reading.source]

@@ -23,7 +23,7 @@ from .._version import __version__
 from ..errors import UnavailableError
 from ..runtime.program import Program
 from .handles import Handle, aligned_copy, aligned_empty
-from .stage import Reading, Stage, Task, Writing, rectangle_bytes, source_names
+from .stage import Reading, Stage, Task, Writing, corners, rectangle_bytes, source_names
 from .stored import Rectangle, Stored
 
 Array = npt.NDArray[Any]
@@ -327,11 +327,16 @@ class _Loader:
     def key(self, reading: Reading) -> Hashable:
         """Under which the process keeps the array of an input that is constant."""
         source = self.job.held[reading.source]
-        rectangle = reading.rectangles[0] if reading.shrunk else _full(reading.shape)
-        if isinstance(source, Stored):
-            some = not reading.shrunk and not reading.whole
-            return self.job.run, source, "some" if some else _key(rectangle)
-        return source.token, _key(rectangle)
+        which: Hashable
+        if reading.shrunk:
+            [(which, _)] = reading.pieces
+        elif isinstance(source, Stored) and not reading.whole:
+            which = "some"
+        else:
+            which = corners(_full(reading.shape))
+        return (
+            (self.job.run, source, which) if isinstance(source, Stored) else (source.token, which)
+        )
 
     def array(self, reading: Reading) -> Any:
         """The array that the program takes for an input."""
@@ -341,14 +346,14 @@ class _Loader:
         whole = self._arrays[reading.source]
         if not reading.shrunk:
             return whole
-        (rectangle,) = reading.rectangles
-        if reading.whole:
+        if reading.whole and reading.unpacking is None:
             return whole
         if source is None:
-            return np.asarray(whole[rectangle], order="C")
+            return np.asarray(reading.taken(whole.__getitem__, whole.dtype.name), order="C")
 
         def cut() -> tuple[Array, int]:
-            piece = aligned_copy(whole[rectangle])
+            piece = reading.taken(whole.__getitem__, whole.dtype.name)
+            piece = aligned_copy(piece) if reading.unpacking is None else piece
             return piece, piece.nbytes
 
         return SHELF.get(self.key(reading), cut, self.keep)
@@ -375,11 +380,19 @@ class _Loader:
             self._tiles.append(tiles)
             return tiles
         if reading.shrunk or reading.whole:
-            rectangle = reading.rectangles[0] if reading.shrunk else _full(reading.shape)
 
             def load() -> tuple[Array, int]:
-                piece = source.read(rectangle)
-                self._loaded += int(piece.nbytes)
+                with source.opened() as read:
+
+                    def counted(rectangle: Rectangle) -> Array:
+                        block = read(rectangle)
+                        self._loaded += int(block.nbytes)
+                        return block
+
+                    if reading.shrunk:
+                        piece = reading.taken(counted, source.dtype)
+                    else:
+                        piece = counted(_full(reading.shape))
                 return piece, int(piece.nbytes)
 
             return SHELF.get(self.key(reading), load, self.keep)
@@ -390,7 +403,7 @@ class _Loader:
         key = self.key(reading)
         kept: _Sparse = SHELF.get(key, lambda: (_Sparse(reading.shape, source.dtype), 0), self.keep)
         with kept.lock:
-            missing = [r for r in reading.rectangles if _key(r) not in kept.there]
+            missing = [r for r in reading.rectangles if corners(r) not in kept.there]
             more = sum(rectangle_bytes(r, reading.itemsize) for r in missing)
             if kept.there and kept.nbytes + more > self.keep:
                 SHELF.drop(key)  # with programs that are bound to it: it has too much by now
@@ -400,7 +413,7 @@ class _Loader:
                 kept.array[rectangle] = block = source.read(rectangle)
                 self._loaded += int(block.nbytes)
                 kept.nbytes += int(block.nbytes)
-                kept.there.add(_key(rectangle))
+                kept.there.add(corners(rectangle))
         SHELF.put(key, kept, kept.nbytes, self.keep)
         return kept.array
 
@@ -417,7 +430,3 @@ class _Sparse:
 
 def _full(shape: tuple[int, ...]) -> Rectangle:
     return tuple(slice(0, n) for n in shape)
-
-
-def _key(rectangle: Rectangle) -> tuple[tuple[int, int], ...]:
-    return tuple((axis.start, axis.stop) for axis in rectangle)
