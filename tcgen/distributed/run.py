@@ -295,6 +295,7 @@ class _Call:
             self._plan.repeated,
             sum(d.loaded_bytes + d.result_bytes for d in done),
             self._predicted_bytes(),
+            sum(d.reloaded_bytes for d in done),
             max((d.peak_bytes for d in done), default=0),
             self._plan.need,
             worker_times(done, seconds),

@@ -62,7 +62,8 @@ class Done:
         thread: identifies the thread of the worker.
         began: seconds since the epoch.
         seconds: from begin to end.
-        loaded_bytes: what was read from files and received, and was not there before.
+        loaded_bytes: what was read from files and received, and was never there before.
+        reloaded_bytes: what was read again, since the process had dropped it.
         result_bytes: of all blocks.
         peak_bytes: allocated by the program and kept by the worker.
     """
@@ -73,6 +74,7 @@ class Done:
     began: float
     seconds: float
     loaded_bytes: int
+    reloaded_bytes: int
     result_bytes: int
     peak_bytes: int
 
@@ -256,6 +258,7 @@ def run_task(job: Job, task: Task) -> Done:
         began,
         time.perf_counter() - start,
         loader.loaded,
+        loader.reloaded,
         result_bytes,
         program.allocated_bytes - kept + SHELF.nbytes + loader.sent,
     )
@@ -312,6 +315,9 @@ class _Loader:
         self.keep = 0  # bytes that the process may keep beside the task's own memory
         self.sent = 0  # bytes of arrays that were sent to the process, and that the stage uses
         self._loaded = 0
+        self.reloaded = 0  # bytes that the process had once, and dropped
+        name = (job.run, "loaded")
+        self._known: set[Hashable] = SHELF.get(name, lambda: (set(), 0), limit=2**62)
         self._tiles: list[Tiles] = []
         self._arrays: dict[str, Array] = {}
         for name in source_names((stage,)):
@@ -323,6 +329,14 @@ class _Loader:
     def loaded(self) -> int:
         """Bytes that were read or received for this task."""
         return self._loaded + sum(tiles.loaded for tiles in self._tiles)
+
+    def _count(self, source: Stored, piece: Hashable, nbytes: int) -> None:
+        """Count a piece of a source that was read, apart where the process had it before."""
+        if (source, piece) in self._known:
+            self.reloaded += nbytes
+        else:
+            self._known.add((source, piece))
+            self._loaded += nbytes
 
     def key(self, reading: Reading) -> Hashable:
         """Under which the process keeps the array of an input that is constant."""
@@ -382,18 +396,23 @@ class _Loader:
         if reading.shrunk or reading.whole:
 
             def load() -> tuple[Array, int]:
+                count = 0
                 with source.opened() as read:
 
                     def counted(rectangle: Rectangle) -> Array:
+                        nonlocal count
                         block = read(rectangle)
-                        self._loaded += int(block.nbytes)
+                        count += int(block.nbytes)
                         return block
 
                     if reading.shrunk:
-                        piece = reading.taken(counted, source.dtype)
+                        array = reading.taken(counted, source.dtype)
+                        [(piece, _)] = reading.pieces
                     else:
-                        piece = counted(_full(reading.shape))
-                return piece, int(piece.nbytes)
+                        array = counted(_full(reading.shape))
+                        piece = corners(_full(reading.shape))
+                self._count(source, piece, count)
+                return array, int(array.nbytes)
 
             return SHELF.get(self.key(reading), load, self.keep)
         return self._sparse(source, reading)
@@ -411,7 +430,7 @@ class _Loader:
                 missing = list(reading.rectangles)
             for rectangle in missing:
                 kept.array[rectangle] = block = source.read(rectangle)
-                self._loaded += int(block.nbytes)
+                self._count(source, corners(rectangle), int(block.nbytes))
                 kept.nbytes += int(block.nbytes)
                 kept.there.add(corners(rectangle))
         SHELF.put(key, kept, kept.nbytes, self.keep)

@@ -150,6 +150,9 @@ def test_a_worker_stays_within_its_memory(
             np.testing.assert_allclose(run(t=arrays["t"])["r"], expected["r"], rtol=1e-12)
             assert run.report.peak_bytes <= limit
             assert run.report.need_bytes <= limit
+            assert run.report.bytes_moved == run.report.bytes_predicted
+        # All of v_vvvv is there after the first call where there is room for it.
+        assert (run.report.bytes_reloaded > 0) == (share < 8)
 
 
 @pytest.mark.parametrize("memory", ["1MiB", None])
