@@ -304,7 +304,10 @@ class _Call:
         )
 
     def _predicted_bytes(self) -> int:
-        """Bytes by the rectangles of the tasks: what a worker has seen does not move again."""
+        """Bytes by the rectangles of the tasks: what a worker has seen does not move again.
+
+        A worker may also have seen what a task read whose result was lost on its way.
+        """
         total = 0
         for task, done in self._done:
             stage, program = self._plan.stages[task.stage], self._plan.programs[task.stage]
@@ -317,21 +320,25 @@ class _Call:
                 readings = stage.readings(program, task.first, task.last)
                 self._rectangles[task] = readings, results
             readings, results = self._rectangles[task]
-            total += results + sum(self._moved(stage, r, seen) for r in readings)
+            total += results + sum(self._moved(stage, r, seen, done.first) for r in readings)
         return total
 
-    def _moved(self, stage: Stage, reading: Reading, seen: set[Hashable]) -> int:
+    def _moved(
+        self, stage: Stage, reading: Reading, seen: set[Hashable], first: frozenset[Hashable]
+    ) -> int:
         source = self._held.get(reading.source)
         if isinstance(source, Stored):
             total = 0
             for piece, count in reading.pieces:
                 key = (source, piece)
-                if stage.entry(reading.name).role == "generated" or key not in seen:
+                new = key not in seen and (reading.source, piece) in first
+                if new or stage.entry(reading.name).role == "generated":
                     total += count
-                seen.add(key)
+                    seen.add(key)
             return total
         handle = source or self._given[reading.source]
-        if handle.token in seen or not handle.moves:
+        new = handle.token not in seen and handle.token in first
+        if not new:
             return 0
         seen.add(handle.token)
         return reading.itemsize * prod(reading.shape)

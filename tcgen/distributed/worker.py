@@ -63,6 +63,8 @@ class Done:
         began: seconds since the epoch.
         seconds: from begin to end.
         loaded_bytes: what was read from files and received, and was never there before.
+        first: names of sources with the pieces that were read, and tokens of the arrays that were
+            received, by which the bytes are loaded ones.
         reloaded_bytes: what was read again, since the process had dropped it.
         result_bytes: of all blocks.
         peak_bytes: allocated by the program and kept by the worker.
@@ -74,6 +76,7 @@ class Done:
     began: float
     seconds: float
     loaded_bytes: int
+    first: frozenset[Hashable]
     reloaded_bytes: int
     result_bytes: int
     peak_bytes: int
@@ -258,6 +261,7 @@ def run_task(job: Job, task: Task) -> Done:
         began,
         time.perf_counter() - start,
         loader.loaded,
+        frozenset(loader.first),
         loader.reloaded,
         result_bytes,
         program.allocated_bytes - kept + SHELF.nbytes + loader.sent,
@@ -315,9 +319,10 @@ class _Loader:
         self.keep = 0  # bytes that the process may keep beside the task's own memory
         self.sent = 0  # bytes of arrays that were sent to the process, and that the stage uses
         self._loaded = 0
+        self.first: set[Hashable] = set()
         self.reloaded = 0  # bytes that the process had once, and dropped
-        name = (job.run, "loaded")
-        self._known: set[Hashable] = SHELF.get(name, lambda: (set(), 0), limit=2**62)
+        loaded = (job.run, "loaded")
+        self._known: set[Hashable] = SHELF.get(loaded, lambda: (set(), 0), limit=2**62)
         self._tiles: list[Tiles] = []
         self._arrays: dict[str, Array] = {}
         for name in source_names((stage,)):
@@ -330,12 +335,13 @@ class _Loader:
         """Bytes that were read or received for this task."""
         return self._loaded + sum(tiles.loaded for tiles in self._tiles)
 
-    def _count(self, source: Stored, piece: Hashable, nbytes: int) -> None:
+    def _count(self, name: str, source: Stored, piece: Hashable, nbytes: int) -> None:
         """Count a piece of a source that was read, apart where the process had it before."""
         if (source, piece) in self._known:
             self.reloaded += nbytes
         else:
             self._known.add((source, piece))
+            self.first.add((name, piece))
             self._loaded += nbytes
 
     def key(self, reading: Reading) -> Hashable:
@@ -378,6 +384,7 @@ class _Loader:
         def first() -> tuple[None, int]:
             if handle.moves:
                 self._loaded += int(array.nbytes)
+                self.first.add(handle.token)
             return None, 0
 
         array: Array = handle.open()
@@ -411,7 +418,7 @@ class _Loader:
                     else:
                         array = counted(_full(reading.shape))
                         piece = corners(_full(reading.shape))
-                self._count(source, piece, count)
+                self._count(reading.source, source, piece, count)
                 return array, int(array.nbytes)
 
             return SHELF.get(self.key(reading), load, self.keep)
@@ -430,7 +437,7 @@ class _Loader:
                 missing = list(reading.rectangles)
             for rectangle in missing:
                 kept.array[rectangle] = block = source.read(rectangle)
-                self._count(source, corners(rectangle), int(block.nbytes))
+                self._count(reading.source, source, corners(rectangle), int(block.nbytes))
                 kept.nbytes += int(block.nbytes)
                 kept.there.add(corners(rectangle))
         SHELF.put(key, kept, kept.nbytes, self.keep)

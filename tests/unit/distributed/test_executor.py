@@ -315,6 +315,7 @@ def test_workers_that_die_again_and_again_end_the_call(monkeypatch: pytest.Monke
     from tcgen.distributed.stage import Task
 
     engine = object.__new__(DaskEngine)
+    engine._calls = {}
     tasks = [Task(0, n, n, n + 1) for n in range(3)]
     tried = []
 
