@@ -44,8 +44,11 @@ def write_integrals(path: Path, basis: str) -> Numbers:
     fitted = density_fitted(reference, "cc-pvdz-ri")
     mp2 = dfmp2.DFMP2(reference)
     mp2.with_df = df.DF(reference.mol, auxbasis="cc-pvdz-ri")
+    blocks = closed_shell(solver, eris)
+    # The spec stores the pairs of v_vvvv in triangles.
+    blocks["v_vvvv"] = tcgen.pack_pairs(blocks["v_vvvv"], (0, 1), (2, 3))
     with h5py.File(path, "w") as file:
-        for name, array in {**fitted, **closed_shell(solver, eris)}.items():
+        for name, array in {**fitted, **blocks}.items():
             file[name] = array
         file["t1"], file["t2"] = solver.t1, solver.t2
     return {
@@ -62,9 +65,7 @@ def compiled(name: str, path: Path) -> Any:
     used = {s.name for s in tcgen.read_spec_file(tcgen.spec_path(name)).spaces}
     chosen = {k: n for k, n in extents.items() if k in used}
     nest = {"objective": "time", "memory_limit": LIMITS[name]} if name in LIMITS else {}
-    text = tcgen.spec_path(name).read_text()
-    whole = text.replace("packed (0,1) (2,3) ", "")  # slices of v_vvvv are read from the file
-    return tcgen.compile(whole, extents=chosen, **nest)
+    return tcgen.compile(tcgen.spec_path(name), extents=chosen, **nest)
 
 
 class Runner:

@@ -89,7 +89,8 @@ def run_on_dask_arrays(
         needed = {n: handles[n] for n in source_names((stage,)) if n in handles}
         tasks = [t for t in plan.tasks if t.stage == stage.number]
         futures = engine.submit(Job(run, sent, held, needed, memory), tasks)
-        heads = engine.client.gather([engine.client.submit(_head, f) for f in futures])
+        short = engine.few_at_a_time(engine.client.submit(_head, f) for f in futures)
+        heads = engine.client.gather(short, direct=True)
         done.extend(zip(tasks, heads, strict=True))
         program = plan.programs[stage.number]
         for output in stage.outputs:
@@ -102,9 +103,16 @@ def run_on_dask_arrays(
 def _shared(engine: DaskEngine, array: Any) -> Handle:
     if not is_dask_array(array):
         return engine.share(np.asarray(array, order="C"))
+    import distributed  # noqa: PLC0415  (needs the extra)
+
     token = uuid4().hex
     computed = engine.client.compute(array)
-    return Recipe(engine.client.submit(InMessage, computed, token, pure=False), token)
+    arrived = engine.client.submit(InMessage, computed, token, pure=False)
+    # Else all tasks begin at once when it is there, and the scheduler sends them in one message.
+    wait: Any = distributed.wait
+    with engine.client.as_current():
+        wait(arrived)
+    return Recipe(arrived, token)
 
 
 def _result(
@@ -119,12 +127,14 @@ def _result(
     if output.how != "place" or output.axis is None:
         whole = submit(_reduced, output, shape, dtype.str, list(futures), pure=False)
         return dask.from_delayed(whole, shape, dtype)
-    chunks = []
+    shapes = []
     axis = 0
-    for future, (rectangle,) in zip(futures, rectangles, strict=True):
+    for (rectangle,) in rectangles:
         lengths = tuple(s.stop - s.start for s in rectangle)
         axis = next((k for k, n in enumerate(lengths) if n != shape[k]), axis)
-        chunks.append(dask.from_delayed(submit(_block, name, future, pure=False), lengths, dtype))
+        shapes.append(lengths)
+    blocks = engine.few_at_a_time(submit(_block, name, future, pure=False) for future in futures)
+    chunks = [dask.from_delayed(b, n, dtype) for b, n in zip(blocks, shapes, strict=True)]
     return dask.concatenate(chunks, axis=axis)
 
 

@@ -2,13 +2,15 @@
 
 Arrays of a call and stages travel from the client to the workers, past the scheduler. What is lost
 with its workers is sent again. Constants are references that tasks load where they run, or arrays
-that the client holds and sends again: a worker that dies takes nothing along.
+that the client holds and sends again: a worker that dies takes nothing along. The scheduler has the
+names of tasks and of what they take; it gets few at a time, so that its messages stay short.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -23,6 +25,10 @@ from .stored import Stored
 from .worker import Done, Job, prepare, probe, run_task
 
 _TRIES = 4  # times that values lost with their workers are sent again
+# Bytes of a message to the scheduler, of a task in it, and of each value that the task takes: dask
+# 2026.8 needs 1,500 to 2,200 for a task, and 56 for a value.
+_MESSAGE, _TASK, _VALUE = 40_000, 2200, 64
+_NAMES = 128  # tasks of which a message says little, such as which worker has the result
 _WAIT = 60  # seconds until a worker must be there: those that died are started again meanwhile
 
 T = TypeVar("T")
@@ -59,6 +65,7 @@ class DaskEngine:
     def __init__(self, client: Any) -> None:
         self.client = client
         self._turn = 0
+        self._calls: dict[Hashable, Sent] = {}  # what all tasks of equal calls take
         workers = self._workers()
         self.slots = sum(int(w["nthreads"]) for w in workers.values())
         self.slots_per_worker = max(int(w["nthreads"]) for w in workers.values())
@@ -165,7 +172,8 @@ class DaskEngine:
             if not left:
                 return
             if lost:
-                for handle in (job.stage, *job.held.values(), *job.given.values()):
+                taken = (*self._calls.values(), *job.held.values(), *job.given.values())
+                for handle in (job.stage, *taken):
                     if isinstance(handle, Sent):
                         self._send(handle)
         raise _gone(len(left))
@@ -178,10 +186,15 @@ class DaskEngine:
         try:
             finished: Any = as_completed
             for batch in finished(list(futures), loop=self.client.loop).batches():
-                for future, done in zip(batch, self._fetched(batch), strict=True):
-                    yield futures[future], done
+                waiting = list(batch)
+                while waiting:
+                    few, waiting = waiting[:_NAMES], waiting[_NAMES:]
+                    for future, done in zip(few, self._fetched(few), strict=True):
+                        yield futures.pop(future), done  # the workers drop each result soon
         finally:
-            self.client.cancel(list(futures))
+            every = list(futures)
+            for first in range(0, len(every), _NAMES):
+                self.client.cancel(every[first : first + _NAMES])
 
     def _fetched(self, futures: Sequence[Any]) -> list[Done | None]:
         """What tasks gave, straight from the workers; None where it is lost with one."""
@@ -198,10 +211,11 @@ class DaskEngine:
     def submit(self, job: Job, tasks: Sequence[Task]) -> list[Any]:
         """A future for what each task gives."""
         workers = sorted(self._workers())
-        held = {name: _sent(handle) for name, handle in job.held.items()}
-        sent = (job.run, _sent(job.stage), held, _all_sent(job.given), job.memory)
+        held = {n: h for n, h in job.held.items() if not isinstance(h, Stored)}
+        common = self._common(job).future
+        sent = (common, _sent(job.stage), _all_sent(held), _all_sent(job.given))
         # The same range goes to the same worker in the next call: it has the constants.
-        return [
+        submitted = (
             self.client.submit(
                 _run,
                 *sent,
@@ -212,7 +226,36 @@ class DaskEngine:
                 pure=False,
             )
             for n, task in enumerate(tasks)
-        ]
+        )
+        return self.few_at_a_time(submitted, len(held) + len(job.given))
+
+    def _common(self, job: Job) -> Sent:
+        """The run, its references and its memory, which are sent once for all calls."""
+        references = {n: h for n, h in job.held.items() if isinstance(h, Stored)}
+        key = (job.run, tuple(references.items()), job.memory)
+        if key not in self._calls:
+            self._calls[key] = sent = Sent((job.run, references, job.memory))
+            self._send(sent)
+        return self._calls[key]
+
+    def few_at_a_time(self, submitted: Iterable[Any], values: int = 1) -> list[Any]:
+        """Futures of tasks that are submitted as they are drawn, each with so many values.
+
+        The client gathers what goes to the scheduler, and sends it together every few milliseconds.
+        """
+        futures = []
+        batch = max(1, _MESSAGE // (_TASK + _VALUE * values))
+        for future in submitted:
+            futures.append(future)
+            if len(futures) % batch == 0:
+                self.client.sync(self._flushed)
+        return futures
+
+    async def _flushed(self) -> None:
+        """Wait in the client's loop until it has sent all that it has for the scheduler."""
+        waiting = self.client.scheduler_comm
+        while waiting is not None and waiting.buffer and not waiting.closed():
+            await asyncio.sleep(0.001)
 
     def result(self, shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
         """An array of this process."""
@@ -222,7 +265,8 @@ class DaskEngine:
         """This process has filled them."""
 
     def close(self) -> None:
-        """Nothing is left: the client is the user's."""
+        """Drop what calls have in common; the client is the user's."""
+        self._calls.clear()
 
 
 def _gone(tasks: int) -> UnavailableError:
@@ -233,8 +277,8 @@ def _gone(tasks: int) -> UnavailableError:
     )
 
 
-def _sent(handle: Stored | Handle) -> Any:
-    """What a task takes: a future, which dask replaces by the value, or the reference itself."""
+def _sent(handle: Handle) -> Any:
+    """What a task takes: a future, which dask replaces by the value."""
     return getattr(handle, "future", handle)
 
 
@@ -242,5 +286,6 @@ def _all_sent(handles: Mapping[str, Handle]) -> dict[str, Any]:
     return {name: _sent(handle) for name, handle in handles.items()}
 
 
-def _run(run: str, stage: Any, held: Any, given: Any, memory: int, task: Task) -> Done:
-    return run_task(Job(run, stage, held, given, memory), task)
+def _run(common: InMessage, stage: Any, held: Any, given: Any, task: Task) -> Done:
+    run, references, memory = common.open()
+    return run_task(Job(run, stage, {**references, **held}, given, memory), task)

@@ -172,9 +172,8 @@ def _shares(plan: Plan, held: Mapping[str, int], nodes: int) -> list[_Share]:
             own: dict[Any, int] = {}
             for reading in stage.readings(program, task.first, task.last):
                 if reading.source in held:
-                    for r in reading.rectangles:
-                        key = reading.source, tuple((s.start, s.stop) for s in r)
-                        own[key] = rectangle_bytes(r, reading.itemsize)
+                    for piece, count in reading.pieces:
+                        own[reading.source, piece] = count
                 else:
                     every = tuple(slice(0, n) for n in reading.shape)
                     share.arrays[reading.source] = rectangle_bytes(every, reading.itemsize)

@@ -19,7 +19,7 @@ from ..errors import ArgumentError, MemoryLimitError, PlanError
 from ..options import Options
 from ..runtime.program import Program
 from .slicing import Restricted, SlicedOutput, SlicedStage, sliceable_spaces, sliced_stages
-from .stage import Stage, Task, lean
+from .stage import Stage, Task, lean, rectangle_bytes
 
 PARTS_PER_SLOT = 8  # enough that the last task of a worker is short; more only cost messages
 
@@ -227,10 +227,8 @@ def _slices(
 def _chosen(
     program: Program, spaces: tuple[str, ...], extents: Mapping[str, int], along: str | None
 ) -> str:
-    """The space to slice: the one that was asked for, else the largest without packed inputs."""
+    """The space to slice: the one that was asked for, else the largest."""
     name = program.manifest.name
-    inputs = [t for t in program.manifest.tensors if t.role != "output"]
-    packed = {t.spaces[pair.first] for t in inputs for pair in t.packed}
     if along is not None:
         if along not in program.manifest.bases:
             raise ArgumentError(
@@ -245,7 +243,7 @@ def _chosen(
             f"sum, maximum, minimum or product. "
             f"Name a space with along=..., or run the program on one machine"
         )
-    return max(spaces, key=lambda s: (s not in packed, extents[s]))
+    return max(spaces, key=lambda s: extents[s])
 
 
 def _options(
@@ -315,7 +313,11 @@ def _task_need(
         if stage.entry(reading.name).role == "generated":
             continue
         if reading.shrunk:
-            own += reading.nbytes
+            own += reading.kept_bytes
+            if reading.unpacking is not None:  # each rectangle is read before it is unpacked
+                own += max(
+                    (rectangle_bytes(r, reading.itemsize) for r in reading.rectangles), default=0
+                )
         if reading.source in held and held[reading.source] == 0:  # a reference: only what is read
             read += 0 if reading.shrunk else reading.nbytes
         elif reading.source not in counted:

@@ -28,7 +28,10 @@ class RunReport:
         tasks: number of tasks.
         repeated: flops of all tasks over those of the program in one piece; 1 repeats nothing.
         bytes_moved: bytes that workers read from files and received, and results that they sent.
-        bytes_predicted: the same by the rectangles of the tasks, each sent to a worker once.
+            Each counts where a worker has it for the first time.
+        bytes_predicted: the same by the rectangles of the tasks.
+        bytes_reloaded: bytes that workers read again, since their memory was too small to keep
+            them beside other tasks.
         peak_bytes: the most that a worker allocated and kept.
         need_bytes: what a worker needs by prediction.
         workers: busy and idle seconds by worker.
@@ -41,6 +44,7 @@ class RunReport:
     repeated: float
     bytes_moved: int
     bytes_predicted: int
+    bytes_reloaded: int
     peak_bytes: int
     need_bytes: int
     workers: tuple[WorkerTime, ...]
@@ -51,7 +55,8 @@ class RunReport:
         lines = [
             *self.stages,
             f"{self.tasks} tasks, flops {self.repeated:.3f} times those of the whole",
-            f"moved {self.bytes_moved:,} bytes, predicted {self.bytes_predicted:,}",
+            f"moved {self.bytes_moved:,} bytes, predicted {self.bytes_predicted:,}; "
+            f"read {self.bytes_reloaded:,} again",
             f"a worker held {self.peak_bytes:,} bytes, predicted at most {self.need_bytes:,}",
             f"{self.seconds:.3f} s, predicted {self.predicted_seconds:.3f} s",
         ]

@@ -298,6 +298,7 @@ class _Call:
             self._plan.repeated,
             sum(d.loaded_bytes + d.result_bytes for d in done),
             self._predicted_bytes(),
+            sum(d.reloaded_bytes for d in done),
             max((d.peak_bytes for d in done), default=0),
             self._plan.need,
             worker_times(done, seconds),
@@ -306,7 +307,10 @@ class _Call:
         )
 
     def _predicted_bytes(self) -> int:
-        """Bytes by the rectangles of the tasks: what a worker has seen does not move again."""
+        """Bytes by the rectangles of the tasks: what a worker has seen does not move again.
+
+        A worker may also have seen what a task read whose result was lost on its way.
+        """
         total = 0
         for task, done in self._done:
             stage, program = self._plan.stages[task.stage], self._plan.programs[task.stage]
@@ -319,21 +323,25 @@ class _Call:
                 readings = stage.readings(program, task.first, task.last)
                 self._rectangles[task] = readings, results
             readings, results = self._rectangles[task]
-            total += results + sum(self._moved(stage, r, seen) for r in readings)
+            total += results + sum(self._moved(stage, r, seen, done.first) for r in readings)
         return total
 
-    def _moved(self, stage: Stage, reading: Reading, seen: set[Hashable]) -> int:
+    def _moved(
+        self, stage: Stage, reading: Reading, seen: set[Hashable], first: frozenset[Hashable]
+    ) -> int:
         source = self._held.get(reading.source)
         if isinstance(source, Stored):
             total = 0
-            for rectangle in reading.rectangles:
-                key = (source, tuple((axis.start, axis.stop) for axis in rectangle))
-                if stage.entry(reading.name).role == "generated" or key not in seen:
-                    total += rectangle_bytes(rectangle, reading.itemsize)
-                seen.add(key)
+            for piece, count in reading.pieces:
+                key = (source, piece)
+                new = key not in seen and (reading.source, piece) in first
+                if new or stage.entry(reading.name).role == "generated":
+                    total += count
+                    seen.add(key)
             return total
         handle = source or self._given[reading.source]
-        if handle.token in seen or not handle.moves:
+        new = handle.token not in seen and handle.token in first
+        if not new:
             return 0
         seen.add(handle.token)
         return reading.itemsize * prod(reading.shape)

@@ -5,8 +5,9 @@ over the space (by a sum, a maximum, a minimum or a product) is reduced over the
 numbers of all ranges are reduced likewise. What the range
 needs is computed on the range too, and what does not depend on it is computed by each slice.
 An intermediate that would cost too much twice is *exchanged*: one stage computes it slice by
-slice, and the next stage reads it whole. Deltas over the space and axes of the space that are
-packed are refused, since a range of them is no array of its own.
+slice, and the next stage reads it whole. An input that is packed along the space is taken with
+plain axes, of which one has the range. Deltas over the space and diagonals are refused, since a
+range of them is no array of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Literal
 from ..errors import PlanError
 from ..ir.reduction import Reduction
 from ..ir.system import Equation, System, Term, factor_indices, factor_refs
-from ..ir.tensor import Index, Ref, Role, Space, Storage, Tensor, symmetry_group
+from ..ir.tensor import Index, Packing, Ref, Role, Space, Storage, Tensor, symmetry_group
 from ..ir.term_rewriting import (
     rename_factors,
     rename_term,
@@ -45,6 +46,8 @@ class Restricted:
         axis: logical axis that has the range; None where the array is whole.
         before: base spaces whose elements precede the range on this axis of the whole array.
         after: base spaces whose elements follow it.
+        packed: group of the whole array that the axis is in, and that has plain axes here; None
+            where the axis is one of the whole array.
     """
 
     name: str
@@ -52,6 +55,7 @@ class Restricted:
     axis: int | None
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    packed: Packing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +149,28 @@ def _way(equation: Equation, along: Space) -> tuple[Literal["place", "reduce", "
     """How an output is made from slices, and along which axis."""
     indices = equation.lhs.indices
     for axis, index in enumerate(indices):
-        if index.space == along and not _packed(equation.lhs.tensor, axis):
+        if index.space == along and _group(equation.lhs.tensor, axis) is None:
             return "place", axis
     if equation.terms and all(any(i.space == along for i in t.sums) for t in equation.terms):
         return "reduce", None
     return "same", None
 
 
-def _packed(tensor: Tensor, axis: int) -> bool:
-    return any(axis in p.axes for p in tensor.storage.packed)
+def _group(tensor: Tensor, axis: int | None) -> Packing | None:
+    """The packed group that has the axis."""
+    return next((p for p in tensor.storage.packed if axis in p.axes), None)
+
+
+def _plain(storage: Storage, group: Packing) -> Storage:
+    """The storage with plain axes, in logical order, in place of a packed group."""
+    order = [a for a in storage.order if a not in group.axes]
+    if order:
+        place = next(k for k, a in enumerate(storage.order) if a in group.axes)
+        order[place:place] = group.axes
+    elif storage.order:
+        order = list(group.axes)
+    packed = tuple(p for p in storage.packed if p != group)
+    return replace(storage, order=tuple(order), packed=packed)
 
 
 # ---------------------------------------------------------------- work
@@ -391,7 +408,12 @@ class _Stage:
         place = 0 if axis is None else bases.index(self.along.name)
         self.tensors[key] = made
         self.inputs[key] = Restricted(
-            made.name, tensor.name, axis, bases[:place], bases[place + 1 :]
+            made.name,
+            tensor.name,
+            axis,
+            bases[:place],
+            bases[place + 1 :],
+            _group(tensor, axis),
         )
         return made
 
@@ -400,14 +422,11 @@ class _Stage:
     ) -> Tensor:
         """The tensor as a tensor of its own, with a range on one axis."""
         spaces, symmetry = tensor.spaces, tensor.symmetry
-        name = tensor.name
+        name, storage = tensor.name, tensor.storage
         if axis is not None:
-            if _packed(tensor, axis):
-                raise PlanError(
-                    f"{tensor.name} is packed along space {self.along.name}, so that a range of it "
-                    f"is not an array: declare {tensor.name} without packed, or distribute along "
-                    f"another space"
-                )
+            group = _group(tensor, axis)
+            if group is not None:
+                storage = _plain(storage, group)
             spaces = tuple(self.here if k == axis else s for k, s in enumerate(spaces))
             symmetry = tuple(s for s in symmetry if s.perm[axis] == axis)
             if not keep_name:
@@ -424,7 +443,7 @@ class _Stage:
             role=role,
             symmetry=() if computed else symmetry,
             volatile=volatile,
-            storage=replace(tensor.storage, within=())
+            storage=replace(storage, within=())
             if axis is None or role is not Role.TEMP
             else Storage(),
             family=None,

@@ -7,7 +7,7 @@ run before it begins, the workers to load them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,9 +20,11 @@ from ..artifact.manifest import SOURCES, TensorEntry
 from ..artifact.sizes import stored_shape
 from ..dtypes import BY_NAME
 from ..ir.reduction import Reduction
+from ..ir.tensor import Packing
 from ..runtime.program import Program
 from .slicing import Restricted, SlicedOutput
 from .stored import Rectangle
+from .unpacking import Unpacking
 
 Array = npt.NDArray[Any]
 
@@ -58,6 +60,8 @@ class Reading:
             shape, of which it reads the rectangles alone.
         shape: of the whole array.
         itemsize: bytes of an element.
+        unpacking: makes the array of the program from the rectangles, where the whole array is
+            packed along the space that is cut.
     """
 
     name: str
@@ -66,6 +70,7 @@ class Reading:
     shrunk: bool
     shape: tuple[int, ...]
     itemsize: int
+    unpacking: Unpacking | None = None
 
     @property
     def whole(self) -> bool:
@@ -79,6 +84,27 @@ class Reading:
     def nbytes(self) -> int:
         """Bytes of the rectangles."""
         return sum(rectangle_bytes(r, self.itemsize) for r in self.rectangles)
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of the array that a worker makes from the rectangles."""
+        if self.unpacking is None:
+            return self.nbytes
+        return self.itemsize * self.unpacking.elements(self.shape)
+
+    @property
+    def pieces(self) -> tuple[tuple[Hashable, int], ...]:
+        """What a worker loads at once: its name within the source, and its bytes."""
+        if self.unpacking is not None:
+            return ((self.unpacking, self.nbytes),)
+        return tuple((corners(r), rectangle_bytes(r, self.itemsize)) for r in self.rectangles)
+
+    def taken(self, read: Callable[[Rectangle], Array], dtype: str) -> Array:
+        """The array that the program takes for a range; ``read`` gives elements of rectangles."""
+        if self.unpacking is not None:
+            return self.unpacking.filled(self.shape, self.rectangles, read, dtype)
+        (rectangle,) = self.rectangles
+        return read(rectangle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +158,9 @@ class Stage:
         for given in self.inputs:
             entry = self.entry(given.name)
             shape = list(stored_shape(entry, self.artifact.manifest, extents))
+            if given.packed is not None:
+                found.append(self._unpacked(given, given.packed, shape, first, last))
+                continue
             rectangle = [slice(0, n) for n in shape]
             if given.axis is not None:
                 axis = stored_axis(entry, given.axis)
@@ -151,6 +180,29 @@ class Stage:
                 )
             )
         return tuple(found)
+
+    def _unpacked(
+        self, given: Restricted, group: Packing, shape: list[int], first: int, last: int
+    ) -> Reading:
+        """What the task reads of an array that is packed along the space."""
+        assert given.axis is not None
+        entry = self.entry(given.name)
+        length = self._whole_length(given)
+        axis = stored_axis(entry, group.first)
+        packed = (*shape[:axis], group.values(length), *shape[axis + group.count :])
+        before = sum(dict(self.extents)[base] for base in given.before)
+        unpacking = Unpacking(
+            axis,
+            group.count,
+            group.antisymmetric,
+            given.axis - group.first,
+            before + first,
+            before + last,
+            length,
+        )
+        itemsize = BY_NAME[entry.dtype].itemsize
+        rectangles = unpacking.rectangles(packed)
+        return Reading(given.name, given.source, rectangles, True, packed, itemsize, unpacking)
 
     def _whole_length(self, given: Restricted) -> int:
         """Length of the sliced axis of the whole array."""
@@ -204,7 +256,7 @@ def stored_axis(entry: TensorEntry, axis: int) -> int:
 
 def distinct(rectangles: Sequence[Rectangle]) -> tuple[Rectangle, ...]:
     """The rectangles, each once."""
-    return tuple({tuple((a.start, a.stop) for a in r): r for r in rectangles}.values())
+    return tuple({corners(r): r for r in rectangles}.values())
 
 
 def disjoint(rectangles: Sequence[Rectangle]) -> tuple[Rectangle, ...]:
@@ -232,6 +284,11 @@ def disjoint(rectangles: Sequence[Rectangle]) -> tuple[Rectangle, ...]:
 
 def _overlap(one: Rectangle, other: Rectangle) -> bool:
     return all(a.start < b.stop and b.start < a.stop for a, b in zip(one, other, strict=True))
+
+
+def corners(rectangle: Rectangle) -> tuple[tuple[int, int], ...]:
+    """Start and end of each axis: a key, which slices are not."""
+    return tuple((axis.start, axis.stop) for axis in rectangle)
 
 
 def rectangle_bytes(rectangle: Rectangle, itemsize: int) -> int:

@@ -7,7 +7,8 @@ needs. All workers must see the file under the same path.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -49,9 +50,19 @@ class Stored:
         Raises:
             ArgumentError: the file or the data set is no longer there.
         """
+        with self.opened() as read:
+            return read(rectangle)
+
+    @contextmanager
+    def opened(self) -> Iterator[Callable[[Rectangle], Array]]:
+        """A function that reads rectangles, while the file stays open.
+
+        Raises:
+            ArgumentError: the file or the data set is no longer there.
+        """
         data, file = _open(self.path, self.name)
         try:
-            return np.asarray(data[rectangle], order="C")
+            yield lambda rectangle: np.asarray(data[rectangle], order="C")
         finally:
             if file is not None:
                 file.close()

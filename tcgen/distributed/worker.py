@@ -23,7 +23,7 @@ from .._version import __version__
 from ..errors import UnavailableError
 from ..runtime.program import Program
 from .handles import Handle, aligned_copy, aligned_empty
-from .stage import Reading, Stage, Task, Writing, rectangle_bytes, source_names
+from .stage import Reading, Stage, Task, Writing, corners, rectangle_bytes, source_names
 from .stored import Rectangle, Stored
 
 Array = npt.NDArray[Any]
@@ -62,7 +62,10 @@ class Done:
         thread: identifies the thread of the worker.
         began: seconds since the epoch.
         seconds: from begin to end.
-        loaded_bytes: what was read from files and received, and was not there before.
+        loaded_bytes: what was read from files and received, and was never there before.
+        first: names of sources with the pieces that were read, and tokens of the arrays that were
+            received, by which the bytes are loaded ones.
+        reloaded_bytes: what was read again, since the process had dropped it.
         result_bytes: of all blocks.
         peak_bytes: allocated by the program and kept by the worker.
     """
@@ -73,6 +76,8 @@ class Done:
     began: float
     seconds: float
     loaded_bytes: int
+    first: frozenset[Hashable]
+    reloaded_bytes: int
     result_bytes: int
     peak_bytes: int
 
@@ -256,6 +261,8 @@ def run_task(job: Job, task: Task) -> Done:
         began,
         time.perf_counter() - start,
         loader.loaded,
+        frozenset(loader.first),
+        loader.reloaded,
         result_bytes,
         program.allocated_bytes - kept + SHELF.nbytes + loader.sent,
     )
@@ -312,6 +319,10 @@ class _Loader:
         self.keep = 0  # bytes that the process may keep beside the task's own memory
         self.sent = 0  # bytes of arrays that were sent to the process, and that the stage uses
         self._loaded = 0
+        self.first: set[Hashable] = set()
+        self.reloaded = 0  # bytes that the process had once, and dropped
+        loaded = (job.run, "loaded")
+        self._known: set[Hashable] = SHELF.get(loaded, lambda: (set(), 0), limit=2**62)
         self._tiles: list[Tiles] = []
         self._arrays: dict[str, Array] = {}
         for name in source_names((stage,)):
@@ -324,14 +335,28 @@ class _Loader:
         """Bytes that were read or received for this task."""
         return self._loaded + sum(tiles.loaded for tiles in self._tiles)
 
+    def _count(self, name: str, source: Stored, piece: Hashable, nbytes: int) -> None:
+        """Count a piece of a source that was read, apart where the process had it before."""
+        if (source, piece) in self._known:
+            self.reloaded += nbytes
+        else:
+            self._known.add((source, piece))
+            self.first.add((name, piece))
+            self._loaded += nbytes
+
     def key(self, reading: Reading) -> Hashable:
         """Under which the process keeps the array of an input that is constant."""
         source = self.job.held[reading.source]
-        rectangle = reading.rectangles[0] if reading.shrunk else _full(reading.shape)
-        if isinstance(source, Stored):
-            some = not reading.shrunk and not reading.whole
-            return self.job.run, source, "some" if some else _key(rectangle)
-        return source.token, _key(rectangle)
+        which: Hashable
+        if reading.shrunk:
+            [(which, _)] = reading.pieces
+        elif isinstance(source, Stored) and not reading.whole:
+            which = "some"
+        else:
+            which = corners(_full(reading.shape))
+        return (
+            (self.job.run, source, which) if isinstance(source, Stored) else (source.token, which)
+        )
 
     def array(self, reading: Reading) -> Any:
         """The array that the program takes for an input."""
@@ -341,14 +366,14 @@ class _Loader:
         whole = self._arrays[reading.source]
         if not reading.shrunk:
             return whole
-        (rectangle,) = reading.rectangles
-        if reading.whole:
+        if reading.whole and reading.unpacking is None:
             return whole
         if source is None:
-            return np.asarray(whole[rectangle], order="C")
+            return np.asarray(reading.taken(whole.__getitem__, whole.dtype.name), order="C")
 
         def cut() -> tuple[Array, int]:
-            piece = aligned_copy(whole[rectangle])
+            piece = reading.taken(whole.__getitem__, whole.dtype.name)
+            piece = aligned_copy(piece) if reading.unpacking is None else piece
             return piece, piece.nbytes
 
         return SHELF.get(self.key(reading), cut, self.keep)
@@ -359,6 +384,7 @@ class _Loader:
         def first() -> tuple[None, int]:
             if handle.moves:
                 self._loaded += int(array.nbytes)
+                self.first.add(handle.token)
             return None, 0
 
         array: Array = handle.open()
@@ -375,12 +401,25 @@ class _Loader:
             self._tiles.append(tiles)
             return tiles
         if reading.shrunk or reading.whole:
-            rectangle = reading.rectangles[0] if reading.shrunk else _full(reading.shape)
 
             def load() -> tuple[Array, int]:
-                piece = source.read(rectangle)
-                self._loaded += int(piece.nbytes)
-                return piece, int(piece.nbytes)
+                count = 0
+                with source.opened() as read:
+
+                    def counted(rectangle: Rectangle) -> Array:
+                        nonlocal count
+                        block = read(rectangle)
+                        count += int(block.nbytes)
+                        return block
+
+                    if reading.shrunk:
+                        array = reading.taken(counted, source.dtype)
+                        [(piece, _)] = reading.pieces
+                    else:
+                        array = counted(_full(reading.shape))
+                        piece = corners(_full(reading.shape))
+                self._count(reading.source, source, piece, count)
+                return array, int(array.nbytes)
 
             return SHELF.get(self.key(reading), load, self.keep)
         return self._sparse(source, reading)
@@ -390,7 +429,7 @@ class _Loader:
         key = self.key(reading)
         kept: _Sparse = SHELF.get(key, lambda: (_Sparse(reading.shape, source.dtype), 0), self.keep)
         with kept.lock:
-            missing = [r for r in reading.rectangles if _key(r) not in kept.there]
+            missing = [r for r in reading.rectangles if corners(r) not in kept.there]
             more = sum(rectangle_bytes(r, reading.itemsize) for r in missing)
             if kept.there and kept.nbytes + more > self.keep:
                 SHELF.drop(key)  # with programs that are bound to it: it has too much by now
@@ -398,9 +437,9 @@ class _Loader:
                 missing = list(reading.rectangles)
             for rectangle in missing:
                 kept.array[rectangle] = block = source.read(rectangle)
-                self._loaded += int(block.nbytes)
+                self._count(reading.source, source, corners(rectangle), int(block.nbytes))
                 kept.nbytes += int(block.nbytes)
-                kept.there.add(_key(rectangle))
+                kept.there.add(corners(rectangle))
         SHELF.put(key, kept, kept.nbytes, self.keep)
         return kept.array
 
@@ -417,7 +456,3 @@ class _Sparse:
 
 def _full(shape: tuple[int, ...]) -> Rectangle:
     return tuple(slice(0, n) for n in shape)
-
-
-def _key(rectangle: Rectangle) -> tuple[tuple[int, int], ...]:
-    return tuple((axis.start, axis.stop) for axis in rectangle)

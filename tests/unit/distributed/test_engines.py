@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -98,16 +99,12 @@ def incoming(dask_worker: Any) -> int:
     return sum(int(t["total"]) for t in dask_worker.transfer_incoming_log)
 
 
-@pytest.mark.parametrize("along", [None, "v"])
-def test_arrays_pass_by_the_scheduler_and_move_as_predicted(
-    cluster: Any,
-    client: Any,
-    program: tcgen.Program,
-    arrays: dict[str, np.ndarray],
-    monkeypatch: pytest.MonkeyPatch,
-    along: str | None,
-) -> None:
-    """Count messages on the connections of this process: those of the scheduler, and the client."""
+@contextmanager
+def messages(cluster: Any) -> Iterator[tuple[list[int], list[int]]]:
+    """Bytes of messages of the scheduler, and of those between the client and workers.
+
+    They are counted on the connections of this process, which has the scheduler and the client.
+    """
     from distributed.comm import tcp
 
     scheduler: list[int] = []
@@ -135,14 +132,59 @@ def test_arrays_pass_by_the_scheduler_and_move_as_predicted(
         note(self, count)
         return count
 
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tcp, "read_bytes_rw", counting_received)
+        patch.setattr(tcp.TCP, "read", counting_read)
+        patch.setattr(tcp.TCP, "write", counting_write)
+        yield scheduler, workers
+
+
+ROWS = """
+space o = 2
+space v = 300
+index i : o
+index a b : v
+input x[v,o] constant, f[v,v] constant, t[v,o]
+output r
+r[a,i] = f[a,b]*t[b,i] + x[a,i]
+"""
+
+
+@pytest.mark.parametrize("kind", ["numpy", "dask"])
+def test_hundreds_of_tasks_make_no_long_message_through_the_scheduler(
+    cluster: Any, client: Any, tmp_path: Path, kind: str
+) -> None:
+    da = pytest.importorskip("dask.array")
+    program = tcgen.compile(ROWS, target="numpy")
+    made = random_arrays(tcgen.read_spec(ROWS), {"o": 2, "v": 300}, dtype="float64", seed=0)
+    inputs = {n: made[n] for n in ("x", "f", "t")}
+    np.save(tmp_path / "f.npy", made["f"])
+    given = da.from_array(made["t"], chunks=(300, 2)) if kind == "dask" else made["t"]
+    with program.distribute(client, "1GiB", task_seconds=0, along="v") as run:
+        run._engine.slots = 300
+        held = run.bind(x=made["x"], f=tcgen.stored(tmp_path / "f.npy"))
+        with messages(cluster) as (scheduler, _):
+            found = held(t=given)["r"]
+        assert held.report.tasks == 300
+        assert len(scheduler) > 300
+        assert max(scheduler) < 64 * 1024
+        found = client.compute(found).result() if kind == "dask" else found
+    np.testing.assert_allclose(found, program(**inputs)["r"], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("along", [None, "v"])
+def test_arrays_pass_by_the_scheduler_and_move_as_predicted(
+    cluster: Any,
+    client: Any,
+    program: tcgen.Program,
+    arrays: dict[str, np.ndarray],
+    along: str | None,
+) -> None:
     with program.distribute(client, "1GiB", task_seconds=0, along=along) as run:
         run(**arrays)  # the stages are on the workers
         before = sum(client.run(incoming).values())
-        monkeypatch.setattr(tcp, "read_bytes_rw", counting_received)
-        monkeypatch.setattr(tcp.TCP, "read", counting_read)
-        monkeypatch.setattr(tcp.TCP, "write", counting_write)
-        run(**arrays)
-        monkeypatch.undo()
+        with messages(cluster) as (scheduler, workers):
+            run(**arrays)
         moved = sum(workers) + sum(client.run(incoming).values()) - before
         report = run.report
     assert report.bytes_moved == report.bytes_predicted > 128 * 1024
