@@ -5,6 +5,6 @@ equations of a program along a space; ``unpacking`` takes ranges of packed group
 what a range of a program reads and writes; ``plan`` chooses stages and tasks within the memory of a
 worker; ``handles`` carry values to workers; ``worker`` is what runs there; ``engine`` is what an
 adaptor does, and ``executor``, ``dask_client`` (with ``dask_arrays``) and ``mpi`` are the adaptors;
-``run`` sends, runs and assembles; ``report`` says what a call did; ``nodes`` predicts a run on given
-nodes; ``distribute`` chooses the adaptor.
+``run`` sends, runs and assembles; ``report`` says what a call did; ``nodes`` predicts a run on
+given nodes; ``distribute`` chooses the adaptor.
 """
