@@ -212,6 +212,8 @@ class MpiEngine:
 
     def _filled(self, owner: int, head: Done, done: Done | None) -> Done:
         """What a task gave, with its large arrays, without pickle, where they are filled in."""
+        if not any(isinstance(a, _Large) for pieces in head.blocks.values() for _, a in pieces):
+            return head
         blocks: dict[str, tuple[Block, ...]] = {}
         pieces: Any
         for name, pieces in head.blocks.items():
@@ -288,6 +290,8 @@ class _Large:
 
 
 def _light(done: Done) -> Done:
+    if all(a.nbytes <= _SMALL for pieces in done.blocks.values() for _, a in pieces):
+        return done
     blocks: Any = {
         name: tuple(
             (r, _Large(a.shape, a.dtype.str) if a.nbytes > _SMALL else a) for r, a in pieces
