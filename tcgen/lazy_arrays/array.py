@@ -252,11 +252,11 @@ class LazyArray(Operators, Memory):
     # ---- elements, slices and updates
 
     def __getitem__(self, key: Any) -> Any:
-        if not (
-            type(key) in _PLACES or (type(key) is tuple and _PLACES.issuperset(map(type, key)))
-        ):
-            key = evaluated(key)
-        values = self._known()
+        for part in key if type(key) is tuple else (key,):
+            if type(part) not in _PLACES:
+                key = evaluated(key)
+                break
+        values = self._array if self._root is None else self._known()
         if values is None:
             part = sliced(self._node, key)
             small = part is None or math.prod(part.shape) < LIMITS.elements
