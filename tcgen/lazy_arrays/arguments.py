@@ -145,6 +145,27 @@ def known_values(args: Iterable[Any], most: float, *, only_read: bool = False) -
     return values
 
 
+def values_of_one_shape(args: Iterable[Any], most: float) -> list[Any] | None:
+    """Lazy arrays of one shape as values, and numbers: the usual case of a few elements.
+
+    None if one waits or has as many elements as most, and for other arguments. The values are the
+    arrays themselves: for a function that writes to none of them.
+    """
+    values: list[Any] = []
+    shape = None
+    for value in args:
+        kind = type(value)
+        if kind is float or kind is int:
+            values.append(value)
+            continue
+        array = value._known() if issubclass(kind, Memory) else None
+        if array is None or array.size >= most or shape not in (None, array.shape):
+            return None
+        shape = array.shape
+        values.append(array)
+    return values
+
+
 def broadcasts_little(values: list[Any], most: float) -> bool:
     """True if the arrays broadcast to fewer elements."""
     shapes = [value.shape for value in values if type(value) in BACKENDS]

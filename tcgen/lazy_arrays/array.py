@@ -29,6 +29,7 @@ from .arguments import (
     on_both,
     refuse_other_arrays,
     settle,
+    values_of_one_shape,
 )
 from .array_api import ArrayNamespace
 from .backend import BACKENDS, HOST, array_on_gpu, mixed
@@ -212,6 +213,14 @@ class LazyArray(Operators, Memory):
         """The result of a universal function, or of Python's operator, which NumPy computes."""
         if options:
             return _called(None, ufunc, inputs, options, out)
+        if out is None:
+            values = values_of_one_shape(inputs, LIMITS.elements)
+            if values is not None:
+                try:
+                    return LazyArray._wrapped((operate or ufunc)(*values))
+                except (TypeError, ValueError):
+                    pass  # said below
+                values = None  # a reference to memory would keep updates from writing there
         recorder = partial(record_ufunc, ufunc) if is_recorded(ufunc) else None
         if recorder is not None and out is None and _is_noted(inputs):
             made = recorder(*[i._as_node() if type(i) is LazyArray else i for i in inputs])
@@ -252,11 +261,11 @@ class LazyArray(Operators, Memory):
     # ---- elements, slices and updates
 
     def __getitem__(self, key: Any) -> Any:
-        if not (
-            type(key) in _PLACES or (type(key) is tuple and _PLACES.issuperset(map(type, key)))
-        ):
-            key = evaluated(key)
-        values = self._known()
+        for part in key if type(key) is tuple else (key,):
+            if type(part) not in _PLACES:
+                key = evaluated(key)
+                break
+        values = self._array if self._root is None else self._known()
         if values is None:
             part = sliced(self._node, key)
             small = part is None or math.prod(part.shape) < LIMITS.elements

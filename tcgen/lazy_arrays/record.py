@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from operator import index
 from sys import getrefcount
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from .graph import (
 )
 from .in_numpy import UFUNCS
 
+Labels: TypeAlias = tuple[int, ...]
 # Beyond these numbers, operands are computed first.
 _HEAVIEST = 200  # operations of one kernel
 _DEEPEST = 64  # operations on the longest path: each takes several frames of Python's stack
@@ -236,6 +237,11 @@ def _operands(values: Sequence[Any]) -> tuple[np.dtype[Any], tuple[Node, ...]] |
 
 def _same_type_operands(values: Sequence[Any]) -> tuple[np.dtype[Any], tuple[Node, ...]] | None:
     """As above, where NumPy's result has the kernel's type: one operand has it."""
+    nodes = tuple([v for v in values if isinstance(v, Node)])
+    if len(nodes) == len(values) > 0:  # the usual case is short
+        dtype = nodes[0].dtype
+        if dtype in KERNEL_TYPES and all(n.dtype is dtype and not _is_number(n) for n in nodes):
+            return dtype, nodes
     common = _operands(values)
     if common is None or all(n.dtype != common[0] or _is_number(n) for n in common[1]):
         return None
@@ -396,28 +402,47 @@ def _is_free_order(optimize: Any, count: int) -> bool:
 
 
 def _matmul(a: Any, b: Any) -> Node | None:
-    m, n = np.ndim(a), np.ndim(b)
+    a_shape, b_shape = _shape_of(a), _shape_of(b)
+    m, n = len(a_shape), len(b_shape)
     if not m or not n:
         raise EinsumError("@ needs operands with axes: use * for numbers")
-    summed = np.shape(a)[-1], np.shape(b)[-2 if n > 1 else 0]
+    summed = a_shape[-1], b_shape[-2 if n > 1 else 0]
     if summed[0] != summed[1]:  # an extent of 1 does not broadcast here, as it does in einsum
         raise ShapeError(f"@ sums over axes of extents {summed[0]} and {summed[1]}, which differ")
     common = _same_type_operands((a, b))
     if common is None:
         return None
-    dtype, (one, other) = common
-    rows, columns = one.shape[-2:-1], other.shape[-1:] if n > 1 else ()
-    batch = _broadcast_shapes(one.shape[:-2], other.shape[:-2])
-    last = len(batch)  # labels: of the axes of products, the rows, the columns, the sum
-    left = (*range(last - m + 2, last), last, last + 2) if m > 1 else (last + 2,)
-    right = (*range(last - n + 2, last), last + 2, last + 1) if n > 1 else (last + 2,)
-    output = (*range(last), *((last,) if m > 1 else ()), *((last + 1,) if n > 1 else ()))
-    return record(Product((one, other), (left, right), output), (*batch, *rows, *columns), dtype)
+    dtype, nodes = common
+    batch = () if m < 3 and n < 3 else _broadcast_shapes(a_shape[:-2], b_shape[:-2])
+    shape = (*batch, *a_shape[-2:-1], *(b_shape[-1:] if n > 1 else ()))
+    return record(Product(nodes, *_matmul_labels(m, n, len(batch))), shape, dtype)
+
+
+def _shape_of(value: Any) -> tuple[int, ...]:
+    """As ``numpy.shape``, which takes longer for a node."""
+    return value.shape if isinstance(value, Node) else np.shape(value)
+
+
+@lru_cache(maxsize=256)
+def _matmul_labels(m: int, n: int, batch: int) -> tuple[tuple[Labels, Labels], Labels]:
+    """Labels of operands of m and n axes, and of their product, which has so many of a batch.
+
+    Example:
+        >>> _matmul_labels(2, 2, 0), _matmul_labels(3, 1, 1)
+        ((((0, 2), (2, 1)), (0, 1)), (((0, 1, 3), (3,)), (0, 1)))
+    """
+    row, column, summed = batch, batch + 1, batch + 2
+    left = (*range(batch - m + 2, batch), row, summed) if m > 1 else (summed,)
+    right = (*range(batch - n + 2, batch), summed, column) if n > 1 else (summed,)
+    output = (*range(batch), *((row,) if m > 1 else ()), *((column,) if n > 1 else ()))
+    return (left, right), output
 
 
 def dot(a: Any, b: Any, out: Any = None) -> Node | None:
     """``numpy.dot`` of vectors and matrices."""
-    return _matmul(a, b) if out is None and 0 < np.ndim(a) < 3 and 0 < np.ndim(b) < 3 else None
+    if out is None and 0 < len(_shape_of(a)) < 3 and 0 < len(_shape_of(b)) < 3:
+        return _matmul(a, b)
+    return None
 
 
 def transposed(array: Node, axes: Any = None) -> Node:

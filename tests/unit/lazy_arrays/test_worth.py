@@ -132,6 +132,14 @@ def test_few_elements_do_not_wait() -> None:
     assert (x[:, :, None] + x).waiting == 1  # a result of many elements
 
 
+def test_functions_of_few_elements_take_a_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("tcgen.lazy_arrays.array._called")  # the long way
+    x = tcgen.lazy(np.full(9, 4.0))
+    assert np.sqrt(x).compute().tolist() == [2.0] * 9
+    assert np.maximum(x, x + 1).compute().tolist() == [5.0] * 9
+    assert type(np.maximum(x, 5.0)) is tcgen.LazyArray
+
+
 def test_a_form_depends_neither_on_numbers_nor_on_extents() -> None:
     keys = set()
     for n in (20, 30):
