@@ -45,6 +45,8 @@ def bind_sliced(
     if unpacked_contraction(statement, memory.buffers, extents, thresholds) is None:
         return None
     held = tuple(v for v in statement.band if v.name in factor.variables)
+    if len(held) < len(factor.variables):
+        return None  # a loop around the statement walks the rest
     cuts = cuts_of(statement, factor, memory)
     if elements(held, extents) <= thresholds.largest_slice or not cuts:
         return None
@@ -70,8 +72,9 @@ def unpack_factors(
     for factor in statement.factors:
         buffer = memory.buffers[factor.buffer]
         order = memory_order(factor, buffer)
-        if not buffer.packed or len(set(order)) < len(order):
-            continue
+        once = len(set(order)) == len(order)
+        if not buffer.packed or not once or not named.keys() >= set(order):
+            continue  # on a diagonal, or walked in part by a loop around the statement
         own = tuple(named[name] for name in order)
         if elements(own, extents) > thresholds.largest_slice:
             continue

@@ -75,3 +75,22 @@ def test_threads() -> None:
     finally:
         tcgen.set_threads(None)
     np.testing.assert_allclose(three, one, rtol=1e-13)
+
+
+@pytest.mark.parametrize("largest", [20, 10**6])
+def test_a_packed_factor_that_loops_around_the_statement_walk_is_read_in_place(
+    largest: int,
+) -> None:
+    """Of each pair one index is walked by a loop that two statements share."""
+    text = f"{HEAD}input v[v,v,v,v] symmetric (0,1) (2,3) packed (0,1) (2,3)\n"
+    text += "input t[o,o,v,v]\noutput r\nw[i,j,a,b] = v[c,a,d,b]*t[i,j,c,d]\n"
+    text += "r[i,a,k,e] = w[i,j,a,b]*w[k,j,e,b]\n"
+    text = text.replace("index i j", "index i j k").replace("index a b", "index e a b")
+    thresholds = CpuThresholds(largest_slice=largest)
+    program = compiled_with(text, thresholds, {"o": 3, "v": 4}, objective="memory")
+    assert program.report["memory"]["peak_bytes"] < 8 * 3**2 * 4**2 * 2
+    system = read_spec(text)
+    for extents in ({"o": 3, "v": 4}, {"o": 2, "v": 7}, {"o": 1, "v": 0}):
+        arrays = random_arrays(system, extents, seed=6)
+        wanted = evaluate_system(system, arrays, extents)["r"]
+        np.testing.assert_allclose(program(**arrays)["r"], wanted, rtol=1e-11, atol=1e-11)
