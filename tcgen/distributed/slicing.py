@@ -94,13 +94,15 @@ class SlicedStage:
 def sliceable_spaces(system: System) -> tuple[str, ...]:
     """Base spaces along which :func:`sliced_stages` can cut: each output has an axis of it.
 
-    A number counts if all its terms are reduced over the space.
+    A number counts if all its terms are reduced over the space. An input must have the space too.
     """
-    bases = [s for s in system.spaces if not s.parts]
+    system = _without_deltas(system)
+    read = {base for t in system.inputs for s in t.spaces for base in s.bases}
     return tuple(
         space.name
-        for space in bases
-        if all(_way(system.equation(t), space)[0] != "same" for t in system.outputs)
+        for space in system.spaces
+        if space in read
+        and all(_way(system.equation(t), space)[0] != "same" for t in system.outputs)
     )
 
 
@@ -125,6 +127,7 @@ def sliced_stages(
                 f"output {tensor.name} accumulates: each slice would add to it; write "
                 f"{tensor.name} = ... in the equations and add the arrays afterwards"
             )
+    system = _without_deltas(system)
     work = _work(system, extents)
     system = _with_favourable_terms(system, along, work)
     exchanged: set[str] = set()
@@ -143,6 +146,19 @@ def sliced_stages(
         if not worth:
             return tuple(stage.finished() for stage in stages)
         exchanged.add(worth[-1])  # what reads the others: they may then be needed in one way only
+
+
+def _without_deltas(system: System) -> System:
+    """The system without the deltas that renaming can replace.
+
+    An index that a delta removes has no range, so that it must go before indices are chosen.
+    """
+    changed = []
+    for equation in system.equations:
+        resolved = [resolve_deltas(t) for t in equation.terms]
+        terms = tuple(t for t in resolved if t is not None)
+        changed.append(replace(equation, terms=terms))
+    return replace(system, equations=tuple(changed))
 
 
 def _way(equation: Equation, along: Space) -> tuple[Literal["place", "reduce", "same"], int | None]:
@@ -297,6 +313,7 @@ def _stages(system: System, along: Space, exchanged: set[str]) -> list[_Stage]:
                     if wanted and levels[tensor.name] == number:
                         stage.add_output(equation)
                 if stage.outputs:
+                    stage.check_ranges()
                     stages.append(stage)
         except _ReadInTwoWaysError as error:
             exchanged.add(error.name)
@@ -360,6 +377,15 @@ class _Stage:
             self._reduced(equation)
         else:
             self._computed(tensor, axis)
+
+    def check_ranges(self) -> None:
+        """Refuse results of whose inputs none has a range: a call could not tell its length."""
+        if all(given.axis is None for given in self.inputs.values()):
+            names = ", ".join(o.name for o in self.outputs)
+            raise PlanError(
+                f"no array that the equations of {names} read has an axis of space "
+                f"{self.along.name}: distribute along another space"
+            )
 
     def _reduced(self, equation: Equation) -> None:
         """A result of which each slice has its range of a reduced index."""
@@ -454,15 +480,11 @@ class _Stage:
 
     def _on_range(self, term: Term, index: Index | None, equation: Equation) -> Term:
         """The term with ``index`` on the range, and its tensors as this needs them."""
-        if index is not None:
-            resolved = resolve_deltas(term)
-            if resolved is not None:
-                term = resolved
-            if any(not factor_refs(f) and index in factor_indices(f) for f in term.factors):
-                raise PlanError(
-                    f"the equation of {equation.lhs.tensor.name} has a delta over space "
-                    f"{self.along.name}: distribute along another space"
-                )
+        if any(not factor_refs(f) and index in factor_indices(f) for f in term.factors):
+            raise PlanError(
+                f"the equation of {equation.lhs.tensor.name} has a delta over space "
+                f"{self.along.name}: distribute along another space"
+            )
         here = None if index is None else self._index(index)
 
         def change(ref: Ref) -> Ref:

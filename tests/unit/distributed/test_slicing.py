@@ -131,3 +131,26 @@ def test_what_cannot_be_sliced_is_refused(text: str, named: tuple[str, ...]) -> 
     with pytest.raises(PlanError) as caught:
         sliced_stages(system, "v", {"o": 3, "v": 4}, 2)
     assert all(word in str(caught.value) for word in named)
+
+
+@pytest.mark.parametrize(
+    "equation",
+    [
+        "output y\ny = sum(i,j) delta[i,j]*z[i]",  # one of two summed indices remains
+        "output y\ny[i] = delta[i,j]*z[j] + x[i,a]*x[j,a]*delta[j,i]",
+        "output y\ny[i] = delta[i,i]*z[i]",
+        "output y\ny = sum(i,j) delta[i,j]*z[i]*z[j] + sum(i,j) delta[i,j]*z[j]",
+    ],
+)
+def test_a_delta_is_resolved_before_an_index_is_cut(equation: str) -> None:
+    system = tcgen.read_spec(HEAD + "input z[o], x[o,v]\n" + equation)
+    assert sliceable_spaces(system) == ("o",)
+    evaluate_sliced(system, "o", {"o": 3, "v": 2}, 2)
+
+
+def test_a_space_that_no_input_has_cannot_be_sliced() -> None:
+    """Arrays tell a program the length of a range."""
+    system = tcgen.read_spec(HEAD + "input x[o,o]\noutput y\ny[a] = x[i,i] + delta[a,a]")
+    assert sliceable_spaces(system) == ()
+    with pytest.raises(PlanError, match="no array that the equations of y read has an axis"):
+        sliced_stages(system, "v", {"o": 3, "v": 4}, 2)
