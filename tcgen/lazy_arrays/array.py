@@ -390,10 +390,25 @@ class LazyArray(Operators, Memory):
         np.empty(0).__array_namespace__(api_version=api_version)  # refuses unknown versions
         return NAMESPACE
 
-    def __dlpack__(self, **options: Any) -> Any:
-        if options.pop("copy", None) is False:  # the other library could write to the memory
-            raise BufferError("lazy arrays are exported as copies: leave copy=False out")
-        return self._values().copy().__dlpack__(**options)
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        asked = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
+        options = {name: value for name, value in asked.items() if value is not None}
+        if copy is not False:
+            return self._values().copy().__dlpack__(**options)
+        if max_version is not None and max_version[0] >= 1:  # a capsule says that it is read-only
+            return self._backend.read_only(self._values()).__dlpack__(**options)
+        return self._update(lambda array: array.__dlpack__(**options), (), {})
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+        """``numpy.ndarray.to_device``."""
+        return _Method(self, self._backend.array_type.to_device)(device, stream=stream)
 
     def __dlpack_device__(self) -> tuple[Any, Any]:
         return self._values().__dlpack_device__()
@@ -519,7 +534,13 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
         raise ArgumentError(f"tcgen.lazy cannot make an array of this: {error}") from None
 
 
-def _made_lazy(array: npt.NDArray[Any]) -> LazyArray:
+def _made_lazy(array: npt.NDArray[Any], args: tuple[Any, ...]) -> LazyArray:
+    """A result of NumPy as a lazy array; an array that NumPy passed on stays itself."""
+    first = args[0] if args else None
+    if isinstance(first, LazyArray) and first.dtype == array.dtype and first.shape == array.shape:
+        own = first._values()
+        if own.ctypes.data == array.ctypes.data and own.strides == array.strides:
+            return first
     read_limits()
     return LazyArray._of_array(array, mine=array.flags.owndata)
 

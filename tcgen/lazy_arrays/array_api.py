@@ -19,10 +19,10 @@ class ArrayNamespace:
 
     Args:
         module: NumPy, or a part of it.
-        made_lazy: makes an array lazy.
+        made_lazy: makes an array lazy that a function gave for arguments.
     """
 
-    def __init__(self, module: ModuleType, made_lazy: Callable[[Any], Any]) -> None:
+    def __init__(self, module: ModuleType, made_lazy: Callable[[Any, Any], Any]) -> None:
         self._module, self._made_lazy = module, made_lazy
         self._wrapped = cache(self._function)  # equal functions at each access
 
@@ -42,17 +42,17 @@ class ArrayNamespace:
     def _function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function, updated=())
         def called(*args: Any, **options: Any) -> Any:
-            return self._lazy(function(*args, **options))
+            return self._lazy(function(*args, **options), args)
 
         return called
 
-    def _lazy(self, made: Any) -> Any:
+    def _lazy(self, made: Any, args: tuple[Any, ...]) -> Any:
         """A result with its arrays lazy, also in tuples, which may have named fields."""
         if isinstance(made, np.ndarray | np.generic):
-            return self._made_lazy(np.asarray(made))
+            return self._made_lazy(np.asarray(made), args)
         if type(made) is list:
-            return [self._lazy(part) for part in made]
+            return [self._lazy(part, args) for part in made]
         if isinstance(made, tuple):
-            parts = [self._lazy(part) for part in made]
+            parts = [self._lazy(part, args) for part in made]
             return type(made)(*parts) if hasattr(made, "_fields") else tuple(parts)
         return made

@@ -79,14 +79,51 @@ def test_arrays_come_from_the_namespace_of_an_array() -> None:
         x.__array_namespace__(api_version="1999.12")
 
 
+def test_an_array_that_numpy_passes_on_stays_itself() -> None:
+    x = tcgen.lazy(np.arange(3.0))
+    xp = x.__array_namespace__()
+    assert xp.asarray(x) is x
+    assert xp.asarray(x, dtype=np.float64) is x
+    assert xp.ascontiguousarray(x) is x
+    copied, other = xp.asarray(x, copy=True), xp.asarray(x, dtype=np.int64)
+    x[0] = 9
+    np.testing.assert_array_equal(copied, [0, 1, 2])
+    np.testing.assert_array_equal(other, [0, 1, 2])
+
+
 def test_other_libraries_get_copies() -> None:
     x = tcgen.lazy(np.arange(3.0))
     taken = np.from_dlpack(x)
     x[0] = 9
     np.testing.assert_array_equal(taken, [0, 1, 2])
     assert x.__dlpack_device__() == np.ones(1).__dlpack_device__()
-    with pytest.raises(BufferError, match="copy=False"):
-        x.__dlpack__(copy=False)
+
+
+@pytest.mark.skipif(not hasattr(np.ndarray, "to_device"), reason="NumPy 2 exports read-only arrays")
+def test_other_libraries_get_the_memory_where_they_ask_for_it() -> None:
+    class Older:
+        """An array for a library that knows no read-only memory."""
+
+        def __init__(self, array: tcgen.LazyArray) -> None:
+            self.array = array
+
+        def __dlpack__(self, **options: object) -> object:
+            return self.array.__dlpack__(copy=False)
+
+        def __dlpack_device__(self) -> object:
+            return self.array.__dlpack_device__()
+
+    x = tcgen.lazy(np.arange(3.0))
+    y, doubled = x.copy(), x * 2
+    seen = np.from_dlpack(x, copy=False)
+    assert not seen.flags.writeable
+    np.testing.assert_array_equal(seen, [0, 1, 2])
+    own = np.from_dlpack(Older(x))
+    np.testing.assert_array_equal(own, [0, 1, 2])
+    assert np.shares_memory(own, np.asarray(x))
+    assert not np.shares_memory(own, np.asarray(y))
+    np.testing.assert_array_equal(doubled, [0, 2, 4])
+    assert x.to_device("cpu").device == "cpu"
 
 
 def test_comparisons_with_other_things_are_numpys() -> None:
