@@ -8,7 +8,7 @@ that they started ends before the others. ``--cpu`` counts the processor's time,
 a busy machine change less. ``--memory`` shows the peak of NumPy's arrays and of the lazy ones, as
 far as Python's tracer sees it, which is all but the stacks of kernels; no memory waits in the pool
 then, nor later in this process, so time without it. ``--peers`` adds the
-ratios of the compilers that are installed (:mod:`.peers`).
+ratios of numexpr and compilers that are installed (:mod:`.peers`).
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="names of programs; all by default")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--cpu", action="store_true", help="the process's time on processors")
-    parser.add_argument("--peers", action="store_true", help="ratios of Numba, torch and JAX, too")
+    parser.add_argument("--peers", action="store_true", help="ratios of numexpr and compilers, too")
     options = parser.parse_args()
     clock = time.process_time if options.cpu else time.perf_counter
     programs, ratios = SUITES[options.programs], []

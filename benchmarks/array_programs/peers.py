@@ -1,7 +1,7 @@
-"""The same programs compiled by Numba, torch.compile and JAX, where these are installed.
+"""The same programs by numexpr, Numba, torch.compile and JAX, where these are installed.
 
-They get the programs as they are written for NumPy. A program that one of them cannot compile has
-no time there.
+Compilers get the programs as they are written for NumPy, and numexpr gets expressions of its own. A
+program that one of them cannot take has no time there.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import importlib
 import types
 from collections.abc import Callable
 from typing import Any
+
+from .in_numexpr import in_numexpr
 
 Program = Callable[..., Any]
 
@@ -34,6 +36,7 @@ def _jax(run: Program) -> Program:
 
 
 COMPILERS: dict[str, Callable[[Program], Program]] = {
+    "numexpr": in_numexpr,
     "numba": _numba,
     "torch": _torch,
     "jax": _jax,
