@@ -26,6 +26,7 @@ from .loops import (
     Zero,
 )
 from .reduction import Reduction
+from .tensor import Space
 
 
 def accesses(stmt: Stmt) -> Iterator[Access]:
@@ -339,6 +340,41 @@ def band_of(stmt: Assign | Gemm) -> tuple[BandVar, ...]:
             return (*stmt.batch, *stmt.m, *stmt.n, *stmt.k)
         case _:
             assert_never(stmt)
+
+
+def walked_in_step(stmt: Assign, buffers: Mapping[str, Buffer]) -> frozenset[str]:
+    """Buffers whose element n is read or written together with element n of the target.
+
+    None if other accesses of the statement depend on the point, or points are summed or bounded.
+    """
+    order = stmt.out.variables
+    operands = tuple(leaves(stmt.expr))
+    plain = all(v.base is None and v.below is None for v in stmt.band)
+    if not plain or stmt.orbit or not all(isinstance(x, Access) for x in operands):
+        return frozenset()
+    walking = {x for x in accesses(stmt) if x.variables}
+    fixed = {x.buffer for x in accesses(stmt) if not x.variables}
+    names = frozenset(x.buffer for x in walking)
+    if {v.name for v in stmt.band} != set(order) or names & fixed:
+        return frozenset()
+    spaces = {v.name: v.space for v in stmt.band}
+    in_step = {_in_memory_order(x, buffers[x.buffer], spaces) for x in walking}
+    return names if len(in_step) == 1 and None not in in_step else frozenset()
+
+
+def _in_memory_order(
+    access: Access, buffer: Buffer, spaces: Mapping[str, Space]
+) -> tuple[str, ...] | None:
+    """Variables of a buffer from the slowest to the fastest, if they walk all of its elements."""
+    found = []
+    for axis in buffer.order:
+        subscript, own = access.subscripts[axis], buffer.axes[axis]
+        name = subscript.variable
+        if name is None or own.length is not None or own.space != spaces.get(name):
+            return None
+        found.append(name)
+    repeated = len(set(found)) < len(found)
+    return None if buffer.packed or repeated else tuple(found)
 
 
 def is_total(stmt: Assign) -> bool:

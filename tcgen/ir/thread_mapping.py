@@ -31,10 +31,16 @@ class Strip:
 class Points:
     """One statement: each thread computes whole elements of the target, sums included.
 
-    A block has ``threads`` threads; neighbouring threads compute neighbouring elements.
+    Neighbouring threads compute neighbouring elements, or groups of ``lanes`` elements.
+
+    Attributes:
+        threads: of a block.
+        lanes: successive elements that a thread loads and stores at once where arrays are aligned;
+            the statement then walks all its arrays in step. 1 for any statement.
     """
 
     threads: int
+    lanes: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,15 @@
 #endif
 typedef TC_INT tc_int;
 
+/* Successive elements of an array that a thread loads or stores at once. */
+template <typename T, int count> struct __align__(16) tc_lanes {
+    T of[count];
+};
+__device__ __forceinline__ bool tc_aligned(const void *array)
+{
+    return (unsigned long long)array % 16 == 0;
+}
+
 struct __align__(16) tc_complex {
     double re, im;
     tc_complex() = default;

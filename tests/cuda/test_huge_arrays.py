@@ -125,7 +125,7 @@ def test_the_largest_element_wise_steps(
     assert kernel.grid is not None
     last = v**3 - 1
     if kernel.grid.most is not None:  # the last that the last thread of the grid takes
-        step = kernel.grid.most * kernel.grid.threads
+        step = kernel.grid.most * kernel.grid.strips[0].tile
         last = v**3 // step * step - 1
     x, out = sparse((v,) * 3), sparse((v,) * 3)
     for value, place in enumerate((0, last), 1):

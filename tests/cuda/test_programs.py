@@ -410,6 +410,17 @@ def test_shares_are_checked() -> None:
         emit_artifact(permuted(), target="cuda")
 
 
+def test_groups_of_elements_are_checked() -> None:
+    """Only arrays that are walked in step may be read in groups, 16 bytes of each."""
+    bound = bind_gpu(generated(hand.ALL["energy"]()), {"o": 10, "v": 30})
+    kernels = {k.mapping: k for k in bound.kernels if isinstance(k.mapping, Points)}
+    in_step, other = kernels[Points(256, 2)], kernels[Points(256)]
+    for kernel, lanes in ((in_step, 4), (other, 2)):
+        wrong = replace(kernel, mapping=Points(256, lanes))
+        with pytest.raises(VerifyError, match=mentions("step 16 bytes")):
+            replace(bound, kernels=(wrong,)).verify()
+
+
 @pytest.mark.parametrize("name", ["energy", "tiles", "triangle", "permuted"])
 def test_golden_text(name: str) -> None:
     module = permuted() if name == "permuted" else hand.ALL[name]()

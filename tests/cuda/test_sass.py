@@ -119,6 +119,13 @@ def test_families_hold_nothing_in_memory(name: str, arch: int) -> None:
         assert any(kernel.count(VARIANTS[arch]) for kernel in kernels.values())
 
 
+@pytest.mark.parametrize("name", ["elements in step", "elements in step in single precision"])
+def test_elements_in_step_move_in_groups_of_16_bytes(name: str) -> None:
+    for kernel in machine_code(narrow(family(name)[1].text("kernels.cu")), 90).values():
+        assert kernel.widths("STG").get(128, 0) >= 1
+        assert kernel.widths("LDG").get(128, 0) >= 2, "t and w; c is one number"
+
+
 # ---- the reader itself
 
 KEPT = """

@@ -54,7 +54,14 @@ input t[o,v,o,v], u[v,o,v,o]
 output r
 r[i,a,j,b] = t[i,c,k,a]*u[b,k,c,j]
 """
+IN_STEP = """
+input t[o,v], w[o,v], c
+output r
+r[i,a] = c*t[i,a]*abs(w[i,a]) + t[i,a]
+"""
 FAMILIES = {
+    "elements in step": Family(IN_STEP),
+    "elements in step in single precision": Family(IN_STEP, "float32"),
     "elements": Family("""
 input t[o,v], u[v], w[o,v]
 output r

@@ -35,7 +35,7 @@ def make_grid(scope: Scope) -> GridEntry:
                 lengths: _Lengths = tuple((a.space.name, a.length, None) for a in buffer.axes)
             else:
                 lengths = _lengths(_free(stmt), scope)
-            strips = (StripEntry(lengths, mapping.threads),)
+            strips = (StripEntry(lengths, mapping.threads * mapping.lanes),)
         case Sums():
             strips = (StripEntry(_lengths(_free(kernel.body[0]), scope), 1),)
             splits, part = mapping.splits, (COMPLEX128 if _complex(scope) else FLOAT64).itemsize

@@ -6,7 +6,10 @@ element.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...dtypes import BY_NAME
+from ...ir.expr import Access, leaves
 from ...ir.loops import Assign, BandVar, Zero
 from ...ir.reduction import Reduction
 from ...ir.thread_mapping import Points
@@ -40,6 +43,8 @@ def zero_body(stmt: Zero, mapping: Points, scope: Scope) -> list[str]:
 
 def points_body(stmt: Assign, mapping: Points, scope: Scope, dtype: str) -> list[str]:
     """Each thread computes whole elements; no division finds places on axes that are joined."""
+    if mapping.lanes > 1:
+        return _lanes_body(stmt, mapping, scope, dtype)
     stmt, scope = joined(stmt, scope)
     free, _ = free_and_summed(stmt)
     inner = element_lines(stmt, scope, dtype)
@@ -48,6 +53,59 @@ def points_body(stmt: Assign, mapping: Points, scope: Scope, dtype: str) -> list
     guards = element_guards(stmt, free, scope)
     body = [*values(free, "tc_rest", scope, "tc_n"), *when(guards, inner)]
     return [stride_loop(points(free, scope), mapping.threads), *indented(body), "}"]
+
+
+def _lanes_body(stmt: Assign, mapping: Points, scope: Scope, dtype: str) -> list[str]:
+    """Each thread computes groups of elements, if the arrays are aligned; then single elements.
+
+    All arrays are walked in step, so that one variable numbers their elements.
+    """
+    lanes, target = mapping.lanes, stmt.out.buffer
+    order = [stmt.out.subscripts[axis].variable for axis in scope.buffers[target].order]
+    band = sorted(stmt.band, key=lambda v: order.index(v.name))
+    stmt, scope = joined(replace(stmt, band=tuple(band), parallel=0, block=()), scope)
+    free, _ = free_and_summed(stmt)
+    assert len(free) == 1, "adjacent axes are joined"
+    read: dict[str, None] = {}
+    for access in leaves(stmt.expr):
+        if isinstance(access, Access) and access.variables:
+            read[access.buffer] = None
+    if stmt.accumulate:
+        read[target] = None
+    walked = tuple(dict.fromkeys((target, *read)))
+    own = {name: f"tc_of_{scope.names[name]}" for name in walked}
+    group = {n: f"tc_lanes<{BY_NAME[scope.buffers[n].dtype].cuda_type}, {lanes}>" for n in walked}
+    inside = replace(
+        scope,
+        names={**scope.names, **{name: f"{text}.of" for name, text in own.items()}},
+        variables={**scope.variables, free[-1].name: "tc_lane"},
+    )
+    body = []
+    for name in walked:
+        place = f"reinterpret_cast<const {group[name]} *>({scope.names[name]})[tc_n]"
+        held = "" if name == target else "const "
+        body.append(f"{held}{group[name]} {own[name]}{f' = {place}' if name in read else ''};")
+    body += [
+        "#pragma unroll",
+        f"for (tc_int tc_lane = 0; tc_lane < {lanes}; ++tc_lane) {{",
+        *indented(element_lines(stmt, inside, dtype)),
+        "}",
+        f"reinterpret_cast<{group[target]} *>({scope.names[target]})[tc_n] = {own[target]};",
+    ]
+    total = points(free, scope)
+    groups = f"{total if total.isidentifier() else f'({total})'}/{lanes}"
+    aligned = " && ".join(f"tc_aligned({scope.names[name]})" for name in walked)
+    return [
+        "tc_int tc_done = 0;",
+        f"if ({aligned}) {{",
+        *indented([stride_loop(groups, mapping.threads), *indented(body), "}"]),
+        f"    tc_done = {groups}*{lanes};",
+        "}",
+        stride_loop(total, mapping.threads, "tc_done + "),
+        *indented(values(free, "tc_rest", scope, "tc_n")),
+        *indented(element_lines(stmt, scope, dtype)),
+        "}",
+    ]
 
 
 def element_guards(stmt: Assign, free: tuple[BandVar, ...], scope: Scope) -> list[str]:
@@ -84,9 +142,8 @@ def summed_guards(
     return triangles((v for v in free if v.below in names), scope)
 
 
-def stride_loop(total_points: str, threads: int) -> str:
+def stride_loop(total_points: str, threads: int, first: str = "") -> str:
     """The head of a loop in which the threads of all blocks take points in turn."""
-    return (
-        f"for (tc_int tc_n = (tc_int)blockIdx.x*{threads} + threadIdx.x; tc_n < {total_points}; "
-        f"tc_n += (tc_int)gridDim.x*{threads}) {{"
-    )
+    step = f"(tc_int)gridDim.x*{threads}"
+    begin = f"{first}(tc_int)blockIdx.x*{threads} + threadIdx.x"
+    return f"for (tc_int tc_n = {begin}; tc_n < {total_points}; tc_n += {step}) {{"

@@ -10,10 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
+from ...dtypes import BY_NAME
 from ...errors import VerifyError
-from ...hardware import CUTENSOR, WARP_THREADS
+from ...hardware import COPY_BYTES, CUTENSOR, WARP_THREADS
 from ..expr import Access, Prod, leaves
-from ..loop_analysis import contraction_of, is_total, is_total_target, parallel_chain, used_buffers
+from ..loop_analysis import (
+    contraction_of,
+    is_total,
+    is_total_target,
+    parallel_chain,
+    used_buffers,
+    walked_in_step,
+)
 from ..loops import Assign, Buffer, Gemm, Kernel, Loop, Stmt, Zero
 from ..thread_mapping import Library, Nest, Points, Sums, Term, ThreadNest, Tiles, Transpose
 
@@ -35,6 +43,8 @@ def check_thread_mapping(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
             stmt = _only(kernel)
             if isinstance(stmt, Assign):
                 _check_own_element(stmt)
+            if mapping.lanes != 1:
+                _check_lanes(stmt, mapping.lanes, buffers)
         case Sums():
             _check_threads(mapping.threads)
             stmt = _only(kernel)
@@ -68,6 +78,16 @@ def check_thread_mapping(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
             _check_library(kernel, mapping, buffers)
         case _:
             assert_never(mapping)
+
+
+def _check_lanes(stmt: Zero | Assign, lanes: int, buffers: Mapping[str, Buffer]) -> None:
+    walked = walked_in_step(stmt, buffers) if isinstance(stmt, Assign) else frozenset()
+    sizes = {lanes * BY_NAME[buffers[name].dtype].itemsize for name in walked}
+    if sizes != {COPY_BYTES}:
+        raise VerifyError(
+            f"a thread computes {lanes} elements at once only where arrays are walked in step, "
+            f"with {COPY_BYTES} bytes of each"
+        )
 
 
 def _check_library(kernel: Kernel, mapping: Library, buffers: Mapping[str, Buffer]) -> None:

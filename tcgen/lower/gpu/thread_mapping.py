@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import assert_never
 
 from ...dtypes import BY_NAME
-from ...hardware import WARP_THREADS
+from ...hardware import COPY_BYTES, WARP_THREADS
 from ...ir.expr import Access, leaves
-from ...ir.loop_analysis import accesses, blocks_parallel, written_buffers
+from ...ir.loop_analysis import accesses, blocks_parallel, walked_in_step, written_buffers
 from ...ir.loops import Assign, BandVar, Buffer, Gemm, Kernel, Loop, Stmt, Zero
 from ...ir.thread_mapping import Points, Sums, ThreadMapping, Transpose
 from ...thresholds.gpu import GpuThresholds
@@ -95,7 +95,7 @@ def _simple(
     many, long = elements(free, extents), elements(summed, extents)
     few = many < thresholds.few_elements
     if not summed or long < thresholds.long_sum or not few or _reads_itself(stmt):
-        return Points(_THREADS)
+        return Points(_THREADS, _lanes(stmt, buffers))
     along, most = None, -(-long // (_POINTS_EACH * _THREADS))
     if (pair := _along(stmt, summed, buffers, extents)) is not None:
         band = {v.name: v for v in summed}
@@ -106,6 +106,13 @@ def _simple(
             along, most = pair, rows // warps
     blocks = thresholds.sum_blocks * thresholds.multiprocessors
     return Sums(_THREADS, max(1, min(-(-blocks // max(many, 1)), most)), along)
+
+
+def _lanes(stmt: Assign, buffers: Mapping[str, Buffer]) -> int:
+    """Elements that fit into one load, if the statement walks arrays of one width in step."""
+    walked = walked_in_step(stmt, buffers)
+    sizes = {BY_NAME[buffers[name].dtype].itemsize for name in walked}
+    return max(1, COPY_BYTES // sizes.pop()) if len(sizes) == 1 else 1
 
 
 def _along(

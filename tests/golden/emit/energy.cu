@@ -76,12 +76,22 @@ tcgen_energy_1(
     const tc_int N_o,
     const tc_int N_v)
 {
-    for (tc_int tc_n = (tc_int)blockIdx.x*256 + threadIdx.x; tc_n < N_v*N_o; tc_n += (tc_int)gridDim.x*256) {
-        tc_int tc_rest = tc_n;
-        const tc_int i = tc_rest%N_o;
-        tc_rest /= N_o;
-        const tc_int a = tc_rest;
-        f[i*N_v + a] = exp((-0.25)*tc_pow_d(t[i*N_v + a], 2)) + cos(t[i*N_v + a])/(3.0 + fabs(sin(t[i*N_v + a]))) + sqrt(fabs(t[i*N_v + a])) + tc_pow_d(2.0 + tanh((t[i*N_v + a])), -3) + (t[i*N_v + a]) + (0*(t[i*N_v + a])) + log(9.0 + fabs(t[i*N_v + a]));
+    tc_int tc_done = 0;
+    if (tc_aligned(f) && tc_aligned(t)) {
+        for (tc_int tc_n = (tc_int)blockIdx.x*256 + threadIdx.x; tc_n < (N_o*N_v)/2; tc_n += (tc_int)gridDim.x*256) {
+            tc_lanes<double, 2> tc_of_f;
+            const tc_lanes<double, 2> tc_of_t = reinterpret_cast<const tc_lanes<double, 2> *>(t)[tc_n];
+            #pragma unroll
+            for (tc_int tc_lane = 0; tc_lane < 2; ++tc_lane) {
+                tc_of_f.of[tc_lane] = exp((-0.25)*tc_pow_d(tc_of_t.of[tc_lane], 2)) + cos(tc_of_t.of[tc_lane])/(3.0 + fabs(sin(tc_of_t.of[tc_lane]))) + sqrt(fabs(tc_of_t.of[tc_lane])) + tc_pow_d(2.0 + tanh((tc_of_t.of[tc_lane])), -3) + (tc_of_t.of[tc_lane]) + (0*(tc_of_t.of[tc_lane])) + log(9.0 + fabs(tc_of_t.of[tc_lane]));
+            }
+            reinterpret_cast<tc_lanes<double, 2> *>(f)[tc_n] = tc_of_f;
+        }
+        tc_done = (N_o*N_v)/2*2;
+    }
+    for (tc_int tc_n = tc_done + (tc_int)blockIdx.x*256 + threadIdx.x; tc_n < N_o*N_v; tc_n += (tc_int)gridDim.x*256) {
+        const tc_int a = tc_n;
+        f[a] = exp((-0.25)*tc_pow_d(t[a], 2)) + cos(t[a])/(3.0 + fabs(sin(t[a]))) + sqrt(fabs(t[a])) + tc_pow_d(2.0 + tanh((t[a])), -3) + (t[a]) + (0*(t[a])) + log(9.0 + fabs(t[a]));
     }
 }
 
@@ -139,7 +149,20 @@ tcgen_energy_2_3(
     const double *__restrict__ e_o,
     const tc_int N_o)
 {
-    for (tc_int tc_n = (tc_int)blockIdx.x*256 + threadIdx.x; tc_n < N_o; tc_n += (tc_int)gridDim.x*256) {
+    tc_int tc_done = 0;
+    if (tc_aligned(lambda) && tc_aligned(e_o)) {
+        for (tc_int tc_n = (tc_int)blockIdx.x*256 + threadIdx.x; tc_n < N_o/2; tc_n += (tc_int)gridDim.x*256) {
+            tc_lanes<double, 2> tc_of_lambda = reinterpret_cast<const tc_lanes<double, 2> *>(lambda)[tc_n];
+            const tc_lanes<double, 2> tc_of_e_o = reinterpret_cast<const tc_lanes<double, 2> *>(e_o)[tc_n];
+            #pragma unroll
+            for (tc_int tc_lane = 0; tc_lane < 2; ++tc_lane) {
+                tc_of_lambda.of[tc_lane] += -tc_of_e_o.of[tc_lane];
+            }
+            reinterpret_cast<tc_lanes<double, 2> *>(lambda)[tc_n] = tc_of_lambda;
+        }
+        tc_done = N_o/2*2;
+    }
+    for (tc_int tc_n = tc_done + (tc_int)blockIdx.x*256 + threadIdx.x; tc_n < N_o; tc_n += (tc_int)gridDim.x*256) {
         const tc_int i = tc_n;
         lambda[i] += -e_o[i];
     }

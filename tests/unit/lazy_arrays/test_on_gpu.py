@@ -339,3 +339,14 @@ def test_slices_are_read_and_written_where_they_are(monkeypatch: pytest.MonkeyPa
     wanted[1:-1, 1:-1] = X[1:-1, 2:] + X[1:-1, :-2] + X[2:, 1:-1]
     wanted[2:] -= 0.5 * (X[2:] - X[1:-1])
     np.testing.assert_allclose(values(target), wanted, rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_groups_of_elements_begin_where_memory_is_aligned(dtype: str, first: int) -> None:
+    for length in (0, 1, 2, 7, 8, 1031):
+        x = RANDOM.standard_normal(length + 2).astype(dtype)
+        y = RANDOM.standard_normal(length).astype(dtype)
+        part = slice(first, first + length)
+        found = values(np.exp(on_gpu(x)[part]) * on_gpu(y) + 2)
+        np.testing.assert_allclose(found, np.exp(x[part]) * y + 2, rtol=1e-4)
