@@ -4,7 +4,7 @@
     python benchmarks/campaign.py --seed 7 --only fusion
     python benchmarks/campaign.py --share 0.1 --list
 
-Another seed draws other cases. ``.ci/run`` takes a tenth, with a seed from the commit.
+Another seed draws other cases. ``.ci/run`` takes a twentieth, with a seed from the commit.
 """
 
 from __future__ import annotations
