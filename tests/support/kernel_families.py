@@ -73,6 +73,15 @@ e = g[i,a,j,b]*g[j,a,i,b]/(e_o[i] + e_o[j] - e_v[a] - e_v[b])
     "tiles": Family(PRODUCT),
     "tiles of singles": Family(PRODUCT, dtype="float32"),
     "tiles of complex numbers": Family(PRODUCT, dtype="complex128", extents=(("o", 2), ("v", 17))),
+    "tiles of complex and real numbers": Family(
+        """
+input t[o,v,o,v] real, u[v,o,v,o], w[o,v,o,v], z[v,o,v,o]
+output r
+r[i,a,j,b] = 3*t[i,c,k,a]*u[b,k,c,j] - w[i,c,k,a]*conj(z[b,k,c,j])
+""",
+        dtype="complex128",
+        extents=(("o", 2), ("v", 17)),
+    ),
     "narrow tiles": Family(
         """
 input t[v,v,v], u[o,v]
@@ -88,6 +97,16 @@ input t[o,v,v,v], u[o,v,v,v]
 output r
 r[i,j] = t[i,a,b,c]*u[j,a,b,c]
 """,
+        planned=(("o", 20), ("v", 60)),
+        extents=(("o", 5), ("v", 9)),
+    ),
+    "a split sum of complex numbers": Family(
+        """
+input t[v,v,o], u[v,o,v]
+output r
+r[i,j] = t[a,b,i]*u[a,j,b]/2
+""",
+        dtype="complex128",
         planned=(("o", 20), ("v", 60)),
         extents=(("o", 5), ("v", 9)),
     ),
