@@ -128,10 +128,10 @@ class Tiles:
         tile_k: points of k at a time.
         stages: buffers in shared memory.
         splits: blocks that divide k (split-K).
-        tensor_cores: not float32. A warp multiplies 16 x 8 x 8 points of m, n and k at once, those
-            of complex numbers by four real products; a block has threads_m/8 x threads_n/4 warps,
-            each with neighbouring points of m and n. Real factors of complex products are
-            converted as they are copied.
+        tensor_cores: of float32 only where terms may be rounded to TF32. A warp multiplies
+            16 x 8 x 8 points of m, n and k at once, those of complex numbers by four real products;
+            a block has threads_m/8 x threads_n/4 warps, each with neighbouring points of m and n.
+            Real factors of complex products are converted as they are copied.
     """
 
     batch: tuple[str, ...]

@@ -22,6 +22,41 @@ __device__ __forceinline__ void tc_mma_m8n8k4(
     }
 }
 #endif
+/* Of single precision: factors are rounded to TF32, the nearest numbers with 11 significant bits. */
+#if __CUDA_ARCH__ >= 800
+__device__ __forceinline__ unsigned tc_tf32(float x)
+{
+    unsigned rounded;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(x));
+    return rounded;
+}
+__device__ __forceinline__ void tc_mma_m16n8k8(
+    float (&d)[4], const float (&a)[4], const float (&b)[2])
+{
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+        "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(tc_tf32(a[0])), "r"(tc_tf32(a[1])), "r"(tc_tf32(a[2])), "r"(tc_tf32(a[3])),
+        "r"(tc_tf32(b[0])), "r"(tc_tf32(b[1])));
+}
+#else
+__device__ __forceinline__ void tc_mma_m16n8k8(
+    float (&d)[4], const float (&a)[4], const float (&b)[2])
+{
+    const int lane = threadIdx.x%32, row = lane/4*4, column = lane%4*8;
+    #pragma unroll
+    for (int k = 0; k < 8; ++k) {
+        const float left = __shfl_sync(0xffffffffu, b[k/4], column + k%4);
+        const float right = __shfl_sync(0xffffffffu, b[k/4], column + 4 + k%4);
+        #pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const float value = __shfl_sync(0xffffffffu, a[k/4*2 + half], row + k%4);
+            d[2*half] += value*left;
+            d[2*half + 1] += value*right;
+        }
+    }
+}
+#endif
 #if __CUDA_ARCH__ >= 900
 __device__ __forceinline__ void tc_mma_m16n8k8(
     double (&d)[4], const double (&a)[4], const double (&b)[2])
@@ -58,6 +93,17 @@ __device__ __forceinline__ void tc_product(double &upper_left, double &upper_rig
     lower_left = lower[0];
     lower_right = lower[1];
 #endif
+}
+
+__device__ __forceinline__ void tc_product(float &upper_left, float &upper_right,
+    float &lower_left, float &lower_right, const float (&a)[4], const float (&b)[2])
+{
+    float d[4] = {upper_left, upper_right, lower_left, lower_right};
+    tc_mma_m16n8k8(d, a, b);
+    upper_left = d[0];
+    upper_right = d[1];
+    lower_left = d[2];
+    lower_right = d[3];
 }
 
 /* The same of complex numbers: four products of their real and imaginary parts. */

@@ -61,3 +61,13 @@ def test_tiles_use_the_matrix_products_of_their_architecture(
     ptx = ptx_of(compiled(name)[1].text("kernels.cu"), arch)
     assert f"mma.sync.aligned.{shape}.row.col.f64.f64.f64.f64" in ptx
     assert "cp.async" in ptx
+
+
+@pytest.mark.parametrize("arch", [80, 90])
+def test_singles_are_rounded_to_tf32_on_request_alone(arch: int) -> None:
+    ptx = ptx_of(compiled("tiles in TF32")[1].text("kernels.cu"), arch)
+    assert "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32" in ptx
+    assert "cvt.rna.tf32.f32" in ptx
+    ptx = ptx_of(compiled("tiles of singles")[1].text("kernels.cu"), arch)
+    assert "tf32" not in ptx
+    assert "mma.sync" not in ptx

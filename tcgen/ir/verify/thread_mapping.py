@@ -197,10 +197,11 @@ def _check_tiles(kernel: Kernel, mapping: Tiles, buffers: Mapping[str, Buffer]) 
         dtype = BY_NAME[buffers[stmts[0].out.buffer].dtype]
         read = {BY_NAME[buffers[a.buffer].dtype] for s in stmts for a in _reads(s)} - {dtype}
         converted = all(d.c_real == dtype.c_real and d.parts < dtype.parts for d in read)
-        if not (whole and pairs and converted and dtype.tensor_cores):
+        taken = dtype.tensor_cores or all(s.tf32 for s in stmts)
+        if not (whole and pairs and converted and taken):
             raise VerifyError(
-                "tensor cores multiply double precision, 16 (m) x 8 (n) x 8 (k) at a time, and "
-                "two such products of k in turn"
+                "tensor cores multiply double precision, or TF32 if allowed, 16 (m) x 8 (n) x 8 "
+                "(k) at a time, and two such products of k in turn"
             )
     if any(t.blocked for t in mapping.terms) and not (
         mapping.tensor_cores and mapping.tile_k == 16

@@ -15,7 +15,8 @@ from ...thresholds.gpu import GpuThresholds
 TILE_K = 16  # points of k of a tile in shared memory
 _TILE_BYTES = 80 * 1024  # of A and B: two blocks fit a multiprocessor from sm_80 on
 
-_PRODUCTS = 128  # multiply-adds of the tensor cores in a cycle, of double precision
+_PRODUCTS = 128  # multiply-adds of the tensor cores in a cycle, of double precision, ...
+_TF32_PRODUCTS = 512  # ... and of TF32: half of the data sheet's, not measured
 _LOADED = 25.0  # bytes from the level-2 cache in a cycle, if all multiprocessors load
 _MOVED = 12.5  # bytes to or from memory in a cycle, likewise
 _STORED = 60.0  # bytes of a tile that its block stores in a cycle
@@ -162,7 +163,8 @@ def _cycles(tiling: Tiling, size: Size, dtype: DType, thresholds: GpuThresholds)
     cycles = dtype.itemsize * size.batch / (_MOVED * thresholds.multiprocessors)
     memory = moved * cycles
     second_pass = _LAUNCH + result * (splits + 1) * cycles if splits > 1 else 0.0
-    products = shape.m * shape.n * TILE_K * dtype.parts**2 / _PRODUCTS
+    rate = _PRODUCTS if dtype.tensor_cores else _TF32_PRODUCTS
+    products = shape.m * shape.n * TILE_K * dtype.parts**2 / rate
     loads = (shape.m + shape.n) * TILE_K * dtype.itemsize / _LOADED
     stores = shape.m * shape.n * dtype.itemsize * min(splits, 2) / _STORED
 

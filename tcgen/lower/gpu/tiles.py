@@ -163,8 +163,8 @@ def _dtype(stmts: tuple[Assign, ...], buffers: Mapping[str, Buffer]) -> DType:
 
 
 def on_tensor_cores(stmts: tuple[Assign, ...], buffers: Mapping[str, Buffer]) -> bool:
-    """True if tensor cores multiply the elements of the target's type."""
-    return _dtype(stmts, buffers).tensor_cores
+    """True if tensor cores multiply the elements of the target's type, or may round them."""
+    return _dtype(stmts, buffers).tensor_cores or all(s.tf32 for s in stmts)
 
 
 def _ordered(
@@ -203,7 +203,7 @@ def term_of(stmt: Assign, groups: Groups, buffers: Mapping[str, Buffer]) -> Term
     x, y = (a for a in stmt.expr.args if isinstance(a, Access))
     a, b = (y, x) if groups.swapped else (x, y)
     along_a, along_b = (unit_stride(f, buffers[f.buffer]) for f in (a, b))
-    dtype = _dtype((stmt,), buffers)
-    several = dtype.tensor_cores and dtype.itemsize < COPY_BYTES  # neighbours are copied at once
+    # Tensor cores take several neighbours at once.
+    several = _dtype((stmt,), buffers).itemsize < COPY_BYTES and on_tensor_cores((stmt,), buffers)
     blocked = several and along_a != along_b and along_a in names and along_b in names
     return Term(groups.swapped, names, along_a in names, along_b in names, blocked)
