@@ -20,6 +20,7 @@ class DType:
         cuda_type: the element in CUDA C++.
         smallest: positive number with all digits.
         largest: number.
+        tensor_cores: those of a GPU multiply it without rounding factors to fewer digits.
     """
 
     name: str
@@ -31,6 +32,7 @@ class DType:
     cuda_type: str
     smallest: float
     largest: float
+    tensor_cores: bool = True
 
     @property
     def position(self) -> int:
@@ -40,9 +42,7 @@ class DType:
 
 _SINGLE = (1.1754943508222875e-38, 3.4028234663852886e38)
 _DOUBLE = (2.2250738585072014e-308, 1.7976931348623157e308)
-FLOAT32 = DType(
-    "float32", "s", 4, 1, "float", "float", "float", 1.1754943508222875e-38, 3.4028234663852886e38
-)
+FLOAT32 = DType("float32", "s", 4, 1, "float", "float", "float", *_SINGLE, tensor_cores=False)
 FLOAT64 = DType("float64", "d", 8, 1, "double", "double", "double", *_DOUBLE)
 COMPLEX128 = DType("complex128", "z", 16, 2, "double complex", "double", "tc_complex", *_DOUBLE)
 ALL = (FLOAT32, FLOAT64, COMPLEX128)  # in the order of tables in generated code

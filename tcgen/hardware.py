@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
+from .dtypes import BY_NAME
 from .errors import ArgumentError
 
 CACHE_LINE_BYTES = 64  # that pass between memory and caches at once, on x86-64 and most AArch64
@@ -73,7 +74,7 @@ class Machine:
                     f"machine: {name}={value!r} is not a whole number of at least {least}"
                 )
 
-    def slowness(self, batch: int, m: int, n: int, k: int, *, float64: bool) -> tuple[int, int]:
+    def slowness(self, batch: int, m: int, n: int, k: int, *, dtype: str) -> tuple[int, int]:
         """How many times longer a matrix product takes than its flops at the full rate.
 
         Args:
@@ -81,13 +82,14 @@ class Machine:
             m: rows of the result.
             n: columns of the result.
             k: points of the sum.
-            float64: the elements are of double precision, so that a GPU has tensor cores for them.
+            dtype: of the elements. A GPU has tensor cores for those of double precision, and
+                multiplies complex numbers by four real products.
 
         Returns:
             A numerator and a denominator.
 
         Example:
-            >>> Machine().slowness(1, 2, 2, 4, float64=True)
+            >>> Machine().slowness(1, 2, 2, 4, dtype="float64")
             (128, 16)
         """
         if not self.multiprocessors:
@@ -95,9 +97,11 @@ class Machine:
             return (m + half_m) * (n + half_n) * (k + half_k), m * n * k
         wide, narrow = max(m, n), min(m, n)
         fits = all(x >= least for x, least in zip((wide, narrow, k), _FRAGMENT, strict=True))
-        rate = self.flops if (float64 and fits) or not self.fma else self.fma
+        element = BY_NAME[dtype]
+        products = element.parts**2
+        rate = self.flops if (element.tensor_cores and fits) or not self.fma else self.fma
         if min(m, n, k) == 1:
-            return self.flops, rate  # no tile is read twice: bytes decide
+            return products * self.flops, rate  # no tile is read twice: bytes decide
         most = max(_SIDES[0], self.shared // (_STAGES * 2 * _DEPTH * 8))
         ways = [
             (self._wave(batch, m, n, k, side), side)
@@ -106,7 +110,7 @@ class Machine:
         ]
         # Each wave takes as long as one tile on one multiprocessor.
         slow, side = min(ways, key=lambda way: way[0] / way[1])
-        return slow * self.flops, side * batch * m * n * k * rate
+        return products * slow * self.flops, side * batch * m * n * k * rate
 
     def _wave(self, batch: int, m: int, n: int, k: int, side: int) -> int:
         """Points of all waves of a product, times the side of its tiles."""

@@ -171,6 +171,13 @@ class Planning:
             "faster (target cuda)."
         ),
     )
+    tf32: bool = field(
+        default=False,
+        metadata=_text(
+            "Let tensor cores of a GPU round factors of products to TF32, with 11 significant bits "
+            "of the 24 (target cuda, dtype float32)."
+        ),
+    )
     tune: bool = field(
         default=False,
         metadata=_text(
@@ -274,6 +281,21 @@ class Options(Planning):
             raise ArgumentError(
                 f"library=False says that no product on a GPU is left to cuBLAS, and the target "
                 f"here is {self.target}: compile for the target cuda, or leave library out"
+            )
+
+        if self.tf32:
+            self._check_tf32()
+
+    def _check_tf32(self) -> None:
+        if self.target != "cuda" or self.dtype != "float32":
+            raise ArgumentError(
+                f"tf32 lets tensor cores of a GPU round float32, and here the target is "
+                f"{self.target} and the dtype {self.dtype}: compile with the target cuda and the "
+                f"dtype float32, or leave tf32 out"
+            )
+        if self.tune:
+            raise ArgumentError(
+                "tune measures products that round nothing to TF32: leave tune or tf32 out"
             )
 
     def _set_machine(self) -> None:

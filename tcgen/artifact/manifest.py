@@ -230,6 +230,7 @@ class Manifest:
         parts: how the volatile phase is divided; None where it is whole.
         statements: of the volatile phase, for predictions of time.
         machine: constants of these predictions by name.
+        tf32: products of float32 may round their factors to TF32.
     """
 
     name: str
@@ -249,6 +250,7 @@ class Manifest:
     parts: PartsEntry | None
     statements: tuple[StatementEntry, ...]
     machine: tuple[tuple[str, int], ...]
+    tf32: bool = False
 
     @property
     def reuses_memory(self) -> bool:

@@ -185,6 +185,7 @@ def compile_system(
         machine=Machine(),
         pareto=False,
         library=True,
+        tf32=False,
         target="cpu",
     )
     try:

@@ -22,12 +22,12 @@ from ..artifact.manifest import (
 )
 from ..hardware import Machine
 from ..ir.loop_analysis import Positions, positions
-from ..ir.loops import Buffer, Fetch, Gemm, Host, HostLoop, Kernel, Launch, Module
+from ..ir.loops import Assign, Buffer, Fetch, Gemm, Host, HostLoop, Kernel, Launch, Module
 from ..ir.tensor import Packing, Space, Tensor, element_type
 from .names import C_RESERVED
 from .parts import parts_entry, statement_entries
 from .printing import symbol
-from .scope import Scope, contractions, make_scope, private_buffers
+from .scope import Scope, contractions, make_scope, private_buffers, statements
 
 
 def make_manifest(
@@ -59,6 +59,11 @@ def make_manifest(
         statements=statement_entries(module),
         machine=tuple(
             (constant.name, getattr(machine, constant.name)) for constant in fields(machine)
+        ),
+        tf32=any(
+            isinstance(stmt, Assign) and stmt.tf32
+            for kernel in module.kernels
+            for stmt, _ in statements(kernel.body)
         ),
     )
 

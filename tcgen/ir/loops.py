@@ -158,6 +158,7 @@ class Assign:
         step: of the program, to which the statement belongs; None in hand-written modules.
         reduction: combines the values of summed band variables, and with ``accumulate`` also the
             target's. Another one than the sum has the coefficient 1 and no orbit.
+        tf32: the factors of a product of float32 may be rounded to TF32.
     """
 
     out: Access
@@ -170,6 +171,7 @@ class Assign:
     block: tuple[str, ...] = ()
     step: int | None = None
     reduction: Reduction = Reduction.SUM
+    tf32: bool = False
 
 
 @dataclass(frozen=True, slots=True)

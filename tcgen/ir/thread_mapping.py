@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ..dtypes import DType
 from ..hardware import CUBLAS
 from .expr import Access
 
@@ -133,8 +134,10 @@ class Tiles:
         tile_k: points of k at a time.
         stages: buffers in shared memory.
         splits: blocks that divide k (split-K).
-        tensor_cores: float64 only. A warp multiplies 16 x 8 x 8 points of m, n and k at once; a
-            block has threads_m/8 x threads_n/4 warps, each with neighbouring points of m and n.
+        tensor_cores: of float32 only where terms may be rounded to TF32. A warp multiplies
+            16 x 8 x 8 points of m, n and k at once, those of complex numbers by four real products;
+            a block has threads_m/8 x threads_n/4 warps, each with neighbouring points of m and n.
+            Real factors of complex products are converted as they are copied.
     """
 
     batch: tuple[str, ...]
@@ -207,6 +210,25 @@ class Library:
 
 
 ThreadMapping: TypeAlias = Points | Sums | Transpose | Tiles | Nest | ThreadNest | Library
+
+
+_THREE_HELD = 448  # bytes of sums and fragments that leave 168 registers enough for the rest, ...
+_TWO_HELD = 768  # ... and 255
+_PARTS_HELD = 8 * (2 * 4 + 3 * 2)  # of A; of B, and its imaginary parts with the other sign
+
+
+def resident_blocks(each_m: int, each_n: int, dtype: DType) -> int:
+    """Thread blocks of 128 threads for which a multiprocessor has registers, by tensor cores.
+
+    Two blocks hide each other's barriers and loads. A thread holds its sums, the fragments of A of
+    8 points of k, those of B of 16, and those of one complex product by their parts.
+
+    Returns:
+        3, 2, or 0 if two blocks would keep some of it in memory.
+    """
+    held = dtype.itemsize * (each_m * each_n + 2 * each_m + 2 * each_n)
+    held += _PARTS_HELD if dtype.parts > 1 else 0
+    return 3 if held <= _THREE_HELD else 2 if held <= _TWO_HELD else 0
 
 
 def _product(strips: tuple[Strip, ...]) -> int:

@@ -140,7 +140,8 @@ def _lower(
             accumulate = position not in overwriting
             statements[position] = make_statement(plan, position, memory, loops, accumulate)
     time: Time | None = None
-    if on_gpu and options.library:
+    library = options.library and not options.tf32  # whose products round nothing to TF32
+    if on_gpu and library:
         from .gpu.library import contraction_time  # noqa: PLC0415  (loaded for GPUs)
 
         time = partial(contraction_time, extents=extents, thresholds=options.thresholds.gpu)
@@ -158,9 +159,10 @@ def _lower(
             from .gpu.library import bind_library  # noqa: PLC0415  (loaded for GPUs)
 
             gpu = options.thresholds.gpu
-            if options.library:
+            if library:
                 body = bind_library(statement, memory, extents, room, gpu)
-            body = body or (bind_assign(statement, memory.buffers),)
+            if body is None:
+                body = (replace(bind_assign(statement, memory.buffers), tf32=options.tf32),)
         elif generated:
             copies, body = bind_symmetric(plan, groupings, statement, memory, thresholds)
             if copies:

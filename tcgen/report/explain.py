@@ -22,6 +22,8 @@ def explain_text(plan: FusionPlan, report: Mapping[str, Any]) -> str:
     program, extents = plan.program, report["extents"]
     sizes = ", ".join(f"{n} = {e}" for n, e in extents.items())
     lines = [f"{program.name} at {sizes}" if sizes else program.name]
+    if report.get("tf32"):
+        lines.append("products of float32 round their factors to TF32, with 11 significant bits")
     lines += _totals(program, report["operations"], extents)
     lines.append("")
     width = min(100, max((len(row["text"]) for row in report["steps"]), default=0))

@@ -55,6 +55,7 @@ def report_json(
         "spec": program.name,
         "target": manifest.target,
         "dtype": manifest.dtype,
+        **({"tf32": True} if manifest.tf32 else {}),
         "reproducible": True,
         "extents": dict(sorted(extents.items())),
         "operations": _operations(program, counted, extents),

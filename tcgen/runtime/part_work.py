@@ -61,9 +61,8 @@ def _seconds(
     works: Iterator[tuple[_Work, int]],
 ) -> float:
     passing = _passing(manifest, machine, extents)
-    float64 = manifest.dtype == "float64"
     picoseconds = sum(
-        times * work.picoseconds(machine, passing, float64=float64) for work, times in works
+        times * work.picoseconds(machine, passing, manifest.dtype) for work, times in works
     )
     return picoseconds / _PICOSECONDS
 
@@ -93,18 +92,18 @@ class _Work:
         """Points of all calls."""
         return self.calls * prod(map(prod, self.lengths)) >> self.statement.halves
 
-    def picoseconds(self, machine: Machine, passing: Mapping[str, int], *, float64: bool) -> int:
+    def picoseconds(self, machine: Machine, passing: Mapping[str, int], dtype: str) -> int:
         """Time of all calls.
 
         Args:
             machine: constants of the prediction.
             passing: bytes of an element of each buffer that passes between memory and caches.
-            float64: the program is of double precision.
+            dtype: of the program.
         """
         slow, fast = 1, 1
         if len(self.lengths) == _PRODUCT:
             batch, m, n, k = (max(1, prod(group)) for group in self.lengths)
-            slow, fast = machine.slowness(batch, m, n, k, float64=float64)
+            slow, fast = machine.slowness(batch, m, n, k, dtype=dtype)
         given = self.statement.flops
         flops = machine.generated if given is None else given
         flat = [n for group in self.lengths for n in group]

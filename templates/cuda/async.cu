@@ -89,10 +89,19 @@ __device__ __forceinline__ void tc_add_product(tc_complex &sum, tc_complex x, tc
     sum.im += x.im*y.re;
 }
 
-/* Two neighbours by one store of 16 bytes. Results are not read again soon: they leave the cache. */
+/* Two neighbours by one store. Results are not read again soon: they leave the cache. */
 __device__ __forceinline__ void tc_store_pair(double *place, double first, double second)
 {
     __stcs((double2 *)place, make_double2(first, second));
+}
+__device__ __forceinline__ void tc_store_pair(float *place, float first, float second)
+{
+    __stcs((float2 *)place, make_float2(first, second));
+}
+__device__ __forceinline__ void tc_add_pair(float *place, float first, float second)
+{
+    const float2 held = *(const float2 *)place;
+    *(float2 *)place = make_float2(held.x + first, held.y + second);
 }
 __device__ __forceinline__ void tc_add_pair(double *place, double first, double second)
 {

@@ -22,6 +22,41 @@ __device__ __forceinline__ void tc_mma_m8n8k4(
     }
 }
 #endif
+/* Of single precision: factors are rounded to TF32, the nearest numbers with 11 significant bits. */
+#if __CUDA_ARCH__ >= 800
+__device__ __forceinline__ unsigned tc_tf32(float x)
+{
+    unsigned rounded;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(x));
+    return rounded;
+}
+__device__ __forceinline__ void tc_mma_m16n8k8(
+    float (&d)[4], const float (&a)[4], const float (&b)[2])
+{
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+        "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(tc_tf32(a[0])), "r"(tc_tf32(a[1])), "r"(tc_tf32(a[2])), "r"(tc_tf32(a[3])),
+        "r"(tc_tf32(b[0])), "r"(tc_tf32(b[1])));
+}
+#else
+__device__ __forceinline__ void tc_mma_m16n8k8(
+    float (&d)[4], const float (&a)[4], const float (&b)[2])
+{
+    const int lane = threadIdx.x%32, row = lane/4*4, column = lane%4*8;
+    #pragma unroll
+    for (int k = 0; k < 8; ++k) {
+        const float left = __shfl_sync(0xffffffffu, b[k/4], column + k%4);
+        const float right = __shfl_sync(0xffffffffu, b[k/4], column + 4 + k%4);
+        #pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const float value = __shfl_sync(0xffffffffu, a[k/4*2 + half], row + k%4);
+            d[2*half] += value*left;
+            d[2*half + 1] += value*right;
+        }
+    }
+}
+#endif
 #if __CUDA_ARCH__ >= 900
 __device__ __forceinline__ void tc_mma_m16n8k8(
     double (&d)[4], const double (&a)[4], const double (&b)[2])
@@ -60,25 +95,52 @@ __device__ __forceinline__ void tc_product(double &upper_left, double &upper_rig
 #endif
 }
 
+__device__ __forceinline__ void tc_product(float &upper_left, float &upper_right,
+    float &lower_left, float &lower_right, const float (&a)[4], const float (&b)[2])
+{
+    float d[4] = {upper_left, upper_right, lower_left, lower_right};
+    tc_mma_m16n8k8(d, a, b);
+    upper_left = d[0];
+    upper_right = d[1];
+    lower_left = d[2];
+    lower_right = d[3];
+}
+
+/* The same of complex numbers: four products of their real and imaginary parts. */
+__device__ __forceinline__ void tc_product(tc_complex &upper_left, tc_complex &upper_right,
+    tc_complex &lower_left, tc_complex &lower_right, const tc_complex (&a)[4],
+    const tc_complex (&b)[2])
+{
+    const double a_re[4] = {a[0].re, a[1].re, a[2].re, a[3].re};
+    const double a_im[4] = {a[0].im, a[1].im, a[2].im, a[3].im};
+    const double b_re[2] = {b[0].re, b[1].re}, b_im[2] = {b[0].im, b[1].im};
+    const double minus_im[2] = {-b[0].im, -b[1].im};
+    tc_product(upper_left.re, upper_right.re, lower_left.re, lower_right.re, a_re, b_re);
+    tc_product(upper_left.im, upper_right.im, lower_left.im, lower_right.im, a_re, b_im);
+    tc_product(upper_left.re, upper_right.re, lower_left.re, lower_right.re, a_im, minus_im);
+    tc_product(upper_left.im, upper_right.im, lower_left.im, lower_right.im, a_im, b_re);
+}
+
 /* Fragments of 16 points of m, or of 8 of n, by 8 points of k, from shared memory. */
-template <typename TILE, typename SCALE>
+template <typename T, typename TILE, typename SCALE>
 __device__ __forceinline__ void tc_left_fragment(
-    double (&a)[4], const TILE &tile, int slot, int k, int m, const SCALE &scale)
+    T (&a)[4], const TILE &tile, int slot, int k, int m, const SCALE &scale)
 {
     const int lane = threadIdx.x%32;
     #pragma unroll
     for (int n = 0; n < 4; ++n)
         a[n] = scale(tile.at(slot, k + lane%4 + n/2*4, m + n%2*8 + lane/4));
 }
-template <typename TILE>
+template <typename T, typename TILE>
 __device__ __forceinline__ void tc_right_fragment(
-    double (&b)[2], const TILE &tile, int slot, int k, int n)
+    T (&b)[2], const TILE &tile, int slot, int k, int n)
 {
     const int lane = threadIdx.x%32;
     if constexpr (TILE::BLOCKED > 1) {
-        const double2 both = *(const double2 *)&tile.at(slot, k + lane%4, n + lane/4);
-        b[0] = both.x;
-        b[1] = both.y;
+        struct __align__(2*sizeof(T)) Pair { T of[2]; };
+        const Pair both = *(const Pair *)&tile.at(slot, k + lane%4, n + lane/4);
+        b[0] = both.of[0];
+        b[1] = both.of[1];
     } else {
         b[0] = tile.at(slot, k + lane%4, n + lane/4);
         b[1] = tile.at(slot, k + lane%4 + 4, n + lane/4);
@@ -88,12 +150,13 @@ __device__ __forceinline__ void tc_right_fragment(
 /* Products by the tensor cores: a warp has EACH_M/2 x EACH_N/2 tiles of 16 x 8, from the point
  * (top, side) on. The fragments of the next 8 points of k are read between the products of these.
  */
-template <int DEPTH, int EACH_M, int EACH_N, typename PIPELINE, typename SCALE>
-__device__ __forceinline__ void tc_multiply_by_warps(double (&sum)[EACH_M][EACH_N], PIPELINE &pipe,
-    int top, int side, const SCALE &scale)
+template <int DEPTH, int EACH_M, int EACH_N, typename T, typename PIPELINE, typename SCALE>
+__device__ __forceinline__ void tc_multiply_by_warps(
+    T (&sum)[EACH_M][EACH_N], PIPELINE &pipe, int top, int side, const SCALE &scale)
 {
     constexpr int PAIRS_M = EACH_M/2, PAIRS_N = EACH_N/2, GROUPS = DEPTH/8;
-    double a[PAIRS_M][4], b[2][PAIRS_N][2];
+    static_assert(GROUPS%2 == 0, "two fragments of B are used in turn");
+    T a[PAIRS_M][4], b[2][PAIRS_N][2];
     pipe.begin();
     pipe.arrive();
     #pragma unroll

@@ -69,9 +69,9 @@ WRONG = "wrong values"
 
 
 @cache
-def compiled(text: str) -> tuple[System, Artifact]:
+def compiled(text: str, dtype: str = "float64") -> tuple[System, Artifact]:
     system = read_spec(HEAD + text)
-    options = Options(extents=PLANNED, target="cuda", library=False)
+    options = Options(extents=PLANNED, target="cuda", dtype=dtype, library=False)
     return system, compile_system(system, options).artifact
 
 
@@ -89,12 +89,14 @@ class PlantingDevice(EmulatedDevice):
         return super().module(code.replace(self._old, self._new))
 
 
-def outcome(text: str, device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch) -> str:
+def outcome(
+    text: str, device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch, dtype: str = "float64"
+) -> str:
     """Kind of the fault that a program meets, or whether its values are right."""
-    system, artifact = compiled(text)
+    system, artifact = compiled(text, dtype)
     monkeypatch.setattr("tcgen.runtime.gpu.backend.open_device", lambda: device)
-    inputs = random_arrays(system, EXTENTS, dtype="float64", seed=3)
-    expected = evaluate_system(system, inputs, EXTENTS)
+    inputs = random_arrays(system, EXTENTS, dtype=dtype, seed=3)
+    expected = evaluate_system(system, inputs, EXTENTS, dtype=dtype)
     program = Program(artifact)
     try:
         found = program(**inputs)
@@ -179,6 +181,21 @@ def test_mutants_of_a_product_by_tiles(
     for space, extent in WIDE_EXTENTS.items():
         monkeypatch.setitem(EXTENTS, space, extent)
     check(PRODUCT, old, new, kinds, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("lower_right.re, a_re, b_re);", "lower_right.re, a_im, b_im);"),
+        ("lower_right.im, a_re, b_im);", "lower_right.im, a_re, minus_im);"),
+        ("lower_right.re, a_im, minus_im);", "lower_right.re, a_im, b_im);"),
+        ("lower_right.im, a_im, b_re);", "lower_right.im, a_re, b_im);"),
+        ("lower_left.im, lower_right.im, a_im", "lower_right.im, lower_left.im, a_im"),
+    ],
+)
+def test_mutants_of_a_complex_product(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert outcome(PRODUCT, EmulatedDevice(), monkeypatch, "complex128") == "right"
+    assert outcome(PRODUCT, PlantingDevice(old, new), monkeypatch, "complex128") == WRONG
 
 
 @pytest.mark.parametrize(("condition", "o", "v"), [("N_v%2 == 0", 4, 23), ("N_o%2 == 0", 3, 34)])

@@ -20,7 +20,8 @@ pytestmark = [
         shutil.which("g++") is None, reason="no C compiler: the PTX engine needs g++"
     ),
 ]
-FIRST = ("tiles", "a sum", "transposed tiles", "an epilogue")  # in every run, for sm_90
+# In every run, for sm_90:
+FIRST = ("tiles", "tiles of complex numbers", "a sum", "transposed tiles", "an epilogue")
 CASES = [
     pytest.param(name, arch, marks=[pytest.mark.slow] if arch == 80 or name not in FIRST else [])
     for name in FAMILIES
@@ -52,8 +53,21 @@ def test_a_family_with_integers_of_64_bits(name: str, monkeypatch: pytest.Monkey
     assert narrow == f"{NARROW_INTEGERS}\n{wide}"
 
 
+@pytest.mark.parametrize("name", ["tiles", "tiles of complex numbers"])
 @pytest.mark.parametrize(("arch", "shape"), [(80, "m8n8k4"), (90, "m16n8k8")])
-def test_tiles_use_the_matrix_products_of_their_architecture(arch: int, shape: str) -> None:
-    ptx = ptx_of(compiled("tiles")[1].text("kernels.cu"), arch)
+def test_tiles_use_the_matrix_products_of_their_architecture(
+    arch: int, shape: str, name: str
+) -> None:
+    ptx = ptx_of(compiled(name)[1].text("kernels.cu"), arch)
     assert f"mma.sync.aligned.{shape}.row.col.f64.f64.f64.f64" in ptx
     assert "cp.async" in ptx
+
+
+@pytest.mark.parametrize("arch", [80, 90])
+def test_singles_are_rounded_to_tf32_on_request_alone(arch: int) -> None:
+    ptx = ptx_of(compiled("tiles in TF32")[1].text("kernels.cu"), arch)
+    assert "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32" in ptx
+    assert "cvt.rna.tf32.f32" in ptx
+    ptx = ptx_of(compiled("tiles of singles")[1].text("kernels.cu"), arch)
+    assert "tf32" not in ptx
+    assert "mma.sync" not in ptx

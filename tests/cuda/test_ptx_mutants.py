@@ -160,6 +160,26 @@ MUTANTS = [
             "tests turned",
         )
     ),
+    *(
+        ("tiles of complex numbers", 90, rule, "first")
+        for rule in (
+            "A: registers turned",
+            "B: rows exchanged",
+            "D: halves exchanged",
+            "no product",
+            "no wait for copies",
+            "no barrier",
+        )
+    ),
+    *(
+        ("tiles in TF32", 90, rule, "first")
+        for rule in (
+            "A: registers turned",
+            "B: rows exchanged",
+            "D: halves exchanged",
+            "no product",
+        )
+    ),
     ("tiles", 90, "no store", "first"),
     ("tiles", 80, "D of 8 x 8: columns exchanged", "first"),
     ("tiles", 80, "no product", "middle"),

@@ -42,6 +42,7 @@ class Case:
         outside: most instructions outside of the loops with products, whose integers have 32 bits:
             tables, first copies, stores.
         registers: most for each thread.
+        dtype: of the elements.
     """
 
     einsum: str
@@ -51,6 +52,7 @@ class Case:
     stores: float
     outside: int
     registers: int = 255
+    dtype: str = "float64"
 
 
 def all_of(labels: str, extent: int, **others: int) -> tuple[tuple[str, int], ...]:
@@ -60,6 +62,9 @@ def all_of(labels: str, extent: int, **others: int) -> tuple[tuple[str, int], ..
 CASES = {
     "a product of matrices": Case("ea,eb->ab", all_of("abe", 5184), 15.0, 0.25, 0.0, 1900),
     "ccsd 20": Case("fbea,ecfd->dcba", all_of("abcdef", 72), 15.0, 0.25, 0.0, 1900),
+    "ccsd 20, complex": Case(
+        "fbea,ecfd->dcba", all_of("abcdef", 72), 13.0, 1.0, 1.0, 1900, dtype="complex128"
+    ),
     "ccsd_t 31": Case("gdab,efgc->fedcba", all_of("abcdefg", 24), 16.0, 0.25, 0.0, 1900),
 }
 VARIANTS = {80: "DMMA.884", 90: "DMMA.16x8x8"}
@@ -74,7 +79,11 @@ def machine_code(text: str, arch: int) -> dict[str, Kernel]:
 def text_of(name: str) -> str:
     case = CASES[name]
     return tcgen.compile(
-        case.einsum, extents=dict(case.extents), target="cuda", library=False
+        case.einsum,
+        extents=dict(case.extents),
+        target="cuda",
+        library=False,
+        dtype=case.dtype,
     ).artifact.text("kernels.cu")
 
 
@@ -90,7 +99,9 @@ def check(kernel: Kernel, arch: int) -> None:
     assert kernel.divergent_products() == [], kernel.name
 
 
-@pytest.mark.parametrize("name", [next(iter(CASES)), *slow(*list(CASES)[1:])])
+@pytest.mark.parametrize(
+    "name", ["a product of matrices", "ccsd 20, complex", *slow("ccsd 20", "ccsd_t 31")]
+)
 def test_the_main_loop_of_a_contraction(name: str) -> None:
     case = CASES[name]
     kernels = machine_code(narrow(text_of(name)), 90)
@@ -115,7 +126,7 @@ def test_families_hold_nothing_in_memory(name: str, arch: int) -> None:
     kernels = machine_code(narrow(text), arch)
     for kernel in (*kernels.values(), *machine_code(text, arch).values()):
         check(kernel, arch)
-    if name in ("tiles", "an epilogue"):
+    if name in ("tiles", "tiles of complex numbers", "an epilogue"):
         assert any(kernel.count(VARIANTS[arch]) for kernel in kernels.values())
 
 

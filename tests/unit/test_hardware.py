@@ -13,8 +13,8 @@ from tcgen.hardware import GPUS, Machine, default_machine, parse_machine
 from tcgen.options import Options
 
 
-def slowness(machine: Machine, *sizes: int, float64: bool = True) -> Fraction:
-    return Fraction(*machine.slowness(*sizes, float64=float64))
+def slowness(machine: Machine, *sizes: int, dtype: str = "float64") -> Fraction:
+    return Fraction(*machine.slowness(*sizes, dtype=dtype))
 
 
 def test_a_name_then_constants_that_differ() -> None:
@@ -47,7 +47,8 @@ def test_products_on_a_gpu() -> None:
     large = slowness(gpu, 1, 2**14, 2**14, 2**12)
     assert 1 < large < Fraction(14, 10)  # cuBLAS reaches 0.84 of the flops
     # The tensor cores have fragments of 16 x 8 x 8 of double precision.
-    assert slowness(gpu, 1, 2**14, 2**14, 2**12, float64=False) == 2 * large
+    assert slowness(gpu, 1, 2**14, 2**14, 2**12, dtype="float32") == 2 * large
+    assert slowness(gpu, 1, 2**14, 2**14, 2**12, dtype="complex128") == 4 * large
     assert slowness(gpu, 1, 2**14, 7, 2**12) > 2 * slowness(gpu, 1, 2**14, 16, 2**12) > 2 * large
     # One tile keeps one multiprocessor busy, or as many as share its sum.
     alone, shared = slowness(gpu, 1, 128, 128, 64), slowness(gpu, 1, 128, 128, 2**13)

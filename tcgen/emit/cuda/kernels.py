@@ -20,7 +20,16 @@ from ...ir.expr import REAL_ALONE, functions
 from ...ir.loop_analysis import is_total
 from ...ir.loops import Assign, Kernel, Module, Zero
 from ...ir.reduction import Reduction
-from ...ir.thread_mapping import Library, Nest, Points, Sums, ThreadNest, Tiles, Transpose
+from ...ir.thread_mapping import (
+    Library,
+    Nest,
+    Points,
+    Sums,
+    ThreadNest,
+    Tiles,
+    Transpose,
+    resident_blocks,
+)
 from ...resources import fill
 from ..kernel_comment import kernel_comment
 from ..names import CUDA_RESERVED
@@ -34,8 +43,6 @@ from .sums import sums_body, sums_finish
 from .thread_nest import thread_nest_body
 from .tiles import tiles_body, tiles_finish
 from .transpose import transpose_body
-
-_FEW_SUMS = 32  # float64 accumulators of a thread: 64 registers
 
 
 def cuda_source(module: Module, version: str) -> str:
@@ -124,14 +131,13 @@ def _function(name: str, body: list[str], scope: Scope) -> list[str]:
 def _residence(mapping: Tiles, scope: Scope) -> int:
     """Thread blocks of a kernel of tiles for which a multiprocessor has registers.
 
-    Two blocks hide each other's barriers and loads. Three leave 168 registers to each of 128
-    threads, enough if the accumulators of the tensor cores take 64; other kernels could spill.
+    Kernels with several statements could spill.
     """
-    sums = mapping.tile_m * mapping.tile_n // threads(scope.kernel)
-    alone = len(scope.kernel.body) == 1
-    if not mapping.tensor_cores or not alone:
+    if not mapping.tensor_cores or len(scope.kernel.body) > 1:
         return 1
-    return 3 if sums <= _FEW_SUMS else 2
+    out = _only_assign(scope).out
+    dtype = BY_NAME[scope.buffers[out.buffer].dtype]
+    return max(1, resident_blocks(*mapping.per_thread, dtype))
 
 
 def _lines(arguments: list[str]) -> list[str]:

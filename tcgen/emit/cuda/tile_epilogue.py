@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...dtypes import BY_NAME
 from ...ir.expr import Access, Equal, leaves
 from ...ir.loop_analysis import is_total
 from ...ir.loops import Assign
@@ -147,6 +148,7 @@ def _pair_conditions(printer: TilePrinter) -> list[str] | None:
     scope, last = printer.scope, printer.band[printer.mapping.n[-1].variables[-1]]
     if (
         not printer.mapping.tensor_cores
+        or BY_NAME[printer.dtype].parts > 1  # an element is a pair
         or printer.epilogue
         or printer.mapping.n[-1].tile % 2
         or not adjacent(printer.out, last.name, scope)

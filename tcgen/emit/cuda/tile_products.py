@@ -31,7 +31,8 @@ from .expressions import (
 from .tile_addresses import Table, TilePrinter, table_lines
 
 _BLOCK = 4  # points of both variables of a block of k
-_BANKS = 32  # of shared memory, 4 bytes wide
+_BANKS = 32  # of shared memory, ...
+_WORD = 4  # ... and bytes of each
 _TABLE = 128  # numbers of 8 bytes in a table of k: twice TC_CHUNK_BYTES of tile_loop.cu
 _MOST_NARROW = 2**32  # elements whose offsets a number of 32 bits can hold
 
@@ -207,7 +208,8 @@ def _operand(
     rows = length if along_k else mapping.tile_k
     segment, pitch = length // run, mapping.tile_k if along_k else length
     if mapping.tensor_cores:
-        segment, pitch = _spread(pitch, 1 if along_k else run, block, along_k=along_k)
+        itemsize = BY_NAME[printer.dtype].itemsize
+        segment, pitch = _spread(pitch, 1 if along_k else run, block, itemsize, along_k=along_k)
     elif along_k:
         pitch += 1
     return _Operand(
@@ -228,28 +230,31 @@ def _operand(
 
 
 @cache
-def _spread(points: int, run: int, block: int, *, along_k: bool) -> tuple[int, int]:
-    """Segment and pitch of rows of float64 for which fragments are read with fewest conflicts.
+def _spread(points: int, run: int, block: int, itemsize: int, *, along_k: bool) -> tuple[int, int]:
+    """Segment and pitch of rows for which fragments are read with fewest conflicts.
 
-    Half a warp reads 8 bytes a lane at once, a quarter 16: lane 4*g + t reads point g of m or n and
-    point t of k. Copies of 16 bytes need an even segment and pitch.
+    The lanes that read 128 bytes together are served at once: lane 4*g + t reads point g of m or n
+    and point t of k, or two of k that are neighbours in a block. Copies need a segment and a pitch
+    of a multiple of 16 bytes.
     """
-    lanes = [(g, t) for g in range(2 if block > 1 else 4) for t in range(4)]
+    read = itemsize * (2 if block > 1 else 1)
+    lanes = [(g, t) for g in range(_BANKS // read) for t in range(4)]
+    step = max(1, COPY_BYTES // itemsize)
 
     def conflicts(segment: int, pitch: int) -> int:
         places = [
             g * pitch + t * block if along_k else t * pitch + (g % run * segment if run > 1 else g)
             for g, t in lanes
         ]
-        words = Counter(2 * p % _BANKS // 2 for p in places)
-        if block > 1:
-            words += Counter((2 * p + 2) % _BANKS // 2 for p in places)
+        words = Counter(
+            (p * itemsize // _WORD + word) % _BANKS for p in places for word in range(read // _WORD)
+        )
         return max(words.values())
 
     choices = [
         (segment, pitch)
-        for segment in (range(points // run, points // run + 8, 2) if run > 1 else (points,))
-        for pitch in range(segment * run, segment * run + _BANKS, 2)
+        for segment in (range(points // run, points // run + 8, step) if run > 1 else (points,))
+        for pitch in range(segment * run, segment * run + _BANKS, step)
     ]
     return min(choices, key=lambda choice: (conflicts(*choice), choice[1]))
 

@@ -92,7 +92,7 @@ def _slowness(
     both = [i for i in length if i in a.indices and i in b.indices]
     k = prod(length[i] for i in both if i in step.sums)
     batch = prod(length[i] for i in both if i not in step.sums)
-    return machine.slowness(batch, m, n, k, float64=dtype == "float64")
+    return machine.slowness(batch, m, n, k, dtype=dtype)
 
 
 def _copied(step: Step, length: Mapping[Index, int], whole: Mapping[Index, int]) -> list[Ref]:

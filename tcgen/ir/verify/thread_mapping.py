@@ -211,11 +211,17 @@ def _check_tiles(kernel: Kernel, mapping: Tiles, buffers: Mapping[str, Buffer]) 
         raise VerifyError("tiles need at least two stages, one value of k and one split")
     if mapping.tensor_cores:
         each_m, each_n = mapping.per_thread
-        whole = mapping.threads_m % 8 == mapping.threads_n % 4 == mapping.tile_k % 8 == 0
+        whole = mapping.threads_m % 8 == mapping.threads_n % 4 == mapping.tile_k % 16 == 0
         pairs = each_m % 2 == each_n % 2 == 0
-        real = {buffers[a.buffer].dtype for s in stmts for a in (s.out, *_reads(s))} == {"float64"}
-        if not (whole and pairs and real):
-            raise VerifyError("tensor cores multiply float64, 16 (m) x 8 (n) x 8 (k) at a time")
+        dtype = BY_NAME[buffers[stmts[0].out.buffer].dtype]
+        read = {BY_NAME[buffers[a.buffer].dtype] for s in stmts for a in _reads(s)} - {dtype}
+        converted = all(d.c_real == dtype.c_real and d.parts < dtype.parts for d in read)
+        taken = dtype.tensor_cores or all(s.tf32 for s in stmts)
+        if not (whole and pairs and converted and taken):
+            raise VerifyError(
+                "tensor cores multiply double precision, or TF32 if allowed, 16 (m) x 8 (n) x 8 "
+                "(k) at a time, and two such products of k in turn"
+            )
     if any(t.blocked for t in mapping.terms) and not (
         mapping.tensor_cores and mapping.tile_k == 16
     ):

@@ -22,7 +22,7 @@ from ..cpu.loops import bind_assign
 from ..layout import Band, Product, elements, products_of
 from ..product_copies import bind_operands, bind_target
 from ..statements import Statement
-from .tiles import all_double, groups_of, term_of
+from .tiles import groups_of, on_tensor_cores, term_of
 
 _LIBRARY_SIDE = 32  # m and n of the library count as multiples, as of its smallest tiles, ...
 _OWN_SIDE = 16  # ... and those of generated tiles
@@ -143,9 +143,9 @@ def _own_percent(
         elements(g, extents) < thresholds.least_mnk for g in (groups.m, groups.n, groups.k)
     ):
         return thresholds.point_percent
-    if not all_double((stmt,), buffers):
+    if not on_tensor_cores((stmt,), buffers):
         return thresholds.tile_percent
-    if term_of(stmt, groups, buffers, real=True).blocked:
+    if term_of(stmt, groups, buffers).blocked:
         return thresholds.blocked_percent
     return thresholds.tensor_percent
 

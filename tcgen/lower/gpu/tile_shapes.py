@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...dtypes import DType
+from ...ir.thread_mapping import resident_blocks
 from ...thresholds.gpu import GpuThresholds
 
 TILE_K = 16  # points of k of a tile in shared memory
 _TILE_BYTES = 80 * 1024  # of A and B: two blocks fit a multiprocessor from sm_80 on
-_ITEM_BYTES = 8  # of an element that the tensor cores multiply
 
-_PRODUCTS = 128  # multiply-adds of the tensor cores in a cycle
+_PRODUCTS = 128  # multiply-adds of the tensor cores in a cycle, of double precision, ...
+_TF32_PRODUCTS = 512  # ... and of TF32: half of the data sheet's, not measured
 _LOADED = 25.0  # bytes from the level-2 cache in a cycle, if all multiprocessors load
 _MOVED = 12.5  # bytes to or from memory in a cycle, likewise
 _STORED = 60.0  # bytes of a tile that its block stores in a cycle
@@ -38,10 +40,9 @@ class TileShape:
     threads_m: int
     threads_n: int
 
-    @property
-    def sums(self) -> int:
-        """Elements of a thread."""
-        return self.m * self.n // (self.threads_m * self.threads_n)
+    def resident(self, dtype: DType) -> int:
+        """Thread blocks by tensor cores that run on a multiprocessor; 0: it lacks registers."""
+        return resident_blocks(self.m // self.threads_m, self.n // self.threads_n, dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,27 +116,30 @@ _THREADS = tuple(
         (16, 16, 8, 16),
     )
 )
-FEW_SUMS = 32  # float64 sums of a thread that leave registers for a third block
 _WIDE_SUMS = 64 * 64  # elements of the largest tile of complex numbers, whose sums fit registers
 
 
 def best_tilings(
-    size: Size, itemsize: int, thresholds: GpuThresholds, *, tensor_cores: bool
+    size: Size, dtype: DType, thresholds: GpuThresholds, *, tensor_cores: bool
 ) -> tuple[Tiling, ...]:
     """Every tile for a product, each with the splits of the sum; that of least estimate first."""
     if not tensor_cores:
-        fitting = [s for s in _THREADS if itemsize < 16 or s.m * s.n <= _WIDE_SUMS]
+        fitting = [s for s in _THREADS if dtype.parts == 1 or s.m * s.n <= _WIDE_SUMS]
         shapes = sorted(fitting, key=lambda s: _thread_cost(s, size, thresholds))
         return tuple(Tiling(s, _splits(s, size, thresholds)) for s in shapes)
-    tilings = [Tiling(s, _best_splits(s, size, thresholds)) for s in _TENSOR_CORES]
-    return tuple(sorted(tilings, key=lambda t: _cycles(t.shape, t.splits, size, thresholds)))
+    tilings = [
+        Tiling(s, _best_splits(s, size, dtype, thresholds))
+        for s in _TENSOR_CORES
+        if s.resident(dtype) and depth_and_stages(s, dtype.itemsize)[0] == TILE_K
+    ]
+    return tuple(sorted(tilings, key=lambda t: _cycles(t, size, dtype, thresholds)))
 
 
-def _best_splits(shape: TileShape, size: Size, thresholds: GpuThresholds) -> int:
+def _best_splits(shape: TileShape, size: Size, dtype: DType, thresholds: GpuThresholds) -> int:
     """The splits of least estimate of a product by tensor cores."""
     most = max(1, min(size.k // thresholds.split_k, thresholds.splits))
     splits = (p for p in _PARTS if p <= most)
-    return min(splits, key=lambda p: _cycles(shape, p, size, thresholds))
+    return min(splits, key=lambda p: _cycles(Tiling(shape, p), size, dtype, thresholds))
 
 
 def depth_and_stages(shape: TileShape, itemsize: int) -> tuple[int, int]:
@@ -150,24 +154,26 @@ def _tiles(shape: TileShape, size: Size) -> int:
     return size.batch * -(-size.m // shape.m) * -(-size.n // shape.n)
 
 
-def _cycles(shape: TileShape, splits: int, size: Size, thresholds: GpuThresholds) -> float:
-    """Estimate of the time of a product by tensor cores."""
+def _cycles(tiling: Tiling, size: Size, dtype: DType, thresholds: GpuThresholds) -> float:
+    """Estimate of the time of a product by tensor cores: of four for one of complex numbers."""
+    shape, splits = tiling.shape, tiling.splits
     steps = -(-size.k // (TILE_K * splits))
     result = size.m * size.n
     moved = size.m * size.k + size.k * size.n + result * splits
-    cycles = _ITEM_BYTES * size.batch / (_MOVED * thresholds.multiprocessors)
+    cycles = dtype.itemsize * size.batch / (_MOVED * thresholds.multiprocessors)
     memory = moved * cycles
     second_pass = _LAUNCH + result * (splits + 1) * cycles if splits > 1 else 0.0
-    products = shape.m * shape.n * TILE_K / _PRODUCTS
-    loads = (shape.m + shape.n) * TILE_K * _ITEM_BYTES / _LOADED
-    stores = shape.m * shape.n * _ITEM_BYTES * min(splits, 2) / _STORED
+    rate = _PRODUCTS if dtype.tensor_cores else _TF32_PRODUCTS
+    products = shape.m * shape.n * TILE_K * dtype.parts**2 / rate
+    loads = (shape.m + shape.n) * TILE_K * dtype.itemsize / _LOADED
+    stores = shape.m * shape.n * dtype.itemsize * min(splits, 2) / _STORED
 
     def together(blocks: int) -> float:
         """Cycles of some blocks on one multiprocessor."""
         busy = max(blocks * products, blocks * loads, _STEP + _ALONE * products)
         return steps * busy + _BLOCK + blocks * stores
 
-    resident = 2 if shape.sums > FEW_SUMS else 3
+    resident = shape.resident(dtype)
     waves, rest = divmod(_tiles(shape, size) * splits, thresholds.multiprocessors * resident)
     computing = waves * together(resident)
     if rest:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...dtypes import BY_NAME
-from ...ir.expr import Access, Prod, leaves
+from ...dtypes import BY_NAME, DType
+from ...hardware import COPY_BYTES
+from ...ir.expr import Access, Prod
 from ...ir.loops import Assign, BandVar, Buffer
 from ...ir.reduction import Reduction
 from ...ir.thread_mapping import Strip, Term, Tiles
@@ -121,19 +122,19 @@ def tiles_for(
     if tiling is None or len(groups) != len(stmts):
         return None
     shape = tiling.shape
-    first, real = groups[0], all_double(stmts, buffers)
-    tile_k, stages = depth_and_stages(shape, _itemsize(stmts, buffers))
+    first, by_cores = groups[0], on_tensor_cores(stmts, buffers)
+    tile_k, stages = depth_and_stages(shape, _dtype(stmts, buffers).itemsize)
     return Tiles(
         batch=tuple(v.name for v in first.batch),
         m=(Strip(tuple(v.name for v in first.m), shape.m),),
         n=_strips_of_n(stmts[0], first, shape.n, buffers, extents),
-        terms=tuple(term_of(s, g, buffers, real=real) for s, g in zip(stmts, groups, strict=True)),
+        terms=tuple(term_of(s, g, buffers) for s, g in zip(stmts, groups, strict=True)),
         threads_m=shape.threads_m,
         threads_n=shape.threads_n,
         tile_k=tile_k,
         stages=stages,
         splits=tiling.splits,
-        tensor_cores=real,
+        tensor_cores=by_cores,
     )
 
 
@@ -153,22 +154,17 @@ def tilings_of(
     if min(m, n, k) < thresholds.least_mnk:
         return ()
     size = Size(elements(first.batch, extents), m, n, k)
-    real = all_double(stmts, buffers)
-    return best_tilings(size, _itemsize(stmts, buffers), thresholds, tensor_cores=real)
+    by_cores = on_tensor_cores(stmts, buffers)
+    return best_tilings(size, _dtype(stmts, buffers), thresholds, tensor_cores=by_cores)
 
 
-def _itemsize(stmts: tuple[Assign, ...], buffers: Mapping[str, Buffer]) -> int:
-    return BY_NAME[buffers[stmts[0].out.buffer].dtype].itemsize
+def _dtype(stmts: tuple[Assign, ...], buffers: Mapping[str, Buffer]) -> DType:
+    return BY_NAME[buffers[stmts[0].out.buffer].dtype]
 
 
-def all_double(stmts: tuple[Assign, ...], buffers: Mapping[str, Buffer]) -> bool:
-    """True if all arrays have the element type that tensor cores multiply."""
-    return all(
-        buffers[a.buffer].dtype == "float64"
-        for s in stmts
-        for a in (s.out, *leaves(s.expr))
-        if isinstance(a, Access)
-    )
+def on_tensor_cores(stmts: tuple[Assign, ...], buffers: Mapping[str, Buffer]) -> bool:
+    """True if tensor cores multiply the elements of the target's type, or may round them."""
+    return _dtype(stmts, buffers).tensor_cores or all(s.tf32 for s in stmts)
 
 
 def _ordered(
@@ -200,12 +196,14 @@ def _strips_of_n(
     return (Strip((*others, inner), tile_n // run), Strip(names[-1:], run))
 
 
-def term_of(stmt: Assign, groups: Groups, buffers: Mapping[str, Buffer], *, real: bool) -> Term:
-    """How the tiles of a product read its factors; ``real``: tensor cores multiply them."""
+def term_of(stmt: Assign, groups: Groups, buffers: Mapping[str, Buffer]) -> Term:
+    """How the tiles of a product read its factors."""
     names = tuple(v.name for v in groups.k)
     assert isinstance(stmt.expr, Prod)
     x, y = (a for a in stmt.expr.args if isinstance(a, Access))
     a, b = (y, x) if groups.swapped else (x, y)
     along_a, along_b = (unit_stride(f, buffers[f.buffer]) for f in (a, b))
-    blocked = real and along_a != along_b and along_a in names and along_b in names
+    # Tensor cores take several neighbours at once.
+    several = _dtype((stmt,), buffers).itemsize < COPY_BYTES and on_tensor_cores((stmt,), buffers)
+    blocked = several and along_a != along_b and along_a in names and along_b in names
     return Term(groups.swapped, names, along_a in names, along_b in names, blocked)

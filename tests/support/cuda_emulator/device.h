@@ -203,6 +203,18 @@ template <int N> __forceinline__ void tc_cp_async_wait() { emulated::cp_async_wa
 inline void tc_mma_m8n8k4(double (&d)[2], const double (&a)[1], const double (&b)[1], TCGEN_LINE) {
     emulated::mma(8, 4, d, a, b, line);
 }
+inline double tf32(float x) {  // the nearest number with 11 significant bits, ties away from zero
+    const unsigned bits = __builtin_bit_cast(unsigned, x);
+    return __builtin_bit_cast(float, (bits + 0x1000u) & ~0x1fffu);
+}
+inline void tc_mma_m16n8k8(float (&d)[4], const float (&a)[4], const float (&b)[2], TCGEN_LINE) {
+    double sum[4], left[4], right[2];
+    for (int n = 0; n < 4; ++n) sum[n] = d[n];
+    for (int n = 0; n < 4; ++n) left[n] = tf32(a[n]);
+    for (int n = 0; n < 2; ++n) right[n] = tf32(b[n]);
+    emulated::mma(16, 8, sum, left, right, line);
+    for (int n = 0; n < 4; ++n) d[n] = float(sum[n]);
+}
 #if __CUDA_ARCH__ >= 900  // where the instructions begin
 inline void tc_mma_m16n8k4(double (&d)[4], const double (&a)[2], const double (&b)[1], TCGEN_LINE) {
     emulated::mma(16, 4, d, a, b, line);

@@ -183,6 +183,8 @@ def _product(parts: Sequence[str], read: Read) -> tuple[str, str]:
 def _conversion(parts: Sequence[str], read: Read) -> tuple[str, str]:
     target, source = parts[-2], parts[-1]
     value = read(1, source)
+    if target == "tf32":
+        return "b32", f"ptx::tf32({value})"
     if source[0] == "f" and "ftz" in parts:
         value = f"ptx::flushed({value})"
     rounding = next((p for p in parts if p in ("rni", "rzi", "rmi", "rpi")), None)

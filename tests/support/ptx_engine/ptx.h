@@ -49,6 +49,9 @@ template <class T> inline void put(void* at, int number, T value) {
 
 inline float flushed(float x) { return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x; }
 
+// The nearest number with 11 significant bits, ties away from zero.
+inline uint32_t tf32(float x) { return (__builtin_bit_cast(uint32_t, x) + 0x1000u) & ~0x1fffu; }
+
 template <class T> inline T quotient(T a, T b) {
     if (b == 0) return T(-1);
     return T(-1) < 0 && b == T(-1) ? T(0 - static_cast<uint64_t>(a)) : a / b;

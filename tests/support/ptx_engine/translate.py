@@ -45,6 +45,10 @@ _ATOMICS = {
     "xor": "old ^ value",
 }
 _MMA = re.compile(r"m(\d+)n8k(\d+)")
+_MMA_TYPES = {  # of the sums and the factors; TF32 has the bits of a float32
+    ("f64",) * 4: ("f64", "f64"),
+    ("f32", "tf32", "tf32", "f32"): ("f32", "f32"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,14 +476,20 @@ class _Function:
             type_ = "u32" if parts[2] == "ballot" else "pred"
             return self._write(operands[0], type_, kinds[parts[2]].format(votes, mask))
         shape = next((m for p in parts if (m := _MMA.fullmatch(p))), None)
-        if shape is None or parts[-4:] != ("f64",) * 4 or parts[4:6] != ("row", "col"):
+        kinds = _MMA_TYPES.get(parts[-4:])
+        if shape is None or kinds is None or parts[4:6] != ("row", "col"):
             return None
+        of_sum, of_factor = kinds
         d, a, b, c = (self._vector(x) for x in operands)
         values = [
-            f"double {name}[] = {{{', '.join(self._read(x, 'f64') for x in registers)}}};"
-            for name, registers in (("a", a), ("b", b), ("d", c))
+            f"double {name}[] = {{{', '.join(self._read(x, type_) for x in registers)}}};"
+            for name, registers, type_ in (
+                ("a", a, of_factor),
+                ("b", b, of_factor),
+                ("d", c, of_sum),
+            )
         ]
-        kept = " ".join(self._write(x, "f64", f"d[{i}]") for i, x in enumerate(d))
+        kept = " ".join(self._write(x, of_sum, f"{TYPES[of_sum]}(d[{i}])") for i, x in enumerate(d))
         called = f"ptx::product({shape[1]}, {shape[2]}, d, a, b, {line});"
         return f"{{ {' '.join(values)} {called} {kept} }}"
 
