@@ -58,6 +58,7 @@ class CpuThresholds:
         sliced_most: ... and up to which: a larger one hides the time of packing.
 
         pair_copy_flops: flops in the time in which an element of a symmetric pair is copied.
+        group_reads: pairs copied in the time in which whole axes read an element of a larger group.
         pair_flops: of the smallest contraction whose exchange symmetry is searched for.
 
         copied_points: points of the smallest loop nest for which an operand is transposed.
@@ -123,6 +124,7 @@ class CpuThresholds:
     sliced_most: int = threshold(2048, 0, _FAR)
 
     pair_copy_flops: int = threshold(40, 0, _FAR)
+    group_reads: int = threshold(2, 1, _FAR)
     pair_flops: int = threshold(10**6, 1, _FAR)
 
     copied_points: int = threshold(2**14, 0, _FAR)

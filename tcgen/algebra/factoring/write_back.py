@@ -10,7 +10,7 @@ from typing import assert_never
 from ...ir.expr import Delta, expr_indices
 from ...ir.system import Apply, Equation, Factor, System, Term, factor_indices
 from ...ir.tensor import Index, Ref, Role, Space, Tensor
-from ...ir.term_rewriting import fresh_index, rename_factor
+from ...ir.term_rewriting import fresh_index, rename_factor, rename_term
 from ..equations.inline import keep_needed
 from ..equations.permutations import new_name
 from ..equations.proven_symmetry import generators
@@ -18,7 +18,7 @@ from ..permutation_groups import Group
 from .greedy import State
 from .lift import Lifted
 from .sums import Product, TermSum
-from .symmetriser import stages_of
+from .symmetriser import aligned, stages_of
 
 
 @dataclass(slots=True)
@@ -70,7 +70,8 @@ class _Writer:
         """Terms that add up to the sum of all images of ``terms`` under the group of a sum.
 
         A term that equals its images gets their number as a factor. The other terms are added in
-        an intermediate, whose images are then added in stages.
+        an intermediate, whose images are then added in stages. In place of each term stands the
+        image with which the intermediate has the most symmetry.
         """
         group = total.frame.group
         own_groups = [self.lifted.algebra.invariance(p, total.frame) for p in sorted(total.terms)]
@@ -84,8 +85,11 @@ class _Writer:
         ]
         if not others:
             return invariant
-        common = tuple(g for g in group if all(g in own for own, _ in others))
-        first = tuple(replace(t, coeff=t.coeff * len(common)) for _, t in others)
+        moves, common = aligned(group, [own for own, _ in others])
+        first = tuple(
+            _moved(lhs, term, perm, sign * len(common))
+            for (_, term), (perm, sign) in zip(others, moves, strict=True)
+        )
         return (*self.staged(lhs, first, stages_of(group, common)), *invariant)
 
     def read_by(self, total: TermSum) -> None:
@@ -166,6 +170,12 @@ class _Writer:
                 for perm, sign in stage
             )
         return terms
+
+
+def _moved(lhs: Ref, term: Term, perm: tuple[int, ...], weight: int) -> Term:
+    """A term with its left indices permuted, times a weight."""
+    left = {index: lhs.indices[n] for index, n in zip(lhs.indices, perm, strict=True)}
+    return replace(rename_term(term, left), coeff=term.coeff * weight)
 
 
 def _plain_scale(terms: tuple[Term, ...]) -> Fraction:

@@ -1,14 +1,16 @@
-"""Intermediates that are stored in their groups of symmetric axes, since everyone walks them so.
+"""Intermediates that are stored in their groups of symmetric axes, where that takes less time.
 
 Before: ``x[i,j,a,b]`` with antisymmetric pairs, a product by groups that is scattered to all of x,
 and ``r[i,j,a,b] += x[i,j,a,b]`` for a packed r. After: the product writes the distinct elements of
-x, which has a quarter of the memory, and r is added from them element by element.
+x, which has a quarter of the memory, and r is added from them element by element. If r is not
+packed, its elements are read from x with their sign. That takes longer, and pays if several
+products add to x, since none of them is scattered to the whole array.
 """
 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -20,13 +22,13 @@ from ...ir.program import FormulaSequence
 from ...ir.tensor import Packing, Role, Tensor
 from ..buffers import Memory, walks_whole
 from ..statements import Statement
-from .symmetric_groups import Groupings, in_place
+from .symmetric_groups import Groupings, points_of, reads_of, stored_groups
 
 
 def pack_intermediates(
     plan: FusionPlan, groupings: Groupings, memory: Memory, statements: Sequence[Statement]
 ) -> None:
-    """Store intermediates packed where every statement that has them walks them alike.
+    """Store intermediates packed where the statements that have them take no longer because of it.
 
     Args:
         plan: of the statements.
@@ -43,13 +45,13 @@ def pack_intermediates(
         for name, buffer in memory.buffers.items()
         if name in touching and (groups := _groups(plan, buffer, touching[name]))
     }
-    changed = True
-    while changed and packed:
-        buffers = ChainMap(dict(packed), memory.buffers)
-        for name in tuple(packed):
-            if not all(_walks_alike(s, name, groupings, buffers) for s in touching[name]):
-                del packed[name]
-        changed = len(packed) < len(buffers.maps[0])
+    kept: dict[str, Buffer] = {}
+    while len(kept) != len(packed):
+        kept = dict(packed)
+        for name in kept:
+            others = {n: b for n, b in packed.items() if n != name}
+            if not _pays(touching[name], groupings, memory.buffers, packed, others):
+                packed = others
     memory.buffers.update(packed)
 
 
@@ -89,32 +91,45 @@ def _symmetric_axes(program: FormulaSequence, tensor: Tensor) -> Iterator[Packin
         start += length
 
 
-def _walks_alike(
-    statement: Statement, name: str, groupings: Groupings, buffers: Mapping[str, Buffer]
+def _pays(
+    statements: Sequence[Statement],
+    groupings: Groupings,
+    buffers: Mapping[str, Buffer],
+    packed: Mapping[str, Buffer],
+    others: Mapping[str, Buffer],
 ) -> bool:
-    """True if a statement uses all of its accesses to a packed buffer where they are stored."""
-    mine = [x for x in _accesses(statement) if x.buffer == name]
+    """True if statements take no longer with a packed buffer than if only the others are packed."""
+
+    def costs(stored: Mapping[str, Buffer]) -> list[int | None]:
+        held = ChainMap(dict(stored), dict(buffers))
+        return [_cost(s, groupings, held, frozenset(stored)) for s in statements]
+
+    with_it, without_it = costs(packed), costs(others)
+    if None in with_it:
+        return False
+    return sum(c or 0 for c in with_it) <= sum(c or 0 for c in without_it)
+
+
+def _cost(
+    statement: Statement,
+    groupings: Groupings,
+    buffers: Mapping[str, Buffer],
+    packed: Container[str],
+) -> int | None:
+    """Flops of a contraction, and those in the time of all copies; None if it has to be whole."""
     summed = any(v.name not in statement.out.variables for v in statement.band)
+    mine = [x for x in _accesses(statement) if x.buffer in packed]
     if statement.factors and summed:
-        grouping = groupings.of(statement, buffers)
-        if grouping is None:
-            return False
-        out = statement.out.buffer != name or in_place(
-            statement.out, grouping.groups, statement, buffers
-        )
-        return bool(out) and all(
-            grouping.placed(n, statement, buffers)
-            for n, x in enumerate(statement.factors)
-            if x.buffer == name
-        )
-    target = buffers[statement.out.buffer]
-    chains = [
-        {statement.out.subscripts[axis].variable for axis in packing.axes}
-        for packing in target.packed
-    ]
-    buffer = buffers[name]
-    return not summed and all(
-        any({x.subscripts[axis].variable for axis in packing.axes} <= chain for chain in chains)
-        for x in mine
-        for packing in buffer.packed
-    )
+        grouping, cost = groupings.cheapest(statement, buffers)
+        return None if mine and grouping is None else cost
+    if mine and summed:
+        return None
+    stored = stored_groups(statement.out, buffers[statement.out.buffer])
+    walked = points_of(stored, statement.band, groupings.plan.extent_of)
+    chains = [set(group.names) for group in stored]
+    reads = 0
+    for access in mine:
+        groups = [group.names for group in stored_groups(access, buffers[access.buffer])]
+        if not all(any(set(names) <= chain for chain in chains) for names in groups):
+            reads += reads_of(groups, groupings.thresholds)
+    return groupings.thresholds.pair_copy_flops * walked * reads

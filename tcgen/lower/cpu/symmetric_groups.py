@@ -8,7 +8,7 @@ over (c,d) is a group, too, if v alone is antisymmetric in c and d: then t is ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import factorial, prod
@@ -96,15 +96,22 @@ class Groupings:
 
     def of(self, statement: Statement, buffers: Mapping[str, Buffer]) -> Grouping | None:
         """The groups with which the contraction of an unfused visit is cheapest, or None."""
+        return self.cheapest(statement, buffers)[0]
+
+    def cheapest(
+        self, statement: Statement, buffers: Mapping[str, Buffer]
+    ) -> tuple[Grouping | None, int]:
+        """The groups of a contraction, and its flops with those in the time of its copies."""
         visit = self.plan.visits[statement.position]
         step, extents = self.plan.program.steps[visit.step], self.plan.extent_of
         flops = 2 * elements(statement.band, extents)
         if visit.loops or not isinstance(step.op, Contract) or flops < self.thresholds.pair_flops:
-            return None
+            return None, flops
         if step.id not in self._proven:
             self._proven[step.id] = tuple(_symmetric_indices(self.plan.program, step))
         named = {i: v.name for i, v in zip(step.indices, statement.band, strict=True)}
         found = [g.group(named, statement, buffers) for g in self._proven[step.id]]
+        found += _stored_parts(found, statement, buffers)
         matrix = _is_matrix_product(statement, buffers)
         operands = (step.op.a, step.op.b)
         # A copy for element loops takes longer than the loops: it pays in the same call or never.
@@ -115,8 +122,10 @@ class Groupings:
             return _cost(grouping, statement, buffers, extents, self.thresholds)
 
         best = min(_choices(found), key=cost, default=())
-        saved = cost(()) - cost(best)
-        return Grouping(best, (one, two), saved, matrix) if saved > 0 else None
+        whole, least = cost(()), cost(best)
+        if whole <= least:
+            return None, whole
+        return Grouping(best, (one, two), whole - least, matrix), least
 
 
 def _is_matrix_product(statement: Statement, buffers: Mapping[str, Buffer]) -> bool:
@@ -125,6 +134,21 @@ def _is_matrix_product(statement: Statement, buffers: Mapping[str, Buffer]) -> b
     used = (statement.out, *statement.factors)
     plain = {x.buffer: replace(buffers[x.buffer], packed=(), dtype=dtype) for x in used}
     return packed_contraction(statement, plain) is not None
+
+
+def _stored_parts(
+    found: Sequence[Group], statement: Statement, buffers: Mapping[str, Buffer]
+) -> list[Group]:
+    """Parts of groups in which an operand or the target is stored, so that it is used in place."""
+    used = (statement.out, *statement.factors)
+    stored = [g for access in used for g in stored_groups(access, buffers[access.buffer])]
+    parts = [
+        replace(group, names=tuple(n for n in group.names if n in part.names))
+        for group in found
+        for part in stored
+        if set(part.names) < set(group.names) and part.strict == group.strict
+    ]
+    return list(dict.fromkeys(parts))
 
 
 def _choices(found: Sequence[Group]) -> Iterator[tuple[Group, ...]]:
@@ -251,7 +275,10 @@ def _cost(
         images = prod(factorial(len(g.names)) for g in groups if g.changed == n)
         copied += images * points_of(groups, band_of(access, statement), extents)
     if in_place(statement.out, groups, statement, buffers) is None:
-        copied += 2 * elements(band_of(statement.out, statement), extents)
+        stored = stored_groups(statement.out, buffers[statement.out.buffer])
+        points = points_of(stored, band_of(statement.out, statement), extents)
+        mine = [g.names for g in groups if g.names[0] in statement.out.variables]
+        copied += 2 * points * reads_of(mine, thresholds)
     flops = 2 * points_of(groups, statement.band, extents)
     return flops + thresholds.pair_copy_flops * copied
 
@@ -269,6 +296,23 @@ def points_of(groups: tuple[Group, ...], band: Band, extents: Mapping[str, int])
     return elements(single, extents) * prod(
         stored_values(extent_of(held[g.names[0]].space, extents), len(g.names), g.strict)
         for g in inside
+    )
+
+
+def reads_of(groups: Iterable[tuple[str, ...]], thresholds: CpuThresholds) -> int:
+    """Elements that are copied in the time in which one element is found in its groups."""
+    return thresholds.group_reads if any(len(names) > 2 for names in groups) else 1
+
+
+def stored_groups(access: Access, buffer: Buffer) -> tuple[Group, ...]:
+    """The variables on the packed axes of a buffer, each set of them as a group."""
+    return tuple(
+        Group(
+            tuple(access.subscripts[axis].variable or "" for axis in p.axes),
+            p.antisymmetric,
+            summed=False,
+        )
+        for p in buffer.packed
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -17,13 +18,14 @@ from tcgen.algebra import form_sequence
 from tcgen.algebra.equations.inline import keep_needed
 from tcgen.algebra.equations.proven_symmetry import derive_symmetries
 from tcgen.algebra.factoring.factor import factored
-from tcgen.algebra.factoring.symmetriser import stages_of
+from tcgen.algebra.factoring.symmetriser import aligned, stages_of
 from tcgen.compiler.driver import read_system
 from tcgen.frontend import read_spec
 from tcgen.interp import evaluate_program, evaluate_system
-from tcgen.ir.program import Contract, FormulaSequence
+from tcgen.ir.program import Add, Contract, FormulaSequence
 from tcgen.ir.system import System
 from tcgen.options import Options
+from tcgen.simplices import parity
 from tcgen.testing import assert_same_values, random_arrays, split_starts
 from tcgen.testing.strategies import extents_for, systems
 from tcgen.thresholds import AlgebraThresholds, PlannerThresholds, Thresholds, largest, smallest
@@ -187,6 +189,35 @@ def test_stages_add_up_to_the_group() -> None:
         tuple(outer[n] for n in inner): s * t for outer, s in stages[1] for inner, t in stages[0]
     }
     assert made == dict(group)
+
+
+def test_terms_are_replaced_by_images_with_one_symmetry() -> None:
+    """Each term has the symmetry of another pair of axes; their sum is left with that of one."""
+    signs = {p: parity(p) for p in permutations(range(3))}
+    group = tuple(sorted(signs.items()))
+    pairs = [(1, 0, 2), (2, 1, 0), (0, 2, 1)]
+    own_groups = [(((0, 1, 2), 1), (pair, -1)) for pair in pairs]
+    moves, common = aligned(group, own_groups)
+    assert common == own_groups[0]
+    for pair, (move, sign) in zip(pairs, moves, strict=True):
+        exchanged = {move[n] for n in range(3) if pair[n] != n}
+        assert exchanged == {0, 1}
+        assert sign == signs[move]
+
+
+@pytest.mark.parametrize("cost", ["dense", "packed"])
+def test_fewer_images_are_added_where_terms_are_symmetric_alike(cost: str) -> None:
+    """Three images instead of 2 + 3, and an intermediate less."""
+    system = read_spec(
+        HEAD + "input t[o,o,o] antisymmetric (0,1)\ninput u[o,o,o] antisymmetric (1,2)\n"
+        "input f[o,o], g[o,o], q[o]\ninput h[o,o] antisymmetric (0,1)\n"
+        "output r[o,o,o] antisymmetric (0,1,2)\n"
+        "r[i,j,k] = P(k/ij) t[i,j,l]*f[l,k] + P(j/ik) q[j]*h[i,k] + P(i/jk) g[i,l]*u[l,j,k]\n"
+    )
+    program = form_sequence(system, Options(extents=(("o", 4), ("v", 4)), cost=cost))
+    assert sum(isinstance(s.op, Add) for s in program.steps) == 3
+    assert len(program.intermediates) == 1
+    same_values(system, program, {"o": 4, "v": 1})
 
 
 def squared(count: int) -> str:

@@ -55,6 +55,10 @@ CASES = {
     "an intermediate": f"input w[v,v,v,v] {PAIRS}{{}}\ninput t[o,o,v,v] {PAIRS}{{}}\ninput s[o,v]\n"
     f"output r[o,o,v,v]{{}}\nx[i,j,a,b] = t[i,j,a,b] + P(a,b) s[i,a]*s[j,b]\n"
     "y[i,j,a,b] = 1/2*x[i,j,e,f]*w[a,b,e,f]\nr[i,j,a,b] = y[i,j,e,f]*w[e,f,a,b] + 2*x[i,j,a,b]",
+    "several products": "input t[o,o,o,v] antisymmetric (0,1,2){three}\ninput f[v,v]\n"
+    "input w[o,o,v,v] antisymmetric (0,1){half}\ninput u[o,v]\noutput r[o,o,o,v]\n"
+    "x[i,j,k,a] = t[i,j,k,b]*f[b,a] + w[i,j,a,b]*u[k,b]\n"
+    "r[i,j,k,a] = x[i,j,k,a] - x[i,k,j,a] + x[j,k,i,a]",
 }
 STORED = {
     "": " packed (0,1) (2,3)",
