@@ -202,3 +202,27 @@ def test_waiting_work_keeps_the_values_from_before_a_number_changes_them() -> No
     x -= x.max()
     np.testing.assert_array_equal(double, [0, 2, 4])
     np.testing.assert_array_equal(x, [-2, -1, 0])
+
+
+@pytest.mark.parametrize("shaped", [np.ravel, np.atleast_1d, lambda x: x.reshape(1)])
+def test_arrays_of_numbers_can_be_updated(shaped: Callable[[Any], Any]) -> None:
+    total = tcgen.lazy(np.arange(3.0)).sum()
+    array = shaped(total)
+    array[0] = 7
+    np.testing.assert_array_equal(array, [7])
+    assert float(total) == 3
+
+
+def test_a_product_is_added_where_the_array_is() -> None:
+    a = np.arange(12.0).reshape(3, 4)
+    total, factor = tcgen.lazy(np.ones((3, 3)), copy=True), tcgen.lazy(a)
+    total = total * 2
+    total += factor @ factor.T
+    assert total.waiting == 0
+    place = total.ctypes.data
+    total -= factor @ factor.T
+    assert total.ctypes.data == place
+    before = total + 1  # keeps what it reads
+    total += factor @ factor.T
+    np.testing.assert_array_equal(total, a @ a.T + 2)
+    np.testing.assert_array_equal(before, np.full((3, 3), 3.0))
