@@ -7,5 +7,6 @@ which ``kernels`` compiles; ``worth`` says which of the two pays; ``evaluate`` d
 turns calls of NumPy's functions into nodes, ``reductions`` those that reduce axes, with the
 ``positions`` of maxima, and ``functions`` lists them; ``slices`` takes parts of nodes. ``memory``
 lets views share arrays; ``arguments`` reads those of calls; ``operators``, ``protocols`` and
-``array`` make the class that users hold. ``array_api`` and ``namespace`` are its module of the array API.
+``array`` make the class that users hold. ``array_api`` and ``namespace`` are its module of the
+array API.
 """
