@@ -76,21 +76,24 @@ def compiled_seconds(
     return statistics.median(seconds[2:])
 
 
-def peak(work: Callable[[], Any]) -> float:
-    """Megabytes of the arrays of a call."""
-    tracemalloc.start()
-    work()
-    most = tracemalloc.get_traced_memory()[1]
+def peak(run: Callable[..., Any], arguments: Callable[[], tuple[Any, ...]]) -> float:
+    """Megabytes of the arrays of a call, beyond its arguments."""
+    tracemalloc.start()  # before the arguments: a call may free them, or move them to a copy
+    given = arguments()
+    before, _ = tracemalloc.get_traced_memory()
+    tracemalloc.reset_peak()
+    np.asarray(run(*given))
+    _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return most / 1e6
+    return (most - before) / 1e6
 
 
 def peaks(kernel: Kernel, size: str) -> tuple[float, float]:
     """Megabytes of NumPy's arrays, and of the lazy ones, without the arguments."""
-    arrays = kernel.arguments(size)
-    lazy = tuple(tcgen.lazy(a, copy=True) for a in arrays)
     os.environ["TCGEN_POOL"] = "0"  # memory of earlier calls that waits in the pool would not count
-    return peak(lambda: kernel.run(*arrays)), peak(lambda: np.asarray(kernel.run(*lazy)))
+    return peak(kernel.run, lambda: kernel.arguments(size)), peak(
+        kernel.run, lambda: tuple(tcgen.lazy(a, copy=True) for a in kernel.arguments(size))
+    )
 
 
 def main() -> None:

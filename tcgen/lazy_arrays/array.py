@@ -7,9 +7,9 @@ The design follows Morton et al. (DelayRepay: Delayed Execution for Kernel Fusio
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from operator import getitem, index, setitem
+from operator import getitem, setitem
 from sys import getrefcount
 from typing import Any
 
@@ -44,11 +44,12 @@ from .functions import (
     UPDATING_METHODS,
     with_named_out,
 )
-from .graph import Node, with_axes_of_array
+from .graph import Node, Product, with_axes_of_array
 from .kernels import kernel_of
 from .line import line_of
 from .memory import Memory, Step
 from .operators import Operators
+from .protocols import Protocols
 from .record import axes_of, is_recorded, record_ufunc
 from .slices import sliced
 from .worth import LIMITS, read_limits
@@ -68,7 +69,7 @@ def _assigned(name: str) -> Any:
     return property(read, write, doc=f"``numpy.ndarray.{name}``; values can be assigned to it.")
 
 
-class LazyArray(Operators, Memory):
+class LazyArray(Operators, Protocols, Memory):
     """An array whose values are computed when they are needed; it behaves as a NumPy array.
 
     Operators and NumPy's functions record operations on large arrays: arithmetic, powers,
@@ -319,14 +320,25 @@ class LazyArray(Operators, Memory):
         return True
 
     def _changed_by(self, operation: str, other: LazyArray) -> bool:
-        """Let the operations of a value that nobody else has change this view where it is."""
-        if self._root is None or other._known() is not None or not self._alone():
+        """Let the operations of a value that nobody else has change the array where it is.
+
+        A whole array waits for other work than a product: later operations may join its loops.
+        """
+        if other._known() is not None:
             return False
-        node, target = other._node, self._known()
-        if target is None or type(target) not in BACKENDS:
+        node = other._node
+        if self.shape != node.shape or self.dtype != node.dtype or not node.has_kernels:
             return False
-        if target.shape != node.shape or target.dtype != node.dtype or not node.has_kernels:
+        if self._root is None:
+            if not isinstance(node.work, Product):
+                return False
+            self._values()
+        if not self._alone():
             return False
+        target = self._known()
+        if type(target) not in BACKENDS:
+            return False
+        assert target is not None
         evaluate_into(node, target, operation)
         return True
 
@@ -421,47 +433,6 @@ class LazyArray(Operators, Memory):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (lazy, (self.compute(),))
-
-    def __len__(self) -> int:
-        shape = self.shape
-        if not shape:
-            raise ShapeError("an array without axes has no length")
-        return shape[0]
-
-    def __contains__(self, value: object) -> bool:
-        return value in self._values()
-
-    def __iter__(self) -> Iterator[Any]:
-        if not self.shape:
-            raise ArgumentError("an array without axes has no elements to iterate over")
-        return (self[n] for n in range(len(self))) if self.ndim > 1 else iter(self._values())
-
-    def __bool__(self) -> bool:
-        return bool(self._values())
-
-    def __int__(self) -> int:
-        return int(self._values())
-
-    def __index__(self) -> int:
-        return index(self._values())
-
-    def __round__(self, digits: int | None = None) -> Any:
-        if self.shape:
-            raise ArgumentError(f"round takes a number, not shape {self.shape}: use numpy.round")
-        number: Any = self._values()[()]
-        return round(number, digits)
-
-    def __float__(self) -> float:
-        return float(self._values())
-
-    def __complex__(self) -> complex:
-        return complex(self._values())
-
-    def __format__(self, form: str) -> str:
-        return format(self._values(), form)
-
-    def __str__(self) -> str:
-        return str(self._values())
 
     def __repr__(self) -> str:
         return f"<lazy array of shape {self.shape}, {self.dtype}, {self.waiting} operations wait>"
@@ -675,6 +646,8 @@ def _array_result(
     if made.base is not None or not made.flags.owndata:
         for n, source in enumerate(args):
             if type(source) is LazyArray and np.may_share_memory(made, source._values()):
+                if source._number:
+                    return LazyArray._of_array(made.copy(), True)  # NumPy's numbers have no views
                 others = (*map(evaluated, args[:n]), None, *map(evaluated, args[n + 1 :]))
                 again = (call, n, others, evaluated(options), place)
                 return source._view((_call_again, again))

@@ -230,12 +230,13 @@ def in_order(roots: Sequence[Node]) -> tuple[Node, ...]:
     """All nodes that the roots need, each once, operands first."""
     visited: dict[int, Node] = {}
     for root in roots:
-        _visit(root, visited)
+        if id(root) not in visited:
+            _visit(root, visited)
     return tuple(visited.values())
 
 
 def _visit(node: Node, visited: dict[int, Node]) -> None:
-    if id(node) not in visited:
-        for operand in operands_of(node.work):
+    for operand in operands_of(node.work):
+        if id(operand) not in visited:
             _visit(operand, visited)
-        visited[id(node)] = node
+    visited[id(node)] = node

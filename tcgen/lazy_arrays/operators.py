@@ -41,6 +41,10 @@ def _is_small(one: Any, other: Any) -> bool:
     return bool(prod([max(pair) for pair in longest]) < LIMITS.elements)
 
 
+def _is_number(value: Any) -> bool:
+    return type(value) in _NUMBERS or (isinstance(value, Memory) and value._number)
+
+
 def disables_ufuncs(value: Any) -> bool:
     """True for a type that wants its own operators to be called."""
     return getattr(value, "__array_ufunc__", True) is None
@@ -95,22 +99,34 @@ def _binary(name: str, ufunc: Any, *, broadcasts: bool = True) -> tuple[Binary, 
     def in_place(self: Any, other: Any) -> Any:
         if self._number:
             return forward(self, other)
+        root = self if self._root is None else self._root
+        root._settle()  # the evaluation of another array may have computed this one
         array = self._known()
         if array is not None and array.size < LIMITS.elements and array.ndim:
             small = type(other) in _NUMBERS
             if not small:
                 value = _other(other)
                 small = value is not None and _is_small(array, value)
-                del value
+                value = None
             if small:
-                del array
+                array = None
                 target = self._writable()
                 try:
                     change(target, _other(other))
                     return self
                 except (TypeError, ValueError):
                     pass
-        array = target = None  # references to memory would keep updates from writing there
+        is_known = array is not None and array.ndim
+        array = target = value = None  # references would keep updates from writing to the memory
+        if is_known and operation is not None and _is_number(other):
+            # Noted, it would need this memory and as much again for the result.
+            value = _other(other) if type(other) in _NUMBERS else other._values()
+            if self._alone():
+                try:
+                    change(self._known(), value)
+                    return self
+                except (TypeError, ValueError):
+                    pass  # said below
         changes = operation in ("add", "subtract") and type(other) is type(self)
         if changes and getrefcount(other) <= _PASSED and self._changed_by(operation, other):
             return self

@@ -163,3 +163,66 @@ def test_values_are_assigned_to_attributes() -> None:
     np.testing.assert_array_equal(before, np.zeros((2, 2)))
     with pytest.raises(TypeError, match="imag"):
         tcgen.lazy(np.zeros(2)).imag = 1
+
+
+def _centred(x: Any) -> None:
+    x -= x.mean()
+
+
+def _scaled_part(x: Any) -> None:
+    x[1:] *= 2
+
+
+@pytest.mark.parametrize("change", [_centred, _scaled_part])
+def test_a_number_changes_known_values_where_they_are(change: Callable[[Any], None]) -> None:
+    values = np.arange(12.0).reshape(3, 4)
+    x = tcgen.lazy(values, copy=True)
+    x += 1  # has its memory from here on
+    place = x.ctypes.data
+    change(x)
+    assert x.waiting == 0
+    assert x.ctypes.data == place
+    wanted = values + 1
+    change(wanted)
+    np.testing.assert_array_equal(x, wanted)
+
+
+def test_an_array_that_was_computed_for_another_one_is_changed_where_it_is() -> None:
+    x = tcgen.lazy(np.arange(6.0))
+    y = (np.exp(x) + 1) * 2  # its maximum computes it
+    most = float(y.max())
+    y /= y.max()
+    assert y.waiting == 0
+    np.testing.assert_allclose(y, (np.exp(np.arange(6.0)) + 1) * 2 / most)
+
+
+def test_waiting_work_keeps_the_values_from_before_a_number_changes_them() -> None:
+    x = tcgen.lazy(np.arange(3.0), copy=True)
+    double = x * 2
+    x -= x.max()
+    np.testing.assert_array_equal(double, [0, 2, 4])
+    np.testing.assert_array_equal(x, [-2, -1, 0])
+
+
+@pytest.mark.parametrize("shaped", [np.ravel, np.atleast_1d, lambda x: x.reshape(1)])
+def test_arrays_of_numbers_can_be_updated(shaped: Callable[[Any], Any]) -> None:
+    total = tcgen.lazy(np.arange(3.0)).sum()
+    array = shaped(total)
+    array[0] = 7
+    np.testing.assert_array_equal(array, [7])
+    assert float(total) == 3
+
+
+def test_a_product_is_added_where_the_array_is() -> None:
+    a = np.arange(12.0).reshape(3, 4)
+    total, factor = tcgen.lazy(np.ones((3, 3)), copy=True), tcgen.lazy(a)
+    total = total * 2
+    total += factor @ factor.T
+    assert total.waiting == 0
+    place = total.ctypes.data
+    total -= factor @ factor.T
+    assert total.ctypes.data == place
+    before = total + 1  # keeps what it reads
+    total += factor @ factor.T
+    np.testing.assert_array_equal(total, a @ a.T + 2)
+    np.testing.assert_array_equal(before, np.full((3, 3), 3.0))
