@@ -41,8 +41,18 @@ class _Lease:
         self._pool.give(self._memory)
 
 
+def _rounded(count: int, most: int) -> int:
+    """Bytes for an array, up to a 32nd more where the pool can retain them.
+
+    Slices of an array by one row or column then use the same memory in turn, which is in the cache.
+    """
+    grain = 1 << max(0, count.bit_length() - 6)
+    up = -(-count // grain) * grain
+    return up if up <= most else count
+
+
 class Pool:
-    """Arrays that start on cache lines, in the memory of released arrays of the same size.
+    """Arrays that start on cache lines, in the memory of released arrays of about the same size.
 
     Args:
         new: makes an array of bytes.
@@ -58,7 +68,7 @@ class Pool:
     def array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """An array with arbitrary elements."""
         kind = np.dtype(dtype)
-        count = prod(shape) * kind.itemsize + ALIGNMENT
+        count = _rounded(prod(shape) * kind.itemsize + ALIGNMENT, self._most())
         memory = None
         with self._lock:
             self._sort()

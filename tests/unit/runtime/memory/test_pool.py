@@ -45,6 +45,21 @@ def test_released_memory_is_used_again_and_starts_on_a_cache_line() -> None:
         assert place(other) != first
 
 
+def test_slices_of_nearly_one_size_use_the_same_memory_in_turn() -> None:
+    made = pool()
+    places = set()
+    for shape in ((999, 1200), (1000, 1199), (999, 1199)):
+        array = made.array(shape, "f8")
+        places.add(place(array))
+        del array
+    assert len(places) == 1
+    assert made.waiting_bytes <= 999 * 1200 * 8 * 33 // 32 + 64
+    exact = Pool(lambda count: np.empty(count, np.uint8), lambda: 0)
+    array = exact.array((999, 1200), "f8")
+    assert exact.waiting_bytes == 0
+    assert array.nbytes == 999 * 1200 * 8
+
+
 @pytest.mark.parametrize(
     "view",
     [
