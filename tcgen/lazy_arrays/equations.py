@@ -33,6 +33,7 @@ from .graph import (
     Position,
     Product,
     Reduce,
+    Roll,
     Scalar,
     Transpose,
     in_order,
@@ -61,7 +62,7 @@ class Place:
     def view(self, array: Array) -> Array:
         """A view of an array with the axes of the tensor."""
         if self.index is not None:
-            array = array[self.index]
+            array = array[(*self.index, ...)]  # an array, also without axes
         return array if self.axes is None else array.transpose(self.axes)
 
 
@@ -271,8 +272,8 @@ class _Writer:
                 return _operation(operation, args, exponent)
             case Leaf() | Scalar() | Reduce() | Product():
                 return self._reference(node, places)
-            case Position():
-                raise VerifyError("a position is written as reductions before its equations")
+            case Position() | Roll():
+                raise VerifyError("positions are reductions, and rolls slices, before equations")
             case _:
                 assert_never(node.work)
 
@@ -330,7 +331,7 @@ def _operation(operation: str, args: tuple[Expr, ...], exponent: int) -> Expr:
 def _equal_axes(node: Node) -> Iterator[tuple[Axis, Axis]]:
     """Pairs of axes, each as node and number, that have one extent because of this node."""
     match node.work:
-        case Leaf() | Scalar() | Position():
+        case Leaf() | Scalar() | Position() | Roll():
             pass
         case Elementwise(_, operands):
             for operand in operands:

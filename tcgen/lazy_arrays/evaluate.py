@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from math import prod
 from time import perf_counter
 
 from ..compiler.target import with_kernels
 from .backend import Backend
 from .equations import LazySystem, lazy_system
-from .graph import Array, Node
-from .in_numpy import run_in_numpy
+from .graph import Array, Leaf, Node, Roll, in_order
+from .in_numpy import UFUNCS, run_in_numpy
 from .kernels import kernel_of
 from .line import Line, line_of
+from .rolls import blocks_of, rolled_array
 from .worth import LIMITS, Form, form_of, in_background
 
 
@@ -56,6 +59,8 @@ def evaluate_into(node: Node, target: Array, change: str = "") -> None:
 
 def _run(line: Line) -> list[Array]:
     """The arrays of the roots."""
+    if any(type(work) is Roll for work in line.works):
+        return _run_rolled(line)
     if LIMITS.kernels_alone:
         lazy = _system(line)
         run = partial(_run_kernel, line, lazy)
@@ -81,6 +86,42 @@ def _run(line: Line) -> list[Array]:
         target = line.backend.target()
         in_background(partial(_compile, form, _system(line), line.dtype.name, target))
     return made
+
+
+def _run_rolled(line: Line) -> list[Array]:
+    """The arrays of the roots of a line with rolled arrays: block by block where that is possible.
+
+    Several roots, sums and products read rolled arrays that are computed first.
+    """
+    nodes = replace(line, change="").nodes()  # which no other thread evaluates
+    target = line.target
+    blocks = blocks_of(nodes[0]) if len(nodes) == 1 else None
+    if blocks is not None:
+        (root,) = nodes
+        if target is None:
+            count = prod(root.shape) * root.dtype.itemsize
+            target = line.backend.pooled(root.shape, root.dtype, count)
+        if target is None:
+            target = line.backend.module.empty(root.shape, root.dtype)
+        for block, part in blocks:
+            evaluate_into(part, target[block], line.change)
+        return [target]
+    for node in in_order(nodes):
+        work = node.work
+        if type(work) is Roll and isinstance(work.operand.work, Leaf):
+            node.set_array(rolled_array(work.operand.work.array, work.shifts))
+    waiting = tuple(n for n in nodes if type(n.work) is not Leaf)
+    if waiting:
+        rest = line_of(waiting)
+        rest.target, rest.change = target, line.change
+        for node, array in zip(waiting, _run(rest), strict=True):
+            node.set_array(array)
+    elif target is not None:
+        (array,) = (n.work.array for n in nodes if isinstance(n.work, Leaf))
+        change = UFUNCS[line.change] if line.change else None
+        target[...] = array if change is None else change(target, array)
+        return [target]
+    return [n.work.array for n in nodes if isinstance(n.work, Leaf)]
 
 
 def _measured(run: Callable[[], list[Array]], backend: Backend) -> tuple[list[Array], float]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .graph import Node
-from .record import clip, dot, einsum, transposed, where
+from .record import clip, dot, einsum, rolled, transposed, where
 from .reductions import (
     all_of,
     any_of,
@@ -44,6 +44,7 @@ FUNCTIONS: dict[Any, Callable[..., Node | None]] = {
     np.einsum: einsum,
     np.dot: dot,
     np.transpose: transposed,
+    np.roll: rolled,
 }
 # Methods with the arguments of functions that are recorded.
 METHODS = {

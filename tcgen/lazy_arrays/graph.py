@@ -104,7 +104,20 @@ class Transpose:
     source: tuple[int | None, ...]
 
 
-Work: TypeAlias = Leaf | Scalar | Elementwise | Reduce | Position | Product | Transpose
+@dataclass(slots=True, eq=False)
+class Roll:
+    """An array whose elements move along its axes; those that leave at the end enter at the start.
+
+    Attributes:
+        operand: whose values are known.
+        shifts: for each axis, from 0 to below its extent.
+    """
+
+    operand: Node
+    shifts: tuple[int, ...]
+
+
+Work: TypeAlias = Leaf | Scalar | Elementwise | Reduce | Position | Product | Transpose | Roll
 
 
 class Node:
@@ -207,7 +220,7 @@ def operands_of(work: Work) -> tuple[Node, ...]:
             return work.operands
         case Leaf() | Scalar():
             return ()
-        case Reduce() | Transpose():
+        case Reduce() | Transpose() | Roll():
             return (work.operand,)
         case _:
             assert_never(work)
@@ -220,7 +233,7 @@ def reading(work: Work, operands: Sequence[Node]) -> Work:
             return work
         case Elementwise() | Position() | Product():
             return replace(work, operands=tuple(operands))
-        case Reduce() | Transpose():
+        case Reduce() | Transpose() | Roll():
             return replace(work, operand=operands[0])
         case _:
             assert_never(work)

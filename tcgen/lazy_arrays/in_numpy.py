@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 
+from ..errors import VerifyError
 from ..ir.reduction import Reduction
 from .graph import (
     Array,
@@ -20,6 +21,7 @@ from .graph import (
     Position,
     Product,
     Reduce,
+    Roll,
     Scalar,
     Transpose,
     Work,
@@ -189,6 +191,8 @@ def _value(work: Work, given: list[Any], line: Line, place: int) -> Any:
             return _position(work, given[0])
         case Transpose(_, source):
             return with_axes_of_array(line.backend.module.asarray(given[0]), source)
+        case Roll():
+            raise VerifyError("rolled arrays are slices, or computed, before a line runs")
         case Product():
             return _product(work, given, line, place)
         case Elementwise():

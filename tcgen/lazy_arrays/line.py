@@ -23,6 +23,7 @@ from .graph import (
     Position,
     Product,
     Reduce,
+    Roll,
     Scalar,
     Shape,
     Transpose,
@@ -203,6 +204,8 @@ def _form(work: Work, operands: tuple[int, ...]) -> Hashable:
             return ("product", operands, work.labels, work.output)
         case Transpose():
             return ("axes", operands, work.source)
+        case Roll():
+            return ("roll", operands, work.shifts)
         case _:
             assert_never(work)
 

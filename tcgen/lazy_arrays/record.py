@@ -29,6 +29,7 @@ from .graph import (
     Leaf,
     Node,
     Product,
+    Roll,
     Scalar,
     Transpose,
     Work,
@@ -453,3 +454,28 @@ def transposed(array: Node, axes: Any = None) -> Node:
     if len(order) != array.ndim:
         raise ShapeError(f"transpose: {axes} does not name each of the {array.ndim} axes once")
     return with_axes(array, order)
+
+
+def rolled(array: Any, shift: Any, axis: Any = None) -> Node | None:
+    """``numpy.roll`` along axes by whole numbers; None where NumPy does it, or refuses it."""
+    if not isinstance(array, Node) or not array.has_kernels or 0 in array.shape:
+        return None
+    if axis is None and array.ndim != 1:
+        return None
+    try:
+        axes = (0,) if axis is None else axis if isinstance(axis, tuple) else (index(axis),)
+        steps = shift if isinstance(shift, tuple) else (index(shift),) * len(axes)
+        pairs = [(index(a), index(s)) for a, s in zip(axes, steps, strict=True)]
+    except (TypeError, ValueError):
+        return None
+    shifts = [0] * array.ndim
+    for place, step in pairs:
+        if not -array.ndim <= place < array.ndim:
+            return None
+        shifts[place] += step
+    found = tuple(s % n for s, n in zip(shifts, array.shape, strict=True))
+    if not any(found):
+        return None
+    if type(array.work) is not Leaf:
+        evaluate((array,))
+    return record(Roll(array, found), array.shape, array.dtype)

@@ -1,0 +1,139 @@
+"""Rolled arrays are slices in blocks of a result, and arrays where something else reads them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+import tcgen
+from support.campaigns import cases
+from tcgen.lazy_arrays.graph import Elementwise, Node, Roll, Scalar, leaf
+from tcgen.lazy_arrays.rolls import blocks_of
+
+pytestmark = pytest.mark.usefixtures("all_delayed")
+
+
+@pytest.fixture(params=["kernels", "numpy"])
+def all_delayed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operations of any size wait; kernels run them, or NumPy."""
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "0" if request.param == "kernels" else "1")
+
+
+def arrays(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(3)
+    return random.standard_normal(shape), random.standard_normal(shape)
+
+
+def test_rolled_arrays_wait_and_are_not_stored() -> None:
+    x, y = arrays((6, 5))
+    lazy = tcgen.lazy(x)
+    moved = np.roll(lazy, 1, 0) + np.roll(lazy, (2, -1), (0, 1)) * y
+    assert moved.waiting == 4
+    wanted = np.roll(x, 1, 0) + np.roll(x, (2, -1), (0, 1)) * y
+    np.testing.assert_allclose(moved, wanted, rtol=1e-14)
+
+
+def test_blocks_of_a_result() -> None:
+    x, _ = arrays((6, 5))
+    one, other = (Node(Roll(leaf(x), shifts), x.shape, x.dtype) for shifts in ((1, 0), (5, 2)))
+    total = Node(Elementwise("add", (one, other)), x.shape, x.dtype)
+    blocks = blocks_of(Node(Elementwise("add", (total, total)), x.shape, x.dtype))
+    assert blocks is not None
+    places = [tuple((s.start, s.stop) for s in block) for block, _ in blocks]
+    assert places == [(a, b) for a in ((0, 1), (1, 5), (5, 6)) for b in ((0, 2), (2, 5))]
+    assert all(part.work.operands[0] is part.work.operands[1] for _, part in blocks)
+    many = one
+    for shift in range(1, 30):
+        wide = Node(Roll(leaf(np.ones(64)), (shift,)), (64,), x.dtype)
+        many = wide if many is one else Node(Elementwise("add", (many, wide)), (64,), x.dtype)
+    assert blocks_of(many) is None
+    number = Node(Scalar(2.0), (), x.dtype)
+    assert blocks_of(Node(Elementwise("add", (number, number)), (), x.dtype)) is not None
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda x, y: np.roll(x, 1, 0),
+        lambda x, y: np.roll(x, 3),
+        lambda x, y: np.roll(x, 0, 1) + y,
+        lambda x, y: np.roll(x, (1, 2), (0, 0)) - y,
+        lambda x, y: np.roll(x, [1, 2], [0, 1]) - y,
+        lambda x, y: np.roll(x, 1, (0, 1)) - y,
+        lambda x, y: np.roll(x.T, 2, 1).T + y,
+        lambda x, y: np.roll(x[::-1, 1:], -7, 0) + y[:, 1:],
+        lambda x, y: np.roll(x + y, 1, 1) * y,
+        lambda x, y: (np.roll(x, 1, 0) * y).sum(0),
+        lambda x, y: np.roll(x, 1, 0) @ y.T,
+        lambda x, y: (np.roll(x, 1, 0) + y)[1:, ::2] - np.roll(y, 1, 1)[1:, ::2],
+        lambda x, y: np.roll(x[0], 2) + y,
+        lambda x, y: np.roll(x[:1], 2, 1) + y,
+        lambda x, y: np.where(np.roll(x, 1, 0) > y, x, np.roll(y, 1, 1)),
+        lambda x, y: (np.roll(x, 1, 0) + y).argmax(1),
+        lambda x, y: np.exp(np.roll(x, 1, 1)).max() + y,
+    ],
+)
+def test_values_are_numpys(work) -> None:
+    x, y = arrays((6, 5))
+    found, wanted = work(tcgen.lazy(x), tcgen.lazy(y)), work(x, y)
+    assert found.dtype == wanted.dtype
+    np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-14)
+
+
+def test_several_results_share_a_rolled_array() -> None:
+    x, y = arrays((6, 5))
+    moved = np.roll(tcgen.lazy(x), 1, 0)
+    one, other = moved + y, moved * y
+    for found, wanted in zip(
+        tcgen.compute(one, other, moved),
+        (np.roll(x, 1, 0) + y, np.roll(x, 1, 0) * y, np.roll(x, 1, 0)),
+        strict=True,
+    ):
+        assert_array_equal(found, wanted)
+
+
+def test_updates_after_a_roll_do_not_change_it() -> None:
+    x, y = arrays((6, 5))
+    lazy = tcgen.lazy(x, copy=True)
+    moved = np.roll(lazy, 1, 0) + y
+    lazy[0] = 7
+    assert_array_equal(moved, np.roll(x, 1, 0) + y)
+    lazy[1:] -= np.roll(lazy, 1, 0)[1:] * 2
+    wanted = x.copy()
+    wanted[0] = 7
+    wanted[1:] -= np.roll(wanted, 1, 0)[1:] * 2
+    np.testing.assert_allclose(lazy, wanted, rtol=1e-14)
+
+
+@pytest.mark.parametrize(("shift", "axis"), [(1, 2), (1.5, 0), ((1, 2), (0, 5)), (1, None)])
+def test_what_numpy_refuses_or_does_is_left_to_it(shift, axis) -> None:
+    x, _ = arrays((6, 5))
+    try:
+        wanted = np.roll(x, shift, axis)
+    except Exception as error:
+        with pytest.raises(type(error)):
+            np.roll(tcgen.lazy(x), shift, axis)
+    else:
+        assert_array_equal(np.roll(tcgen.lazy(x), shift, axis), wanted)
+
+
+@cases(15, 300)
+@given(data=st.data())
+def test_random_stencils(data) -> None:
+    shape = tuple(data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=3)))
+    x, y = arrays(shape)
+    axes = st.integers(0, len(shape) - 1)
+    moves = data.draw(st.lists(st.tuples(st.integers(-8, 8), axes), min_size=1, max_size=4))
+
+    def work(x, y):
+        total = y * 0.5
+        for shift, axis in moves:
+            total = total + np.roll(x, shift, axis) * y - np.roll(y, -shift, axis)
+        return total
+
+    np.testing.assert_allclose(
+        work(tcgen.lazy(x), tcgen.lazy(y)), work(x, y), rtol=1e-12, atol=1e-13
+    )
