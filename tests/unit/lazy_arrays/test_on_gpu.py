@@ -71,6 +71,10 @@ def red_black(x: Any, y: Any) -> Any:
     return x + y
 
 
+def periodic(x: Any, y: Any) -> Any:
+    return y + 0.1 * (np.roll(x, 1, 0) + np.roll(x, (1, -1), (0, 1)) - 2 * x)
+
+
 def updated(x: Any, y: Any) -> Any:
     before = x * 2
     part = x[1:]
@@ -101,6 +105,7 @@ DELAYED: dict[str, Work] = {
     "transposed": lambda x, y, i, b: (x.T @ y).T + x.T[:, :1] * 2,
     "product": lambda x, y, i, b: np.einsum("ij,kj->ik", x, y) + 1,
     "red-black": lambda x, y, i, b: red_black(x, y),
+    "periodic": lambda x, y, i, b: periodic(x, y),
     "updates": lambda x, y, i, b: updated(x, y),
 }
 # What CuPy computes from the values.
@@ -158,7 +163,8 @@ def test_values_of_single_precision(name: str) -> None:
 def test_kernels_compile(dtype: str) -> None:
     """Operations, reductions, mixed types and slices, by the compiler for a GPU."""
     kind = dtype.split()[-1]
-    names = ["softmax", "argmax"] if kind == dtype else [n for n in DELAYED if n != "updates"]
+    rest = [n for n in DELAYED if n not in ("periodic", "updates")]  # whose kernels have slices
+    names = ["softmax", "argmax"] if kind == dtype else rest
     works = [DELAYED[name] for name in names]
     if kind == "complex128":
         works = [lambda x, y, i, b: np.exp(x * y).sum(0) / np.sqrt(y[1:]) - np.conj(x[:-1])]
