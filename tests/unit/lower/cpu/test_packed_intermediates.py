@@ -10,7 +10,6 @@ from tcgen.frontend.spec.reader import read_spec
 from tcgen.ir.executed import executed_by, totals
 from tcgen.ir.tensor import Packing
 from tcgen.options import Options
-from tcgen.runtime.memory.usage import memory_use
 from tcgen.runtime.program import Program
 from tcgen.testing import assert_same_values, random_arrays
 from tcgen.thresholds import Thresholds
@@ -54,5 +53,4 @@ def test_coupled_cluster_triples() -> None:
     wanted = Program(compile_system(system, whole).artifact)(**arrays)
     found = Program(made.artifact)
     assert_same_values(found(**arrays), wanted, rtol=1e-11, atol=1e-11)
-    peak = memory_use(made.artifact.manifest, small, threads=1).peak
-    assert found.allocated_bytes <= peak
+    assert found.allocated_bytes <= found.peak_bytes(small)
