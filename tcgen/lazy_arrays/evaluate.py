@@ -79,8 +79,7 @@ def _run(line: Line) -> list[Array]:
         return made
     times.note_numpy(seconds)
     form.spent += seconds
-    spent = LIMITS.spent_on_gpu if line.backend.on_gpu else LIMITS.spent
-    if not form.asked and (seconds >= LIMITS.large or form.spent >= spent):
+    if not form.asked and (seconds >= LIMITS.large or form.spent >= LIMITS.spent):
         form.asked = True
         # The thread gets the system and no arrays, which would stay in memory.
         target = line.backend.target()

@@ -25,16 +25,15 @@ class Limits:
     Attributes:
         elements: NumPy computes operations on fewer elements at once.
         large: seconds of one run in NumPy, from which the kernel is compiled at once.
-        spent: seconds of NumPy's runs of one form, after which its kernel is compiled in any case:
-            about those of compiling, during which Python's threads share one interpreter.
-        spent_on_gpu: of CuPy's runs: they go on while a CPU compiles.
+        spent: seconds of the runs of one form without a kernel, after which it is compiled in any
+            case: about those for which compiling takes the interpreter from other threads. The C
+            compiler is a process of its own.
         trials: runs of the kernel that are measured before one of the two is chosen.
     """
 
     elements: int = 0
     large: float = 0.01
-    spent: float = 0.5
-    spent_on_gpu: float = 0.05
+    spent: float = 0.05
     trials: int = 3
 
     @property

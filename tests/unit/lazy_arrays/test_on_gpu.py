@@ -264,7 +264,7 @@ def test_kernels_come_from_the_background_and_measurements_end(
 ) -> None:
     """CuPy runs a form until its kernel is there; later runs do not wait for the queue."""
     monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "3")
-    monkeypatch.setattr(LIMITS, "spent_on_gpu", 0.0)
+    monkeypatch.setattr(LIMITS, "spent", 0.0)
     ran: list[str] = []
     waits: list[int] = []
     original = evaluation.run_in_numpy
