@@ -41,7 +41,8 @@ from .contraction import contraction, contraction_call, packing_memory
 from .counting import counters
 from .expressions import element
 from .gemm import gemm
-from .loops import STOPPED, TOTAL, assign, loop_head, start_of
+from .loops import STOPPED, assign, loop_head
+from .stores import TOTAL, start_of
 from .transposition import transposing_functions
 
 _VECTOR_FORMS = frozenset(  # those of templates/c/vector_math.c

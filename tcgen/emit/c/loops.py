@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import assert_never
 
 from ...dtypes import COMPLEX128, FLOAT64
 from ...hardware import CACHE_LINE_BYTES
@@ -17,10 +16,12 @@ from ...ir.loops import Assign, BandVar, LoopVar
 from ...ir.reduction import Reduction
 from ..printing import INDENT, PROD, indented, is_complex, literal, product
 from ..scope import Scope, reduces
+from .blocks import blocked_pair, collapsible, ends, over_blocks, start, within_block
 from .counting import counted_value
-from .expressions import bounds, element, expression, length, store_guards
+from .expressions import bounds, expression, length
 from .joined_loops import joined
-from .transposition import START, transposed_block, transposes
+from .stores import combined, start_of, store
+from .transposition import transposed_block, transposes
 
 _LINE = CACHE_LINE_BYTES // FLOAT64.itemsize  # elements: the narrowest block
 _OPENMP = {
@@ -31,7 +32,6 @@ _OPENMP = {
 }
 # The first line of an iteration, with further loops in it: a kernel that is ended skips it.
 STOPPED = "if (*tc_stop) continue;"
-TOTAL = "tc_total_"  # prefix of variables for sums in double, or of one thread
 
 
 def loop_head(var: LoopVar | BandVar, scope: Scope) -> str:
@@ -55,11 +55,11 @@ def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str
     squares = transposes(stmt, scope)
     if squares:
         heads = heads[:-2]  # the loops within a block are in the function
-        body = transposed_block(stmt, scope, str(scope.thresholds.block_side))
+        body = transposed_block(stmt, scope)
     elif summed:
         body = _point(stmt, scope, dtype)
     else:
-        body = _store(stmt, scope, _value(stmt, scope, dtype))
+        body = store(stmt, scope, _value(stmt, scope, dtype))
     if not heads:
         return ["{", *indented(body), "}"] if len(body) > 1 else body
     collapsed = 1
@@ -86,36 +86,17 @@ def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str
 
 def _heads(outer: tuple[BandVar, ...], stmt: Assign, scope: Scope) -> list[str]:
     """Heads of loops, outermost first; loops over blocks precede the first blocked variable."""
-    blocked, side = _blocked(outer, stmt), str(scope.thresholds.block_side)
+    blocked, side = blocked_pair(outer, stmt), str(scope.thresholds.block_side)
     heads: list[str] = []
     for var in outer:
         if var not in blocked:
             heads.append(loop_head(var, scope))
             continue
         if var == blocked[0]:
-            heads += [_over_blocks(v, scope, side) for v in blocked]
-        heads.append(_within_block(var, scope, side))
+            stops = ends(blocked, scope, side)
+            heads += [over_blocks(*v, scope, side) for v in zip(blocked, stops, strict=True)]
+        heads.append(within_block(var, scope, side))
     return heads
-
-
-def _over_blocks(var: BandVar, scope: Scope, width: str) -> str:
-    name, (low, high) = f"{START}{scope.variables[var.name]}", bounds(var, scope)
-    return f"for (int64_t {name} = {low}; {name} < {high}; {name} += {width})"
-
-
-def _within_block(var: BandVar, scope: Scope, width: str) -> str:
-    name, (_, high) = scope.variables[var.name], bounds(var, scope)
-    stop = f"tc_min({START}{name} + {width}, {high})"
-    return f"for (int64_t {name} = {START}{name}; {name} < {stop}; ++{name})"
-
-
-def _blocked(outer: tuple[BandVar, ...], stmt: Assign) -> tuple[BandVar, ...]:
-    """The two blocked variables in loop order, or ()."""
-    pair = tuple(v for v in outer if v.name in stmt.block)
-    bounding = {v.below for v in outer}
-    if len(pair) != 2 or any(v.below is not None or v.name in bounding for v in pair):
-        return ()  # a triangle has no rectangular blocks
-    return pair
 
 
 def _rectangular(outer: tuple[BandVar, ...], wanted: int) -> int:
@@ -130,11 +111,11 @@ def _rectangular(outer: tuple[BandVar, ...], wanted: int) -> int:
 
 def _collapsed(outer: tuple[BandVar, ...], stmt: Assign, depth: int) -> int:
     """Number of collapsed loops: loops before a block, and the two loops over blocks."""
-    blocked = _blocked(outer, stmt)
+    blocked = blocked_pair(outer, stmt)
     if not blocked:
         return depth
     first = outer.index(blocked[0])
-    return depth if depth <= first else first + (2 if blocked[1].name in stmt.out.variables else 1)
+    return depth if depth <= first else first + collapsible(blocked, stmt)
 
 
 def _pragma(stmt: Assign, scope: Scope, collapsed: int, kind: str) -> str:
@@ -193,39 +174,6 @@ def _orbit(chain: tuple[str, ...], scope: Scope) -> str:
     return f"tc_orbit({len(names)}, (const int64_t[]){{{', '.join(names)}}})"
 
 
-def _store(stmt: Assign, scope: Scope, value: str) -> list[str]:
-    """``out = value;`` or ``out += value;``, in the stored triangle of a packed target only."""
-    buffer = scope.buffers[stmt.out.buffer]
-    if buffer.dtype != "complex128" and is_complex(stmt.expr, scope):
-        value = f"creal({value})"
-    place = element(stmt.out, scope)
-    if stmt.out.buffer in scope.totals:
-        place = f"{TOTAL}{scope.names[stmt.out.buffer]}"
-    line = combined(stmt.reduction, place, value) if stmt.accumulate else f"{place} = {value};"
-    guards = store_guards(stmt.out, scope)
-    return [f"if ({' && '.join(guards)}) {line}"] if guards else [line]
-
-
-def combined(reduction: Reduction, place: str, value: str) -> str:
-    """The statement by which a value is added to a place, or combined with it otherwise."""
-    match reduction:
-        case Reduction.SUM:
-            return f"{place} += {value};"
-        case Reduction.PROD:
-            return f"{place} = {place}*({value});"
-        case Reduction.MAX:
-            return f"{place} = tc_maximum_d({place}, {value});"
-        case Reduction.MIN:
-            return f"{place} = tc_minimum_d({place}, {value});"
-        case _:
-            assert_never(reduction)
-
-
-def start_of(reduction: Reduction, scope: Scope) -> str:
-    """The neutral element, with which sums and other reductions begin."""
-    return expression(reduction.neutral, scope, "float64")
-
-
 def _sum_type(stmt: Assign, scope: Scope) -> str:
     """Type of sums: double for single precision (2e7 equal floats in one float are 9 % off)."""
     return (COMPLEX128 if is_complex(stmt.expr, scope) else FLOAT64).c_type
@@ -242,7 +190,7 @@ def _point(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
     tail = stmt.band[len(stmt.band) - _summed_tail(stmt) :]
     return [
         *_local_sum(stmt, tail, scope, dtype),
-        *_store(stmt, scope, _total(stmt.coeff, dtype)),
+        *store(stmt, scope, _total(stmt.coeff, dtype)),
     ]
 
 
@@ -318,25 +266,25 @@ def _block_of_sums(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> 
     side = str(scope.thresholds.block_side)
     width = "tc_wide" if depth and summed else side
     names = [scope.variables[v.name] for v in free]
-    points = [f"({n} - {START}{n})" for n in names]
+    points = [f"({n} - {start(v, scope)})" for n, v in zip(names, free, strict=True)]
     place = f"tc_sums[{f'*{side} + '.join(points)}]"
-    kind, within = _sum_type(stmt, scope), [_within_block(v, scope, width) for v in free]
+    kind, within = _sum_type(stmt, scope), [within_block(v, scope, width) for v in free]
     if summed:
-        heads = [_within_block(v, scope, side) for v in summed]
+        heads = [within_block(v, scope, side) for v in summed]
         part = [*_local_sum(stmt, tuple(summed), scope, dtype, heads=heads), f"{place} += tc_sum;"]
         lines = _nested(within, part)
     else:
         part = [f"{place} += {_value(stmt, scope, dtype, coefficient=False)};"]
         lines = _nested(within[:-1], ["#pragma omp simd", *_nested(within[-1:], part)])
     around = [loop_head(v, scope) for v in tail if v not in summed]
-    lines = _nested([*around, *(_over_blocks(v, scope, side) for v in summed)], lines)
-    store = _store(stmt, scope, _total(stmt.coeff, dtype))
+    lines = _nested([*around, *(_over_all_blocks(v, scope, side) for v in summed)], lines)
+    stored = store(stmt, scope, _total(stmt.coeff, dtype))
     lines = [
         f"{kind} tc_sums[{'*'.join([side] * len(free))}] = {{0}};",
         *lines,
-        *_nested(within, [f"const {kind} tc_sum = {place};", *store]),
+        *_nested(within, [f"const {kind} tc_sum = {place};", *stored]),
     ]
-    heads = [_over_blocks(v, scope, width) if v in free else loop_head(v, scope) for v in outer]
+    heads = [_over_all_blocks(v, scope, width) if v in free else loop_head(v, scope) for v in outer]
     lines = _nested(heads, [*([STOPPED] if threads and heads else []), *lines])
     if not depth:
         return lines
@@ -346,6 +294,10 @@ def _block_of_sums(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> 
     each = f"({length(free[0], scope)}/tc_threads + {_LINE - 1})/{_LINE}*{_LINE}"
     declared = f"const int64_t {width} = tc_min({side}, tc_max({_LINE}, {each}));"
     return ["{", *indented([declared, *lines]), "}"]
+
+
+def _over_all_blocks(var: BandVar, scope: Scope, side: str) -> str:
+    return over_blocks(var, bounds(var, scope)[1], scope, side)
 
 
 def _piece_head(var: BandVar, scope: Scope) -> str:
@@ -358,10 +310,11 @@ def _parallel_sum(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
     """A parallel sum: each thread adds up a part, and parts are added in the order of threads."""
     kind = _sum_type(stmt, scope)
     depth = _rectangular(stmt.band, min(stmt.parallel, max(1, len(stmt.band) - 1)))
-    if blocked := _blocked(stmt.band, stmt):
+    if blocked := blocked_pair(stmt.band, stmt):
         first = stmt.band.index(blocked[0])
         before = _rectangular(stmt.band, first)
-        depth = before if before < first else first + len(blocked)  # no loop within a block
+        # No loop within a block is divided.
+        depth = before if before < first else first + 1 + (blocked[1].below is None)
     collapse = f" collapse({depth})" if depth > 1 else ""
     divide = f"#pragma omp for{collapse} schedule(static) nowait"
     opening = _pragma(stmt, scope, 1, "parallel")
@@ -382,7 +335,7 @@ def _parallel_sum(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
                 "}",
                 f"{kind} tc_sum = {start};",
                 f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) {total}",
-                *_store(stmt, scope, _total(stmt.coeff, dtype)),
+                *store(stmt, scope, _total(stmt.coeff, dtype)),
             ]
         ),
         "}",

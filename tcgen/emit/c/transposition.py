@@ -1,35 +1,39 @@
 """Transpositions in C: blocks of two axes, each of them by squares in vector registers.
 
 Before: ``y[a,b] = x[b,a]   for a, b   block b,a``. After: loops over blocks of a and b, and inside
-them a call of ``tc_transpose_d``, which reads and writes whole vectors.
+them a call of ``tc_transpose_d``, which reads and writes whole vectors. A block on the diagonal of
+a triangle ``b < a``, and each block of a packed target, is transposed to a tile on the stack, from
+which loops over the points of the triangle store it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from ...dtypes import BY_NAME, COMPLEX128
+from ...dtypes import BY_NAME, COMPLEX128, DType
 from ...ir.expr import Access
 from ...ir.loops import Assign, BandVar
 from ...resources import fill
-from ..printing import literal
+from ..printing import indented, literal
 from ..scope import Scope
-from .counting import counted_block
-from .expressions import address, bounds, stride
+from .blocks import blocked_pair, ends, is_triangle, points_in_block, start, within_block
+from .counting import counted_block, counted_value
+from .expressions import address, stride
+from .stores import store
 
-START = "tc_from_"  # prefix of the variable that holds the start of a block
+_TILE = "tc_tile"  # the array on the stack
 
 
 def transposes(stmt: Assign, scope: Scope) -> bool:
     """True for a copy, times a constant, whose two innermost loops are a blocked transposition."""
     expr, pair = stmt.expr, stmt.band[-2:]
-    if not isinstance(expr, Access) or stmt.orbit or {v.name for v in pair} != {*stmt.block}:
+    if not isinstance(expr, Access) or stmt.orbit or len(pair) != 2:
         return False
-    bounding = {v.below for v in stmt.band}
-    if len(pair) != 2 or any(v.below is not None or v.name in bounding for v in pair):
+    if blocked_pair(stmt.band, stmt) != pair:
         return False
     out, source = scope.buffers[stmt.out.buffer], scope.buffers[expr.buffer]
-    if out.dtype != source.dtype or out.dtype == COMPLEX128.name or out.packed or source.packed:
+    if out.dtype != source.dtype or out.dtype == COMPLEX128.name or source.packed:
         return False
     if "register" in (out.place, source.place):
         return False
@@ -37,33 +41,110 @@ def transposes(stmt: Assign, scope: Scope) -> bool:
         names = [s.variable for s in access.subscripts]
         if any(names.count(v.name) != 1 for v in pair):
             return False
-    outer, inner = pair
-    return stride(stmt.out, inner, scope) == "1" and stride(expr, outer, scope) == "1"
+    read = _unit_stride(expr, pair, scope)
+    if read is None or out.packed:
+        return read is not None
+    return _unit_stride(stmt.out, pair, scope) not in (None, read)
 
 
-def transposed_block(stmt: Assign, scope: Scope, side: str) -> list[str]:
-    """The call that transposes a block of the two innermost variables."""
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A block of the two innermost variables: the source has unit stride in ``column``."""
+
+    row: BandVar
+    column: BandVar
+    points: Mapping[str, str]  # of each variable, in the source
+
+    def size(self) -> tuple[str, str]:
+        """Rows and columns in the source."""
+        return self.points[self.row.name], self.points[self.column.name]
+
+
+def transposed_block(stmt: Assign, scope: Scope) -> list[str]:
+    """The lines that transpose a block of the two innermost variables."""
     assert isinstance(stmt.expr, Access), "a transposition reads one array"
-    outer, inner = stmt.band[-2:]
-    letter = BY_NAME[scope.buffers[stmt.out.buffer].dtype].letter
-    starts = {v.name: f"{START}{scope.variables[v.name]}" for v in (outer, inner)}
-    rows, columns = (_count(v, scope, side) for v in (inner, outer))
-    source, target = (
-        f"{scope.names[access.buffer]} + {address(access, scope, starts)}"
-        for access in (stmt.expr, stmt.out)
-    )
+    side, pair = _side(scope), stmt.band[-2:]
+    stops = ends(pair, scope, side)
+    points = {
+        v.name: points_in_block(v, stop, scope, side) for v, stop in zip(pair, stops, strict=True)
+    }
+    column = _unit_stride(stmt.expr, pair, scope)
+    row = pair[0] if column == pair[1] else pair[1]
+    assert column is not None, "the source has unit stride in one of the two"
+    block = _Block(row, column, points)
+    if scope.buffers[stmt.out.buffer].packed:
+        return _through_a_tile(stmt, block, scope)
+    if not is_triangle(pair):
+        return _direct(stmt, block, scope)
+    outer, inner = pair
+    first_row = start(outer, scope) + ("" if inner.strict else " + 1")
     return [
-        *counted_block(stmt, scope, f"{rows}*{columns}"),
-        f"tc_transpose_{letter}({rows}, {columns},",
-        f"    {literal(stmt.coeff, scope.buffers[stmt.out.buffer].dtype)},"
-        f" {source}, {stride(stmt.expr, inner, scope)},",
-        f"    {target}, {stride(stmt.out, outer, scope)}, {int(stmt.accumulate)});",
+        f"if ({start(inner, scope)} + {points[inner.name]} <= {first_row}) {{",
+        *indented(_direct(stmt, block, scope)),
+        "} else {",
+        *indented(_through_a_tile(stmt, block, scope)),
+        "}",
     ]
 
 
-def _count(var: BandVar, scope: Scope, side: str) -> str:
-    """Points of a variable in a block."""
-    return f"tc_min({side}, {bounds(var, scope)[1]} - {START}{scope.variables[var.name]})"
+def _direct(stmt: Assign, block: _Block, scope: Scope) -> list[str]:
+    """A block of the target, written or added to by whole vectors."""
+    target = _first(stmt.out, block, scope)
+    return [
+        *counted_block(stmt, scope, "*".join(block.size())),
+        *_call(stmt, block, scope),
+        f"    {target}, {stride(stmt.out, block.column, scope)}, {int(stmt.accumulate)});",
+    ]
+
+
+def _through_a_tile(stmt: Assign, block: _Block, scope: Scope) -> list[str]:
+    """A block of the source, transposed to the stack, and stores of its points in the target.
+
+    The block is read whole, also on the diagonal: a point that the triangle lacks is not stored.
+    """
+    side, variables = _side(scope), scope.variables
+    row, column = (f"{variables[v.name]} - {start(v, scope)}" for v in (block.row, block.column))
+    taken = counted_value(stmt, scope, f"{_TILE}[({column})*{side} + {row}]")
+    outer, inner = (f"{within_block(v, scope, side)} {{" for v in stmt.band[-2:])
+    points = ["#pragma omp simd", inner, *indented(store(stmt, scope, taken)), "}"]
+    return [
+        f"{_dtype(stmt, scope).c_type} {_TILE}[{side}*{side}];",
+        *_call(stmt, block, scope),
+        f"    {_TILE}, {side}, 0);",
+        outer,
+        *indented(points),
+        "}",
+    ]
+
+
+def _call(stmt: Assign, block: _Block, scope: Scope) -> list[str]:
+    """The first lines of a call: how many points there are, and where they are read."""
+    assert isinstance(stmt.expr, Access), "a transposition reads one array"
+    dtype, source = _dtype(stmt, scope), _first(stmt.expr, block, scope)
+    return [
+        f"tc_transpose_{dtype.letter}({', '.join(block.size())},",
+        f"    {literal(stmt.coeff, dtype.name)}, {source}, {stride(stmt.expr, block.row, scope)},",
+    ]
+
+
+def _first(access: Access, block: _Block, scope: Scope) -> str:
+    """The address of the first point of a block."""
+    starts = {v.name: start(v, scope) for v in (block.row, block.column)}
+    return f"{scope.names[access.buffer]} + {address(access, scope, starts)}"
+
+
+def _unit_stride(access: Access, pair: tuple[BandVar, ...], scope: Scope) -> BandVar | None:
+    """The one of two variables that has unit stride in an array without packed axes, or None."""
+    return next((v for v in pair if stride(access, v, scope) == "1"), None)
+
+
+def _dtype(stmt: Assign, scope: Scope) -> DType:
+    return BY_NAME[scope.buffers[stmt.out.buffer].dtype]
+
+
+def _side(scope: Scope) -> str:
+    """Points of a side of a block."""
+    return str(scope.thresholds.block_side)
 
 
 def transposing_functions(text: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from ...ir.expr import Access
 from ...ir.loops import Assign, BandVar, LoopVar
 from ...ir.reduction import Reduction
 from ..c.expressions import address, bounds, element, expression, length
-from ..c.loops import combined
+from ..c.stores import combined
 from ..printing import PROD, axis_length, extent, is_complex, literal, product
 from ..scope import Scope
 

@@ -14,7 +14,7 @@ from ...errors import VerifyError
 from ...ir.loops import Assign, Gemm, Loop, Stmt, Zero
 from ...ir.reduction import Reduction
 from ...ir.thread_mapping import Nest
-from ..c.loops import combined, start_of
+from ..c.stores import combined, start_of
 from ..parts import numbered, skip_lines
 from ..printing import elements, indented
 from ..scope import Scope, private_buffers

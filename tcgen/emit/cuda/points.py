@@ -15,7 +15,7 @@ from ...ir.reduction import Reduction
 from ...ir.thread_mapping import Points
 from ..c.expressions import store_guards
 from ..c.joined_loops import joined
-from ..c.loops import combined, start_of
+from ..c.stores import combined, start_of
 from ..printing import elements, indented
 from ..scope import Scope
 from .expressions import (

@@ -17,7 +17,7 @@ from ...ir.tensor import Ref
 from ...ir.thread_mapping import Sums
 from ..c.expressions import expression
 from ..c.joined_loops import joined
-from ..c.loops import combined
+from ..c.stores import combined
 from ..printing import indented
 from ..scope import Scope
 from .expressions import (

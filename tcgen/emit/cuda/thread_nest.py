@@ -15,7 +15,7 @@ from ...ir.loop_analysis import parallel_chain
 from ...ir.loops import Assign, Gemm, Loop, Stmt, Zero
 from ...ir.reduction import Reduction
 from ...ir.thread_mapping import ThreadNest
-from ..c.loops import start_of
+from ..c.stores import start_of
 from ..parts import numbered, skip_lines
 from ..printing import indented
 from ..scope import Scope

@@ -21,7 +21,7 @@ from ...ir.reduction import Reduction
 from ...ir.tensor import Ref
 from ...thresholds import CpuThresholds
 from ..buffers import Memory
-from ..layout import Band, Product, elements, in_order, memory_order, unit_stride
+from ..layout import Band, Product, elements, fastest, in_order, memory_order, unit_stride
 from ..statements import Statement
 from .blocking import blocked_band, crossing_of, largest, touched, transposed_band
 
@@ -242,7 +242,10 @@ def bind_assign(statement: Statement, buffers: Mapping[str, Buffer]) -> Assign:
     inner = unit_stride(out, target)
     block: tuple[str, str] | tuple[()] = ()
     if statement.reduction is Reduction.SUM:  # the only one with blocks
-        block = _blocked(free, summed, inner, unit_stride(main, buffers[main.buffer]))
+        read = unit_stride(main, buffers[main.buffer])
+        block = _blocked(free, summed, fastest(out, target), read)
+        if target.packed and {*block} != {v.name for v in free[-2:]}:
+            block = ()  # loops between the two would leave a block's lines before they are used
     if block and statement.expr == main and _is_rectangle(free, (out, main)):
         band = transposed_band(main, block, statement, buffers)
     if statement.accumulate and summed and free and free[-1].name == inner:

@@ -12,8 +12,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ...ir.cost import extent_of
-from ...ir.expr import Access, Prod
-from ...ir.loops import BandVar, Buffer, Gemm, Loop, LoopVar, Stmt
+from ...ir.expr import Access, Const, Prod
+from ...ir.loops import Assign, BandVar, Buffer, Gemm, Loop, LoopVar, Stmt
 from ...thresholds import CpuThresholds
 from ..buffers import Memory
 from ..layout import elements, memory_order, unit_stride
@@ -167,13 +167,18 @@ def _unpacked(
     pair = next((p for p in buffer.packed if buffer.order[-1] in p.axes), None)
     if pair is None or row.base or column.base:
         return (bind_assign(copy, memory.buffers),)
-    lower = replace(copy, band=(*own[:-1], replace(column, below=row.name)))
-    exchanged = {row.name: column.name, column.name: row.name}
+    below = replace(column, below=row.name, strict=pair.antisymmetric)
+    lower = replace(copy, band=(*own[:-1], below))
     mirror = replace(
-        lower,
-        out=renamed_access(part, exchanged),
+        copy,
+        out=renamed_access(part, {row.name: column.name, column.name: row.name}),
+        expr=part,
+        band=(*own[:-1], replace(below, strict=True)),
         coeff=Fraction(-1 if pair.antisymmetric else 1),
     )
-    return tuple(
-        replace(bind_assign(s, memory.buffers), band=s.band, block=()) for s in (mirror, lower)
+    diagonal = Assign(
+        renamed_access(part, {column.name: row.name}), Const(Fraction(0)), band=own[:-1]
     )
+    both = [replace(bind_assign(s, memory.buffers), band=s.band, block=()) for s in (lower, mirror)]
+    both[1] = replace(both[1], block=(row.name, column.name))
+    return (*both, diagonal) if pair.antisymmetric else tuple(both)

@@ -104,6 +104,8 @@ def messages(cluster: Any) -> Iterator[tuple[list[int], list[int]]]:
     """Bytes of messages of the scheduler, and of those between the client and workers.
 
     They are counted on the connections of this process, which has the scheduler and the client.
+    Dask sends what has gathered for some milliseconds as one list. A busy machine makes longer
+    lists, so that the mean bytes of a list's messages are counted for each of them.
     """
     from distributed.comm import tcp
 
@@ -112,9 +114,11 @@ def messages(cluster: Any) -> Iterator[tuple[list[int], list[int]]]:
     read, write, received = tcp.TCP.read, tcp.TCP.write, tcp.read_bytes_rw
     counted: ContextVar[list[int]] = ContextVar("counted")
 
-    def note(comm: Any, count: int) -> None:
+    def note(comm: Any, message: Any, count: int) -> None:
         ends = (comm.local_address, comm.peer_address)
-        (scheduler if cluster.scheduler_address in ends else workers).append(count)
+        joined = max(1, len(message)) if isinstance(message, list | tuple) else 1
+        counts = scheduler if cluster.scheduler_address in ends else workers
+        counts.extend([count // joined] * joined)
 
     async def counting_received(stream: Any, count: int) -> Any:
         counted.get([0])[0] += count
@@ -124,12 +128,12 @@ def messages(cluster: Any) -> Iterator[tuple[list[int], list[int]]]:
         total = [0]
         counted.set(total)
         message = await read(self, *given, **options)
-        note(self, total[0])
+        note(self, message, total[0])
         return message
 
-    async def counting_write(self: Any, *given: Any, **options: Any) -> Any:
-        count = await write(self, *given, **options)
-        note(self, count)
+    async def counting_write(self: Any, message: Any, *given: Any, **options: Any) -> Any:
+        count = await write(self, message, *given, **options)
+        note(self, message, count)
         return count
 
     with pytest.MonkeyPatch.context() as patch:
