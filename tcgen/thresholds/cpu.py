@@ -52,6 +52,8 @@ class CpuThresholds:
         slice_mn: points of m (or n) in such a slice, which packs the other operand again.
         largest_slice: elements of the largest slice; packed operands with more elements are
             unpacked in slices.
+        gathered_slice: elements of the largest slice of a factor that is gathered in its groups of
+            symmetric indices.
         transposed_target: elements of A for each element of C from which C is transposed instead.
         repacked: elements that may be packed again for each transposed one.
         sliced_least: n (or m) from which transposed slices pay, ...
@@ -118,6 +120,7 @@ class CpuThresholds:
     slice_elements: int = threshold(2**17, 1, _FAR)
     slice_mn: int = threshold(1024, 1, _FAR)
     largest_slice: int = threshold(2**22, 1, _FAR)
+    gathered_slice: int = threshold(2**19, 1, _FAR)
     transposed_target: int = threshold(2, 0, _FAR)
     repacked: int = threshold(2, 0, _FAR)
     sliced_least: int = threshold(16, 0, _FAR)

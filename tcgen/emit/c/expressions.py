@@ -106,8 +106,17 @@ def position(subscript: Subscript, scope: Scope, values: Mapping[str, str]) -> s
     return " + ".join(parts) or "0"
 
 
-def address(access: Access, scope: Scope, values: Mapping[str, str]) -> str:
-    """Offset of the element in its buffer, in elements, by Horner's rule."""
+def address(
+    access: Access, scope: Scope, values: Mapping[str, str], places: Mapping[int, str] | None = None
+) -> str:
+    """Offset of the element in its buffer, in elements, by Horner's rule.
+
+    Args:
+        access: the element.
+        scope: of its kernel.
+        values: replace variables of the loops, by name.
+        places: on groups of packed axes, by the first axis of a group.
+    """
     buffer = scope.buffers[access.buffer]
     text = "0"
     for (axis, pair), length in zip(stored_axes(buffer), stored_lengths(buffer), strict=True):
@@ -115,6 +124,8 @@ def address(access: Access, scope: Scope, values: Mapping[str, str]) -> str:
             continue
         if pair is None:
             here = position(access.subscripts[axis], scope, values)
+        elif places and pair.first in places:
+            here = places[pair.first]
         else:
             here = _packed_place(packed_positions(access, scope, pair, values), pair, scope)
         if text == "0":

@@ -70,7 +70,7 @@ def c_source(
     ]
     parts = [
         fill("c/head.c", name=module.name, version=version, dtype=module.dtype),
-        _simplices() if any("tc_simplex(" in text for text in kernels) else "",
+        _simplices() if any("TC_POSITIONS(" in text for text in kernels) else "",
         counters(module) if counted else "",
         fill("c/vector_math.c") if called & _VECTOR_FORMS else "",
         fill("c/reductions.c") if ordered or called & {"maximum", "minimum"} else "",
@@ -87,7 +87,7 @@ def c_source(
 
 
 def _simplices() -> str:
-    """Places on three and more packed axes."""
+    """Places on packed axes whose positions are sorted when the kernel runs."""
     literal = "#define TC_POSITIONS(...) ((tc_positions){{__VA_ARGS__}})\n"
     return literal + fill("c/simplex.h", inline="static inline", integer="int64_t")
 

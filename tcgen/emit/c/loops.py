@@ -20,6 +20,7 @@ from .blocks import blocked_pair, collapsible, ends, over_blocks, start, within_
 from .counting import counted_value
 from .expressions import bounds, expression, length
 from .joined_loops import joined
+from .packed_rows import packed_row
 from .stores import combined, start_of, store
 from .transposition import transposed_block, transposes
 
@@ -53,9 +54,12 @@ def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str
         return _block_of_sums(stmt, scope, dtype, threads=threads)
     heads = _heads(outer, stmt, scope)
     squares = transposes(stmt, scope)
+    row = None if squares or summed else packed_row(outer, stmt, scope, dtype)
     if squares:
         heads = heads[:-2]  # the loops within a block are in the function
         body = transposed_block(stmt, scope)
+    elif row is not None:
+        heads, body = heads[:-1], row.lines
     elif summed:
         body = _point(stmt, scope, dtype)
     else:
@@ -66,19 +70,24 @@ def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str
     # Threads do not divide the innermost loop, which is left to the vector unit.
     wanted = min(stmt.parallel, len(outer) if summed or len(outer) == 1 else len(outer) - 1)
     pragma = ""
-    vector = not summed and not squares and _independent(stmt, outer[-1])
+    whole = bool(summed) or squares or row is not None  # the body has loops of its own
+    vector = not whole and _independent(stmt, outer[-1])
     if threads and wanted:
         depth = _rectangular(outer, wanted)
         collapsed = _collapsed(outer, stmt, depth)
         kind = "parallel for simd" if vector and len(heads) == 1 else "parallel for"
         pragma = _pragma(stmt, scope, collapsed, kind)
     # Loops inside the asking one; those around a nested statement ask, too.
-    inside = len(heads) - collapsed + bool(summed or squares)
+    inside = len(heads) - collapsed + whole
     asks = inside >= (1 if threads else 2)
+    # Nothing stands between collapsed loops.
+    declared: dict[int, list[str]] = {}
+    for number, texts in row.declared.items() if row is not None else ():
+        declared.setdefault(max(number, collapsed - 1), []).extend(texts)
     lines = list(body)
     for number, head in reversed(list(enumerate(heads))):
         asked = [STOPPED] if asks and number == collapsed - 1 else []
-        lines = [f"{head} {{", *indented([*asked, *lines]), "}"]
+        lines = [f"{head} {{", *indented([*asked, *declared.get(number, ()), *lines]), "}"]
         if number == len(heads) - 1 and vector and not (number == 0 and pragma):
             lines = ["#pragma omp simd", *lines]
     return [pragma, *lines] if pragma else lines

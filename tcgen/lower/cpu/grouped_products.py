@@ -4,8 +4,8 @@ Before: ``r[i,j,a,b] += t[i,j,c,d] * v[a,b,c,d]``, with t and v antisymmetric in
 ``s[(i,j),(a,b)] = 2 * sum((c,d)) t[(i,j),(c,d)] * v[(a,b),(c,d)]`` for i > j, a > b and c > d, an
 ordinary product of matrices, and ``r[i,j,a,b] += s[i,j,a,b]``, which reads s with its sign.
 Operands and results that are stored in the same groups are used in place; the others are gathered
-first, constant ones once for a bound program. A contraction that is no product of matrices, such as
-``e += t[i,j] * v[i,j]``, becomes element loops over the groups.
+first, constant ones once for a bound program, and large ones slice by slice. A contraction that is
+no product of matrices, such as ``e += t[i,j] * v[i,j]``, becomes element loops over the groups.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from fractions import Fraction
 from itertools import permutations
 from math import factorial, prod
 
-from ...ir.expr import Access, Const, Expr, Prod, Subscript, Sum
-from ...ir.loops import BandVar, Stmt
+from ...ir.cost import extent_of
+from ...ir.expr import Access, Const, Expr, Prod, Sum
+from ...ir.loops import BandVar, Loop, LoopVar, Stmt
 from ...ir.tensor import Packing
 from ...simplices import parity
 from ...thresholds import CpuThresholds
@@ -26,7 +27,7 @@ from ..layout import Band, in_order, memory_order
 from ..names import renamed_access
 from ..statements import Statement
 from .kernel_scheme import as_contraction
-from .loops import bind_assign
+from .loops import bind_assign, placed
 from .symmetric_groups import Group, Grouping, band_of, in_place, points_of
 
 
@@ -77,15 +78,21 @@ class _Binder:
         """The statements."""
         statement, buffers = self.statement, self.memory.buffers
         copies: tuple[list[Stmt], list[Stmt]] = ([], [])  # volatile ones, and constant ones
+        direct = in_place(statement.out, self.groups, statement, buffers)
+        sliced, cut = self.slices(accumulates=statement.accumulate and direct is not None)
+        band = tuple(cut if cut and v.name == cut.name else v for v in statement.band)
+        inside: list[Stmt] = []  # copies of a slice
         factors, sign = [], 1
         for n in (0, 1):
-            placed = self.grouping.placed(n, statement, buffers)
-            if placed is None:
-                factors.append(self.gathered(n, copies[self.grouping.constant[n]]))
+            stored = self.grouping.placed(n, statement, buffers)
+            if stored is not None:
+                factors.append(stored[0])
+                sign *= stored[1]
+            elif n == sliced:
+                factors.append(self.gathered(n, band, inside))
             else:
-                factors.append(placed[0])
-                sign *= placed[1]
-        direct = in_place(statement.out, self.groups, statement, buffers)
+                kept = copies[self.grouping.constant[n]]
+                factors.append(self.gathered(n, statement.band, kept))
         after: tuple[Stmt, ...] = ()
         if direct is None:
             out, after = self.scattered()
@@ -101,12 +108,48 @@ class _Binder:
             out=out,
             expr=Prod(pair),
             factors=pair,
-            band=self.walked(statement.band),
+            band=self.walked(band),
             coeff=coeff,
             accumulate=statement.accumulate and direct is not None,
         )
         product = self.multiplied(small) if self.grouping.matrix else self.looped(small)
+        if cut is not None:
+            assert cut.base is not None, "the variable of a slice walks the tiles of a loop"
+            product = (Loop(LoopVar(cut.base, cut.space, cut.tile), (*inside, *product)),)
         return GroupedProduct(tuple(copies[True]), (*copies[False], *product, *after))
+
+    def slices(self, *, accumulates: bool) -> tuple[int | None, BandVar | None]:
+        """The factor that is gathered slice by slice, and the variable whose tiles make slices.
+
+        The variable is of no group. It is one of the target that the other factor lacks, or a
+        summed one if the product is added to its target. The other factor, which is packed again
+        for each slice, must be small.
+        """
+        statement, buffers = self.statement, self.memory.buffers
+        single = {v.name: v for v in statement.band if v.base is None and v.below is None}
+        single = {n: v for n, v in single.items() if all(n not in g.names for g in self.groups)}
+        for n, factor in enumerate(statement.factors):
+            count = self.points(band_of(factor, statement))
+            copied = self.grouping.placed(n, statement, buffers) is None
+            if not copied or self.grouping.constant[n] or not self.grouping.matrix:
+                continue
+            if count <= self.thresholds.gathered_slice:
+                continue
+            other = statement.factors[1 - n]
+            repeated = self.points(band_of(other, statement))
+            names = memory_order(factor, buffers[factor.buffer])
+            names.sort(key=lambda name: name not in statement.out.variables)
+            for name in names:
+                summed = name not in statement.out.variables
+                if name not in single or summed != (name in other.variables):
+                    continue
+                extent = extent_of(single[name].space, self.extents)
+                tile = max(1, self.thresholds.gathered_slice * extent // count)
+                if summed > accumulates or repeated * (extent // tile) > count:
+                    continue
+                loop = f"{self.memory.next_scratch()}_{name}"
+                return n, replace(single[name], base=loop, tile=tile)
+        return None, None
 
     def multiplied(self, small: Statement) -> tuple[Stmt, ...]:
         """The contraction by the generated kernel."""
@@ -154,13 +197,12 @@ class _Binder:
                 walked += chain
         return tuple(walked)
 
-    def scratch(self, access: Access) -> tuple[Access, Band]:
-        """Scratch with the variables of an access, each group on a packed axis, and its band.
+    def scratch(self, access: Access, band: Band) -> tuple[Access, Band]:
+        """Scratch with the variables of an access, each group on a packed axis, and its loops.
 
         A group has the place of its last variable in memory: loops follow long runs of elements.
         """
-        statement = self.statement
-        held = {v.name: v for v in statement.band}
+        held = {v.name: v for v in band}
         order = list(dict.fromkeys(memory_order(access, self.memory.buffers[access.buffer])))
         last = {g: max(map(order.index, g.names)) for g in self.groups if g.names[0] in order}
         names: list[str] = []
@@ -172,34 +214,35 @@ class _Binder:
             elif last[group] == n:
                 packed.append(Packing(len(names), group.strict, len(group.names)))
                 names += group.names
-        band = tuple(held[name] for name in names if name in held)
+        own = tuple(held[name] for name in names if name in held)
+        statement = self.statement
         dtype = self.memory.buffers[statement.out.buffer].dtype
-        buffer = self.memory.scratch(band, dtype, statement.home, statement.position, tuple(packed))
-        return Access(buffer.name, tuple(Subscript(v.name) for v in band)), self.walked(band)
+        buffer = self.memory.scratch(own, dtype, statement.home, statement.position, tuple(packed))
+        return placed(buffer, own), self.walked(own)
 
-    def gathered(self, factor: int, copies: list[Stmt]) -> Access:
+    def gathered(self, factor: int, band: Band, copies: list[Stmt]) -> Access:
         """A copy of a factor in its groups, made symmetric where it is not, with its weights."""
         access = self.statement.factors[factor]
-        place, band = self.scratch(access)
+        place, loops = self.scratch(access, band)
         changed = [g for g in self.groups if g.changed == factor]
         copy = replace(
             self.statement,
             out=place,
             expr=_symmetrised(access, changed),
             factors=(),
-            band=band,
+            band=loops,
             coeff=Fraction(1, prod(factorial(len(g.names)) for g in changed if not g.strict)),
             accumulate=False,
             orbit=tuple(g.names for g in self.grouping.weights(factor, self.statement)),
         )
         bound = bind_assign(copy, self.memory.buffers)
-        copies.append(replace(bound, band=band, block=()))
+        copies.append(replace(bound, band=loops, block=()))
         return place
 
     def scattered(self) -> tuple[Access, tuple[Stmt, ...]]:
         """Scratch for the product, and the statement that adds all of its images to the target."""
         statement = self.statement
-        place, _ = self.scratch(statement.out)
+        place, _ = self.scratch(statement.out, statement.band)
         copy = replace(
             statement,
             expr=place,

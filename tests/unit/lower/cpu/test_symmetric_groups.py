@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -165,6 +167,37 @@ def test_constants_are_gathered_once() -> None:
     wanted = evaluate_system(read_spec(text), arrays, {"o": 4, "v": 5})
     bound = program.bind(w=arrays.pop("w"))
     assert_same_values(bound(**arrays), wanted)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_large_factors_are_gathered_in_slices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slices of one point and of a few, the last of them shorter."""
+    monkeypatch.setenv("TCGEN_VERIFY", "2")
+    text = written(name, packed=True)
+    for most in (1, 40):
+        program = compiled_with(text, replace(SMALL, gathered_slice=most), {"o": 4, "v": 5})
+        for o, v in ((4, 5), (1, 4), (5, 2), (2, 0)):
+            right(text, program, {"o": o, "v": v}, "float64")
+
+
+def test_slices_of_a_gathered_factor_take_less_memory() -> None:
+    """Along an index of the target, and along a summed one where the product is added."""
+    text = (
+        f"{HEAD}input t[v,v,v,o,o,o] {TRIPLES} packed (0,1,2) (3,4,5)\n"
+        "input w[o,v,v,o]\ninput x[o,o,v,v] antisymmetric (0,1)\ninput u[v,o,v,o]\n"
+        "output r[v,v,v,o,o,o] antisymmetric (0,1) (4,5) packed (0,1) (4,5)\n"
+        "output s[v,v,o,v] antisymmetric (0,1) packed (0,1)\n"
+        "r[a,b,c,i,j,k] = P(a,b) P(j,k) x[j,i,a,c]*u[b,k,b,k]\n"
+        "r[a,b,c,i,j,k] += t[d,a,b,l,j,k]*w[l,d,c,i]\n"
+        "s[a,b,i,c] = t[d,a,b,j,k,i]*x[j,k,d,c]\n"
+    )
+    sizes = {"o": 5, "v": 6}
+    whole = compiled_with(text, SMALL, sizes)
+    sliced = compiled_with(text, replace(SMALL, gathered_slice=300), sizes)
+    assert set(re.findall(r"for \(int64_t tmp\d+_(\w+) =", sliced.source)) == {"i", "l"}
+    assert "for (int64_t tmp" not in whole.source
+    assert whole.peak_bytes(sizes) - sliced.peak_bytes(sizes) > 8 * 2500
+    right(text, sliced, sizes, "float64")
 
 
 def test_small_contractions_stay_whole() -> None:
