@@ -3,6 +3,8 @@
     OMP_NUM_THREADS=1 python benchmarks/symmetry.py                    # all of them
     OMP_NUM_THREADS=1 python benchmarks/symmetry.py ladder triples     # some
     OMP_NUM_THREADS=1 python benchmarks/symmetry.py --spec ccsd_spin_orbital -e o=10 -e v=90
+    OMP_NUM_THREADS=1 python benchmarks/symmetry.py --spec tests/data/eqs/ccsdt_so.sym.json \\
+        -e o=8 -e v=24 --cost packed --pack "t3 (0,1,2) (3,4,5)" --pack "r3 (0,1,2) (3,4,5)"
 
 Three programs of each equation run in turn, with constants bound once: ``whole`` walks every
 index, ``dense`` takes and returns whole arrays, and ``packed`` those of distinct values. The table
@@ -17,6 +19,7 @@ import argparse
 import re
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +27,7 @@ import numpy as np
 import tcgen
 from tcgen.compiler.driver import compile_system, read_system
 from tcgen.frontend.spec.reader import read_spec
+from tcgen.frontend.spec.writer import spec_text
 from tcgen.interp.storage import to_caller, to_logical
 from tcgen.ir.system import System
 from tcgen.options import Options
@@ -101,10 +105,14 @@ def in_turn(calls: Sequence[Callable[[], Any]], rounds: int) -> list[float]:
 
 
 def bound_call(
-    system: System, extents: dict[str, int], arrays: dict[str, Any], thresholds: Thresholds
+    system: System,
+    extents: dict[str, int],
+    arrays: dict[str, Any],
+    thresholds: Thresholds,
+    cost: str = "dense",
 ) -> tuple[Callable[[], dict[str, Any]], Callable[[], float]]:
     """A call with constants bound, and the MB that it holds."""
-    options = Options(extents=tuple(extents.items()), thresholds=thresholds)
+    options = Options(extents=tuple(extents.items()), thresholds=thresholds, cost=cost)
     program = Program(compile_system(system, options).artifact)
     constants = {t.name for t in system.inputs if not t.volatile}
     bound = program.bind(**{name: arrays[name] for name in constants})
@@ -155,14 +163,35 @@ def compare(name: str, rounds: int) -> None:
     print(f"{name:20s}" + "".join(cells), flush=True)
 
 
-def whole_spec(name: str, extents: dict[str, int], rounds: int) -> None:
-    """Measure a shipped spec with groups and without."""
-    system = read_system(tcgen.spec_path(name))
-    arrays = random_arrays(system, extents, seed=1)
-    for title, thresholds in (("whole", WHOLE), ("groups", Thresholds())):
-        call, held = bound_call(system, extents, arrays, thresholds)
-        (ms,) = in_turn([call], rounds)
-        print(f"{name} {title:8s}{ms:9.1f} ms {held():8.1f} MB", flush=True)
+def packed_system(system: System, packs: Sequence[str]) -> System:
+    """A system with some antisymmetric inputs and outputs stored packed: ``t2 (0,1) (2,3)``."""
+    text = spec_text(system)
+    for pack in packs:
+        name, groups = pack.split(maxsplit=1)
+        tensor = next(t for t in system.tensors if t.name == name)
+        axes = ",".join(space.name for space in tensor.spaces)
+        declared = rf"\1 {name}[{axes}] {ANTI} {groups} packed {groups}"
+        text = re.sub(rf"(?m)^(input|output) +{name}\b.*$", declared, text)
+    return read_spec(text)
+
+
+def whole_spec(given: argparse.Namespace, extents: dict[str, int]) -> None:
+    """Measure a spec without groups, with them, and with packed arrays too, in turn."""
+    path = Path(given.spec)
+    dense = read_system(path if path.suffix else tcgen.spec_path(given.spec))
+    arrays = random_arrays(dense, extents, seed=1)
+    systems = {"whole": (dense, WHOLE), "groups": (dense, Thresholds())}
+    if given.pack:
+        systems["packed"] = (packed_system(dense, given.pack), Thresholds())
+    calls = {
+        title: bound_call(
+            system, extents, stored_as(dense, system, arrays, extents), thresholds, given.cost
+        )
+        for title, (system, thresholds) in systems.items()
+    }
+    times = in_turn([call for call, _ in calls.values()], given.rounds)
+    for (title, (_, held)), ms in zip(calls.items(), times, strict=True):
+        print(f"{path.stem} {title:8s}{ms:9.1f} ms {held():8.1f} MB", flush=True)
 
 
 def main() -> None:
@@ -170,12 +199,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=", ".join(EQUATIONS))
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--spec", help="a shipped spec instead of the equations")
+    parser.add_argument("--spec", help="a shipped spec, or a file, instead of the equations")
+    parser.add_argument("--cost", default="dense", help="what factoring minimises: dense, packed")
+    parser.add_argument("--pack", action="append", default=[], help="such as 't2 (0,1) (2,3)'")
     parser.add_argument("-e", dest="extents", action="append", default=[], help="such as o=10")
     given = parser.parse_args()
     if given.spec:
         pairs = (text.split("=") for text in given.extents)
-        whole_spec(given.spec, {space: int(n) for space, n in pairs}, given.rounds)
+        whole_spec(given, {space: int(n) for space, n in pairs})
         return
     print(f"{'':20s}" + "".join(f"{t:>9s}{'MB':>8s}" for t in ("whole", "dense", "packed")))
     for name in given.names or EQUATIONS:
