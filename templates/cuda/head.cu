@@ -169,11 +169,8 @@ __device__ __forceinline__ tc_complex tc_pow_z(tc_complex x, int n)
     return tc_power<tc_complex>(x, n);
 }
 
-__device__ __forceinline__ double tc_down(double x, int lanes)
-{
-    return __shfl_down_sync(0xffffffffu, x, lanes);
-}
-__device__ __forceinline__ float tc_down(float x, int lanes)
+template <typename T>
+__device__ __forceinline__ T tc_down(T x, int lanes)
 {
     return __shfl_down_sync(0xffffffffu, x, lanes);
 }
@@ -182,20 +179,28 @@ __device__ __forceinline__ tc_complex tc_down(tc_complex z, int lanes)
     return tc_complex(tc_down(z.re, lanes), tc_down(z.im, lanes));
 }
 
-/* Sum over the threads of a block, in a fixed order; thread 0 returns the result. All threads of
- * the block must call it. The array of the partial sums (a block has at most 32 warps) is declared
- * here: arrays of the callers would each take shared memory of their own.
+struct tc_by_sum {
+    template <typename T>
+    __device__ __forceinline__ T operator()(T a, T b) { return a + b; }
+};
+
+/* The values of the threads of a block, reduced in a fixed order; thread 0 returns the result. All
+ * threads of the block must call it. The array of the partial results (a block has at most 32 warps)
+ * is declared here: arrays of the callers would each take shared memory of their own.
  */
-template <typename T>
-__device__ __forceinline__ T tc_block_sum(T value)
+template <typename Operation, typename T>
+__device__ __forceinline__ T tc_block_reduce(T value)
 {
     __shared__ T parts[32];
-    for (int lanes = 16; lanes > 0; lanes >>= 1) value += tc_down(value, lanes);
+    Operation reduce;
+    for (int lanes = 16; lanes > 0; lanes >>= 1) value = reduce(value, tc_down(value, lanes));
     if (threadIdx.x%32 == 0) parts[threadIdx.x/32] = value;
     __syncthreads();
     if (threadIdx.x == 0) {
-        for (int warp = 1; warp < (int)blockDim.x/32; ++warp) value += parts[warp];
+        for (int warp = 1; warp < (int)blockDim.x/32; ++warp) value = reduce(value, parts[warp]);
     }
     __syncthreads();
     return value;
 }
+template <typename T>
+__device__ __forceinline__ T tc_block_sum(T value) { return tc_block_reduce<tc_by_sum>(value); }

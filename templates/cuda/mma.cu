@@ -10,20 +10,7 @@ __device__ __forceinline__ void tc_mma_m8n8k4(
     asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
         : "+d"(d[0]), "+d"(d[1]) : "d"(a[0]), "d"(b[0]));
 }
-#else
-__device__ __forceinline__ void tc_mma_m8n8k4(
-    double (&d)[2], const double (&a)[1], const double (&b)[1])
-{
-    const int lane = threadIdx.x%32, row = lane/4*4, column = lane%4*8;
-    for (int k = 0; k < 4; ++k) {
-        const double left = __shfl_sync(0xffffffffu, a[0], row + k);
-        d[0] += left*__shfl_sync(0xffffffffu, b[0], column + k);
-        d[1] += left*__shfl_sync(0xffffffffu, b[0], column + 4 + k);
-    }
-}
-#endif
 /* Of single precision: factors are rounded to TF32, the nearest numbers with 11 significant bits. */
-#if __CUDA_ARCH__ >= 800
 __device__ __forceinline__ unsigned tc_tf32(float x)
 {
     unsigned rounded;
@@ -39,23 +26,6 @@ __device__ __forceinline__ void tc_mma_m16n8k8(
         : "r"(tc_tf32(a[0])), "r"(tc_tf32(a[1])), "r"(tc_tf32(a[2])), "r"(tc_tf32(a[3])),
         "r"(tc_tf32(b[0])), "r"(tc_tf32(b[1])));
 }
-#else
-__device__ __forceinline__ void tc_mma_m16n8k8(
-    float (&d)[4], const float (&a)[4], const float (&b)[2])
-{
-    const int lane = threadIdx.x%32, row = lane/4*4, column = lane%4*8;
-    #pragma unroll
-    for (int k = 0; k < 8; ++k) {
-        const float left = __shfl_sync(0xffffffffu, b[k/4], column + k%4);
-        const float right = __shfl_sync(0xffffffffu, b[k/4], column + 4 + k%4);
-        #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const float value = __shfl_sync(0xffffffffu, a[k/4*2 + half], row + k%4);
-            d[2*half] += value*left;
-            d[2*half + 1] += value*right;
-        }
-    }
-}
 #endif
 #if __CUDA_ARCH__ >= 900
 __device__ __forceinline__ void tc_mma_m16n8k8(
@@ -68,37 +38,49 @@ __device__ __forceinline__ void tc_mma_m16n8k8(
 }
 #endif
 #endif
-
-/* D += A B of 16 x 8 and 8 x 8: one instruction from sm_90 on, else four of 8 x 8 x 4. */
-__device__ __forceinline__ void tc_product(double &upper_left, double &upper_right,
-    double &lower_left, double &lower_right, const double (&a)[4], const double (&b)[2])
+#if __CUDA_ARCH__ < 800
+/* Of any precision, by shuffles. */
+template <typename T>
+__device__ __forceinline__ void tc_mma_m16n8k8(T (&d)[4], const T (&a)[4], const T (&b)[2])
 {
-#if __CUDA_ARCH__ >= 900
-    double d[4] = {upper_left, upper_right, lower_left, lower_right};
-    tc_mma_m16n8k8(d, a, b);
-    upper_left = d[0];
-    upper_right = d[1];
-    lower_left = d[2];
-    lower_right = d[3];
-#else
-    double upper[2] = {upper_left, upper_right}, lower[2] = {lower_left, lower_right};
+    const int lane = threadIdx.x%32, row = lane/4*4, column = lane%4*8;
+    #pragma unroll
+    for (int k = 0; k < 8; ++k) {
+        const T left = __shfl_sync(0xffffffffu, b[k/4], column + k%4);
+        const T right = __shfl_sync(0xffffffffu, b[k/4], column + 4 + k%4);
+        #pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const T value = __shfl_sync(0xffffffffu, a[k/4*2 + half], row + k%4);
+            d[2*half] += value*left;
+            d[2*half + 1] += value*right;
+        }
+    }
+}
+#elif __CUDA_ARCH__ < 900
+/* By four products of 8 x 8 x 4. */
+__device__ __forceinline__ void tc_mma_m16n8k8(
+    double (&d)[4], const double (&a)[4], const double (&b)[2])
+{
+    double upper[2] = {d[0], d[1]}, lower[2] = {d[2], d[3]};
     #pragma unroll
     for (int k = 0; k < 2; ++k) {
         const double top[1] = {a[2*k]}, bottom[1] = {a[2*k + 1]}, right[1] = {b[k]};
         tc_mma_m8n8k4(upper, top, right);
         tc_mma_m8n8k4(lower, bottom, right);
     }
-    upper_left = upper[0];
-    upper_right = upper[1];
-    lower_left = lower[0];
-    lower_right = lower[1];
-#endif
+    d[0] = upper[0];
+    d[1] = upper[1];
+    d[2] = lower[0];
+    d[3] = lower[1];
 }
+#endif
 
-__device__ __forceinline__ void tc_product(float &upper_left, float &upper_right,
-    float &lower_left, float &lower_right, const float (&a)[4], const float (&b)[2])
+/* D += A B of 16 x 8 and 8 x 8. */
+template <typename T>
+__device__ __forceinline__ void tc_product(T &upper_left, T &upper_right, T &lower_left,
+    T &lower_right, const T (&a)[4], const T (&b)[2])
 {
-    float d[4] = {upper_left, upper_right, lower_left, lower_right};
+    T d[4] = {upper_left, upper_right, lower_left, lower_right};
     tc_mma_m16n8k8(d, a, b);
     upper_left = d[0];
     upper_right = d[1];

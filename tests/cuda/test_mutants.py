@@ -227,8 +227,8 @@ def test_copies_of_neighbours_that_are_none(
         ),
         ("if (threadIdx.x%32 == 0) parts", "parts", "race"),
         (
-            "double tc_down(double x, int lanes)\n{\n    return __shfl_down_sync(0xffffffffu",
-            "double tc_down(double x, int lanes)\n{\n    return __shfl_down_sync(0x7fffffffu",
+            "T tc_down(T x, int lanes)\n{\n    return __shfl_down_sync(0xffffffffu",
+            "T tc_down(T x, int lanes)\n{\n    return __shfl_down_sync(0x7fffffffu",
             "mask",
         ),
         ("__launch_bounds__(256)\ntcgen_map_0(", "__launch_bounds__(128)\ntcgen_map_0(", "launch"),
