@@ -51,23 +51,21 @@ __device__ __forceinline__ void tc_copy(T *shared, const T *global, bool wanted,
     static_assert(BYTES == 16 || BYTES == 8 || BYTES == 4, "no copy of so many bytes");
     tc_cp_async<BYTES>(shared, global, wanted, given);
 }
-/* A real operand of a complex product is converted. */
-template <int WIDTH>
-__device__ __forceinline__ void tc_copy(
-    tc_complex *shared, const double *global, bool wanted, bool given)
+/* sum += x*y, of numbers or of their complex conjugates. That of complex numbers is four
+ * multiply-adds, or two if a factor is real: the sum of products would be rounded first.
+ */
+template <bool X_CONJUGATED, bool Y_CONJUGATED, typename T, typename X, typename Y>
+__device__ __forceinline__ void tc_add_product(T &sum, X x, Y y)
 {
-    if (wanted) *shared = tc_complex(given ? *global : 0.0);
-}
-
-template <typename T>
-__device__ __forceinline__ void tc_add_product(T &sum, T x, T y) { sum += x*y; }
-/* Four multiply-adds: the sum of products would be rounded first. */
-__device__ __forceinline__ void tc_add_product(tc_complex &sum, tc_complex x, tc_complex y)
-{
-    sum.re += x.re*y.re;
-    sum.im += x.re*y.im;
-    sum.re -= x.im*y.im;
-    sum.im += x.im*y.re;
+    if constexpr (!tc_is_complex<T>) {
+        sum += x*y;
+    } else {
+        sum.re += creal(x)*creal(y);
+        if constexpr (tc_is_complex<Y>) sum.im += creal(x)*(Y_CONJUGATED ? -cimag(y) : cimag(y));
+        if constexpr (tc_is_complex<X> && tc_is_complex<Y>)
+            sum.re += cimag(x)*(X_CONJUGATED == Y_CONJUGATED ? -cimag(y) : cimag(y));
+        if constexpr (tc_is_complex<X>) sum.im += cimag(x)*(X_CONJUGATED ? -creal(y) : creal(y));
+    }
 }
 
 __device__ __forceinline__ double2 tc_pair(double x, double y) { return make_double2(x, y); }

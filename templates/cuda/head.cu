@@ -65,8 +65,12 @@ __device__ __forceinline__ tc_complex operator/(tc_complex x, tc_complex y)
     const double ratio = y.re/y.im, scale = 1.0/(y.re*ratio + y.im);
     return tc_complex((x.re*ratio + x.im)*scale, (x.im*ratio - x.re)*scale);
 }
+template <typename T> constexpr bool tc_is_complex = false;
+template <> constexpr bool tc_is_complex<tc_complex> = true;
 __device__ __forceinline__ double creal(tc_complex z) { return z.re; }
 __device__ __forceinline__ double cimag(tc_complex z) { return z.im; }
+__device__ __forceinline__ double creal(double x) { return x; }
+__device__ __forceinline__ double cimag(double) { return 0.0; }
 __device__ __forceinline__ double cabs(tc_complex z) { return hypot(z.re, z.im); }
 __device__ __forceinline__ tc_complex conj(tc_complex z) { return tc_complex(z.re, -z.im); }
 __device__ __forceinline__ tc_complex cexp(tc_complex z)

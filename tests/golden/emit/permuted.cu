@@ -15,7 +15,6 @@ tcgen_permuted_0(
     const tc_int N_v)
 {
     extern __shared__ __align__(16) char tc_dynamic[];
-    double *const tc_left = (double *)tc_dynamic, *const tc_right = tc_left + 1920;
     __shared__ __align__(16) tc_int tc_left_rows[32], tc_right_columns[32];
     __shared__ __align__(16) long long tc_left_ks[128], tc_right_ks[128];
     __shared__ tc_int tc_out_row[32], tc_out_column[32];
@@ -65,6 +64,8 @@ tcgen_permuted_0(
     {
         const double *const tc_left_start = u;
         const double *const tc_right_start = t;
+        double *const tc_left = (double *)tc_dynamic;
+        double *const tc_right = (double *)(tc_dynamic + 15360);
         const auto tc_offsets = [&](
             tc_int tc_k, tc_int &tc_left_offset, tc_int &tc_right_offset) {
             tc_int tc_rest = tc_k;
@@ -84,8 +85,8 @@ tcgen_permuted_0(
             && N_v*N_o*N_o*N_v < 4294967296
             && (unsigned long long)tc_right_start%16 == 0) {
             typedef unsigned tc_index;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 2, true, 20, 1, 16, 1> tc_left_tile;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 2, false, 34, 8, 4, 1> tc_right_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 2, true, 20, 1, 16, 1, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 2, false, 34, 8, 4, 1, false> tc_right_tile;
             tc_pipeline<128, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
@@ -93,8 +94,8 @@ tcgen_permuted_0(
             tc_multiply_by_warps<16, 2, 4>(tc_sum, tc_pipe, tc_top, tc_side, tc_scale);
         } else if (tc_steps > 0) {
             typedef long long tc_index;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 1, true, 20, 1, 16, 1> tc_left_tile;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 1, false, 34, 8, 4, 1> tc_right_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 1, true, 20, 1, 16, 1, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 1, false, 34, 8, 4, 1, false> tc_right_tile;
             tc_pipeline<128, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
@@ -108,6 +109,8 @@ tcgen_permuted_0(
         __syncthreads();
         const double *const tc_left_start = u;
         const double *const tc_right_start = t;
+        double *const tc_left = (double *)tc_dynamic;
+        double *const tc_right = (double *)(tc_dynamic + 15360);
         #pragma unroll 1
         for (int tc_n = threadIdx.x; tc_n < 32; tc_n += 128) {
             const tc_int tc_r0 = tc_r0_first + tc_n;
@@ -146,8 +149,8 @@ tcgen_permuted_0(
             && N_v*N_o*N_o*N_v < 4294967296
             && (unsigned long long)tc_right_start%16 == 0) {
             typedef unsigned tc_index;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 2, true, 20, 1, 16, 1> tc_left_tile;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 2, false, 34, 8, 4, 1> tc_right_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 2, true, 20, 1, 16, 1, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 2, false, 34, 8, 4, 1, false> tc_right_tile;
             tc_pipeline<128, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
@@ -155,8 +158,8 @@ tcgen_permuted_0(
             tc_multiply_by_warps<16, 2, 4>(tc_sum, tc_pipe, tc_top, tc_side, tc_scale);
         } else if (tc_steps > 0) {
             typedef long long tc_index;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 1, true, 20, 1, 16, 1> tc_left_tile;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 1, false, 34, 8, 4, 1> tc_right_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 1, true, 20, 1, 16, 1, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 1, false, 34, 8, 4, 1, false> tc_right_tile;
             tc_pipeline<128, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
@@ -170,6 +173,8 @@ tcgen_permuted_0(
         __syncthreads();
         const double *const tc_left_start = u;
         const double *const tc_right_start = s;
+        double *const tc_left = (double *)tc_dynamic;
+        double *const tc_right = (double *)(tc_dynamic + 15360);
         #pragma unroll 1
         for (int tc_n = threadIdx.x; tc_n < 32; tc_n += 128) {
             const tc_int tc_r0 = tc_r0_first + tc_n;
@@ -205,8 +210,8 @@ tcgen_permuted_0(
             && N_o*N_v*N_v < 4294967296
             && (unsigned long long)tc_right_start%16 == 0) {
             typedef unsigned tc_index;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 2, true, 20, 1, 16, 1> tc_left_tile;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 2, true, 20, 8, 16, 1> tc_right_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 2, true, 20, 1, 16, 1, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 2, true, 20, 8, 16, 1, false> tc_right_tile;
             tc_pipeline<128, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
@@ -214,8 +219,8 @@ tcgen_permuted_0(
             tc_multiply_by_warps<16, 2, 4>(tc_sum, tc_pipe, tc_top, tc_side, tc_scale);
         } else if (tc_steps > 0) {
             typedef long long tc_index;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 1, true, 20, 1, 16, 1> tc_left_tile;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 1, true, 20, 8, 16, 1> tc_right_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 1, true, 20, 1, 16, 1, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 1, true, 20, 8, 16, 1, false> tc_right_tile;
             tc_pipeline<128, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
