@@ -71,7 +71,14 @@ __device__ __forceinline__ void tc_add_product(T &sum, X x, Y y)
 __device__ __forceinline__ double2 tc_pair(double x, double y) { return make_double2(x, y); }
 __device__ __forceinline__ float2 tc_pair(float x, float y) { return make_float2(x, y); }
 
-/* Two neighbours by one store. Results are not read again soon: they leave the cache. */
+/* Two neighbours by one store. */
+template <typename T>
+__device__ __forceinline__ void tc_write_pair(T *place, T first, T second)
+{
+    auto pair = tc_pair(first, second);
+    *(decltype(pair) *)place = pair;
+}
+/* The same of results. They are not read again soon: they leave the cache. */
 template <typename T>
 __device__ __forceinline__ void tc_store_pair(T *place, T first, T second)
 {
