@@ -1,6 +1,24 @@
 /* The main loop of a matrix product: tiles of both operands go through STAGES buffers in shared
  * memory, DEPTH points of k at a time. Copies for later steps overlap the products of a step.
  */
+/* A number of which the compiler knows nothing: what follows from it is computed where it is used,
+ * and no register holds it from before.
+ */
+#ifdef TCGEN_EMULATE
+__device__ __forceinline__ tc_int tc_anew(tc_int number) { return number; }
+#else
+__device__ __forceinline__ int tc_anew(int number)
+{
+    asm volatile("" : "+r"(number));
+    return number;
+}
+__device__ __forceinline__ long long tc_anew(long long number)
+{
+    asm volatile("" : "+l"(number));
+    return number;
+}
+#endif
+
 /* Bytes of the offsets of a chunk of k, one half of a table. */
 #define TC_CHUNK_BYTES 512
 

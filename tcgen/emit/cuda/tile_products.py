@@ -29,7 +29,7 @@ from .expressions import (
     total,
     values,
 )
-from .tile_addresses import Table, TilePrinter, table_lines
+from .tile_addresses import Table, TilePrinter, kept_lines, table_lines
 
 _BLOCK = 4  # points of both variables of a block of k
 _BANKS = 32  # of shared memory, ...
@@ -67,7 +67,7 @@ def term_lines(
     left, right = _operand_pair(stmt, term, printer)
     k = printer.variables(term.k)
     moving = (*(n for s in (*mapping.m, *mapping.n) for n in s.variables), *term.k)
-    lines = [] if first else ["__syncthreads();"]
+    lines = [] if first else ["__syncthreads();", *kept_lines(printer, strips=True)]
     for operand in (left, right):
         access = operand.access
         name = scope.names[access.buffer]

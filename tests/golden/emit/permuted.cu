@@ -61,6 +61,14 @@ tcgen_permuted_0(
         #pragma unroll
         for (int tc_c = 0; tc_c < 4; ++tc_c) tc_sum[tc_r][tc_c] = 0.0;
     }
+    const tc_int tc_given0 = N_o;
+    const tc_int tc_given1 = N_v;
+    __shared__ tc_int tc_place[3];
+    if (threadIdx.x == 0) {
+        tc_place[0] = tc_r0_first;
+        tc_place[1] = tc_c0_first;
+        tc_place[2] = tc_c1_first;
+    }
     {
         const double *const tc_left_start = u;
         const double *const tc_right_start = t;
@@ -107,6 +115,11 @@ tcgen_permuted_0(
     }
     {
         __syncthreads();
+        const tc_int N_o = tc_anew(tc_given0);
+        const tc_int N_v = tc_anew(tc_given1);
+        const tc_int tc_r0_first = tc_place[0];
+        const tc_int tc_c0_first = tc_place[1];
+        const tc_int tc_c1_first = tc_place[2];
         const double *const tc_left_start = u;
         const double *const tc_right_start = t;
         double *const tc_left = (double *)tc_dynamic;
@@ -171,6 +184,11 @@ tcgen_permuted_0(
     }
     {
         __syncthreads();
+        const tc_int N_o = tc_anew(tc_given0);
+        const tc_int N_v = tc_anew(tc_given1);
+        const tc_int tc_r0_first = tc_place[0];
+        const tc_int tc_c0_first = tc_place[1];
+        const tc_int tc_c1_first = tc_place[2];
         const double *const tc_left_start = u;
         const double *const tc_right_start = s;
         double *const tc_left = (double *)tc_dynamic;
@@ -230,24 +248,28 @@ tcgen_permuted_0(
             __syncthreads();
         }
     }
-    if (N_o%2 == 0 && (unsigned long long)r%16 == 0) {
-        #pragma unroll
-        for (int tc_r = 0; tc_r < 2; ++tc_r) {
-            const tc_int tc_i = tc_out_row[tc_y + tc_r*8];
+    {
+        const tc_int N_o = tc_anew(tc_given0);
+        const tc_int N_v = tc_anew(tc_given1);
+        if (N_o%2 == 0 && (unsigned long long)r%16 == 0) {
             #pragma unroll
-            for (int tc_c = 0; tc_c < 4; tc_c += 2) {
-                const tc_int tc_j = tc_out_column[tc_x + tc_c/2*8 + tc_c%2];
-                if (tc_i >= 0 && tc_j >= 0) tc_store_pair(r + (tc_i + tc_j), tc_sum[tc_r][tc_c], tc_sum[tc_r][tc_c + 1]);
+            for (int tc_r = 0; tc_r < 2; ++tc_r) {
+                const tc_int tc_i = tc_out_row[tc_y + tc_r*8];
+                #pragma unroll
+                for (int tc_c = 0; tc_c < 4; tc_c += 2) {
+                    const tc_int tc_j = tc_out_column[tc_x + tc_c/2*8 + tc_c%2];
+                    if (tc_i >= 0 && tc_j >= 0) tc_store_pair(r + (tc_i + tc_j), tc_sum[tc_r][tc_c], tc_sum[tc_r][tc_c + 1]);
+                }
             }
-        }
-    } else {
-        #pragma unroll
-        for (int tc_r = 0; tc_r < 2; ++tc_r) {
-            const tc_int tc_i = tc_out_row[tc_y + tc_r*8];
+        } else {
             #pragma unroll
-            for (int tc_c = 0; tc_c < 4; ++tc_c) {
-                const tc_int tc_j = tc_out_column[tc_x + tc_c/2*8 + tc_c%2];
-                if (tc_i >= 0 && tc_j >= 0) r[tc_i + tc_j] = tc_sum[tc_r][tc_c];
+            for (int tc_r = 0; tc_r < 2; ++tc_r) {
+                const tc_int tc_i = tc_out_row[tc_y + tc_r*8];
+                #pragma unroll
+                for (int tc_c = 0; tc_c < 4; ++tc_c) {
+                    const tc_int tc_j = tc_out_column[tc_x + tc_c/2*8 + tc_c%2];
+                    if (tc_i >= 0 && tc_j >= 0) r[tc_i + tc_j] = tc_sum[tc_r][tc_c];
+                }
             }
         }
     }
