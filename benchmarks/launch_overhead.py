@@ -1,12 +1,12 @@
 """Time of the CPU for a launch on a GPU, and for a small call on the CPU, in microseconds.
 
-    taskset -c 0 python benchmarks/launch_overhead.py [--json FILE]
+    taskset -c 0 python benchmarks/launch_overhead.py [--seconds 2] [--json FILE]
 
 Kernels of a GPU go to a device that does nothing: a stand-in for CuPy whose arrays are memory of
 the CPU that nobody touches, and whose launches return at once. So the numbers are what tcgen and
 Python take, without the driver (about 2 microseconds a launch), on a machine without a GPU. The
 last line is a call of a compiled program with two arrays of 4 x 4. Each number is the least of many
-short rounds.
+short rounds in some seconds. All kernels are generated (``library=False``).
 """
 
 from __future__ import annotations
@@ -80,15 +80,26 @@ class Launches:
     number = 0
 
 
-def launch(grid: Any, block: Any, args: Any, shared_mem: int = 0) -> None:  # noqa: ARG001
-    """Of a kernel that does nothing."""
-    Launches.number += 1
+class IdleKernel:
+    """A kernel that does nothing."""
+
+    shared_size_bytes = 0
+    max_dynamic_shared_size_bytes = 0
+
+    def __call__(self, grid: Any, block: Any, args: Any, shared_mem: int = 0) -> None:  # noqa: ARG002
+        Launches.number += 1
+
+
+launch = IdleKernel()
 
 
 def device() -> CupyDevice:
     """A GPU that does nothing."""
     runtime = SimpleNamespace(
-        getDevice=lambda: 0, streamIsCapturing=lambda _: False, CUDARuntimeError=RuntimeError
+        getDevice=lambda: 0,
+        getDeviceProperties=lambda _: {"sharedMemPerBlockOptin": 227 * 1024},
+        streamIsCapturing=lambda _: False,
+        CUDARuntimeError=RuntimeError,
     )
     stream = SimpleNamespace(ptr=0, synchronize=lambda: None)
     module = SimpleNamespace(get_function=lambda _: launch, compile=lambda: None)
@@ -103,7 +114,7 @@ def device() -> CupyDevice:
     return CupyDevice(cupy)
 
 
-def least(run: Callable[[], object], seconds: float = 2.0) -> float:
+def least(run: Callable[[], object], seconds: float) -> float:
     """Seconds of one call: the least mean of short rounds, between the turns of other programs."""
     start = time.perf_counter()
     run()
@@ -128,18 +139,18 @@ def inputs(program: Any, extents: dict[str, int]) -> dict[str, Array]:
     }
 
 
-def call(program: Any, extents: dict[str, int]) -> tuple[float, int]:
-    """Seconds of one call, and its launches."""
+def call(program: Any, extents: dict[str, int], seconds: float) -> tuple[float, int]:
+    """Seconds of one call, measured for ``seconds``, and its launches."""
     arrays = inputs(program, extents)
     program(**arrays)
     Launches.number = 0
     program(**arrays)
     number = Launches.number
-    return least(lambda: program(**arrays)), number
+    return least(lambda: program(**arrays), seconds), number
 
 
-def measure() -> dict[str, float]:
-    """Microseconds by the names of BARS."""
+def measure(each: float) -> dict[str, float]:
+    """Microseconds by the names of BARS; ``each`` is measured for so many seconds."""
     from tcgen.runtime.gpu import backend
 
     made = device()
@@ -153,14 +164,18 @@ def measure() -> dict[str, float]:
         target="cuda",
         objective="time",
         memory_limit="1MiB",
+        library=False,
     )
-    seconds, number = call(triples, extents)
+    seconds, number = call(triples, extents, each)
     found["launch in a loop"] = seconds / number * 1e6
     found["launches of the loop"] = number
     ccsd = tcgen.compile(
-        specs / "ccsd_closed_shell.spec", extents={"o": 20, "v": 100}, target="cuda"
+        specs / "ccsd_closed_shell.spec",
+        extents={"o": 20, "v": 100},
+        target="cuda",
+        library=False,
     )
-    seconds, number = call(ccsd, {"o": 20, "v": 100})
+    seconds, number = call(ccsd, {"o": 20, "v": 100}, each)
     found["kernel in CCSD"] = seconds / number * 1e6
     found["kernels of CCSD"] = number
     program = tcgen.compile(PRODUCT, extents={"s": 4}, target="cuda")
@@ -170,21 +185,22 @@ def measure() -> dict[str, float]:
     def by_hand() -> None:
         launch((1,), (128,), (a, b, made.empty((4, 4), "float64"), 4))
 
-    whole, hand = least(lambda: program(a=a, b=b)), least(by_hand)
+    whole, hand = least(lambda: program(a=a, b=b), each), least(by_hand, each)
     found["one kernel"] = (whole - hand) * 1e6
     small = tcgen.compile(PRODUCT, extents={"s": 4}, target="cpu")
     x, y = np.ones((4, 4)), np.ones((4, 4))
     small(a=x, b=y)
-    found["4 x 4 on a CPU"] = least(lambda: small(a=x, b=y)) * 1e6
+    found["4 x 4 on a CPU"] = least(lambda: small(a=x, b=y), each) * 1e6
     return found
 
 
 def main() -> None:
     """Print a table, and write the numbers as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=2.0, help="for each number (2)")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    found = measure()
+    found = measure(options.seconds)
     for name, value in found.items():
         bar = f"at most {BARS[name]:g}" if name in BARS else ""
         print(f"{name:24} {value:10.1f} {bar}")

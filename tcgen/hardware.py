@@ -74,7 +74,9 @@ class Machine:
                     f"machine: {name}={value!r} is not a whole number of at least {least}"
                 )
 
-    def slowness(self, batch: int, m: int, n: int, k: int, *, dtype: str) -> tuple[int, int]:
+    def slowness(
+        self, batch: int, m: int, n: int, k: int, *, dtype: str, real: int = 0
+    ) -> tuple[int, int]:
         """How many times longer a matrix product takes than its flops at the full rate.
 
         Args:
@@ -84,6 +86,7 @@ class Machine:
             k: points of the sum.
             dtype: of the elements. A GPU has tensor cores for those of double precision, and
                 multiplies complex numbers by four real products.
+            real: factors of a product of complex numbers that are real, which halve its work.
 
         Returns:
             A numerator and a denominator.
@@ -98,7 +101,7 @@ class Machine:
         wide, narrow = max(m, n), min(m, n)
         fits = all(x >= least for x, least in zip((wide, narrow, k), _FRAGMENT, strict=True))
         element = BY_NAME[dtype]
-        products = element.parts**2
+        products = element.parts ** (2 - real)
         rate = self.flops if (element.tensor_cores and fits) or not self.fma else self.fma
         if min(m, n, k) == 1:
             return products * self.flops, rate  # no tile is read twice: bytes decide

@@ -65,7 +65,7 @@ def form_sequence(
     naive, each_term = naive_cost(system), as_written.flops()
     if not options.optimize:
         made = replace(as_written, naive=naive, each_term=each_term)
-        return with_real_intermediates(made) if complex_values else made
+        return _typed(made, options)
     most_terms = thresholds.inlined_terms
     source = _cleaned(split_by_reads(source, complex_values, most_terms), complex_values)
     source = merge_equal_intermediates(source, complex_values, thresholds)
@@ -85,7 +85,14 @@ def form_sequence(
     assert best is not None
     notes = list(dict.fromkeys(notes))
     made = replace(best[1], naive=naive, each_term=each_term, notes=tuple(notes))
-    return with_real_intermediates(made) if complex_values else made
+    return _typed(made, options)
+
+
+def _typed(program: FormulaSequence, options: Options) -> FormulaSequence:
+    """The sequence with the element types of its intermediates. Kernels of a GPU convert none."""
+    if options.dtype != "complex128":
+        return program
+    return with_real_intermediates(program, converted=options.target != "cuda")
 
 
 def _candidates_of_both(

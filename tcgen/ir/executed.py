@@ -4,10 +4,11 @@ Reads level 4; the one place that counts them. Reports, pages and the comments o
 these counts; an interpreter that counts what it does, and generated C that does, give the same.
 
 Flops: a product of two operands counts 2 at each point of its loops, a multiply and an add, for
-matrix products and loops alike; padding of micro-tiles is not counted. Any other statement counts
-the operations of its expression, a coefficient that is not 1 or -1, an addition to its target, and
-the weights of a triangular sum. Copies count nothing, and neither does the addition of scratch to
-its target, since the product term that made it counted that addition.
+matrix products and loops alike, whether or not an operand is conjugated; padding of micro-tiles is
+not counted. Any other statement counts the operations of its expression, a coefficient that is not
+1 or -1, an addition to its target, and the weights of a triangular sum. Copies count nothing, and
+neither does the addition of scratch to its target, since the product term that made it counted that
+addition.
 
 Bytes: each reference of a statement counts the elements that it reaches in a launch once, an
 element that is added to once for reading and once for writing. Arrays that live within one launch,
@@ -24,7 +25,8 @@ from itertools import pairwise
 import numpy as np
 
 from .cost import ZERO, Poly
-from .expr import Access, Prod, leaves, operation_count
+from .expr import Access, leaves, operation_count
+from .factors import two_factors
 from .iteration_domain import Domain, Range, distinct, points, polynomial
 from .loop_analysis import band_of
 from .loops import (
@@ -253,8 +255,10 @@ def flops_at_a_point(stmt: Zero | Assign | Gemm, buffers: Mapping[str, Buffer]) 
     match stmt:
         case Zero():
             return 0
-        case Gemm() | Assign(expr=Prod(args=(Access(), Access()))):
+        case Gemm():
             return 2  # a contraction or outer product, whatever its coefficient
+        case Assign(expr=expr) if two_factors(expr) is not None:
+            return 2
         case Assign(expr=Access(name)) if buffers[name].tensor is None:
             return 0  # scratch is copied to the target: the product counted this addition
         case Assign():

@@ -91,7 +91,7 @@ class Transpose:
 class Term:
     """One matrix product ``out (+)= coeff * x * y`` of a tile.
 
-    A is the factor with m, B the factor with n.
+    A is the factor with m, B the factor with n. Either may be conjugated.
 
     Attributes:
         swapped: A is the expression's second factor.
@@ -135,9 +135,9 @@ class Tiles:
         stages: buffers in shared memory.
         splits: blocks that divide k (split-K).
         tensor_cores: of float32 only where terms may be rounded to TF32. A warp multiplies
-            16 x 8 x 8 points of m, n and k at once, those of complex numbers by four real products;
-            a block has threads_m/8 x threads_n/4 warps, each with neighbouring points of m and n.
-            Real factors of complex products are converted as they are copied.
+            16 x 8 x 8 points of m, n and k at once, those of complex numbers by four real products,
+            or by two if a factor is real; a block has threads_m/8 x threads_n/4 warps, each with
+            neighbouring points of m and n.
     """
 
     batch: tuple[str, ...]

@@ -4,29 +4,20 @@
  */
 #ifndef TCGEN_EMULATE
 #if __CUDA_ARCH__ >= 800
-__device__ __forceinline__ void tc_cp_async16(
+template <int BYTES>
+__device__ __forceinline__ void tc_cp_async(
     void *shared, const void *global, bool wanted, bool given)
 {
     const unsigned place = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile("{ .reg .pred wanted; setp.ne.s32 wanted, %2, 0;\n"
-        "@wanted cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %3; }"
-        :: "r"(place), "l"(global), "r"((int)wanted), "r"(given ? 16 : 0));
-}
-__device__ __forceinline__ void tc_cp_async8(
-    void *shared, const void *global, bool wanted, bool given)
-{
-    const unsigned place = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile("{ .reg .pred wanted; setp.ne.s32 wanted, %2, 0;\n"
-        "@wanted cp.async.ca.shared.global [%0], [%1], 8, %3; }"
-        :: "r"(place), "l"(global), "r"((int)wanted), "r"(given ? 8 : 0));
-}
-__device__ __forceinline__ void tc_cp_async4(
-    void *shared, const void *global, bool wanted, bool given)
-{
-    const unsigned place = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile("{ .reg .pred wanted; setp.ne.s32 wanted, %2, 0;\n"
-        "@wanted cp.async.ca.shared.global [%0], [%1], 4, %3; }"
-        :: "r"(place), "l"(global), "r"((int)wanted), "r"(given ? 4 : 0));
+    const int taken = given ? BYTES : 0;
+    if constexpr (BYTES == 16)
+        asm volatile("{ .reg .pred wanted; setp.ne.s32 wanted, %2, 0;\n"
+            "@wanted cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %3; }"
+            :: "r"(place), "l"(global), "r"((int)wanted), "r"(taken));
+    else
+        asm volatile("{ .reg .pred wanted; setp.ne.s32 wanted, %2, 0;\n"
+            "@wanted cp.async.ca.shared.global [%0], [%1], %4, %3; }"
+            :: "r"(place), "l"(global), "r"((int)wanted), "r"(taken), "n"(BYTES));
 }
 __device__ __forceinline__ void tc_cp_async_commit()
 {
@@ -38,21 +29,13 @@ __device__ __forceinline__ void tc_cp_async_wait()
     asm volatile("cp.async.wait_group %0;" :: "n"(N) : "memory");
 }
 #else
-struct __align__(16) tc_bytes16 { long long of[2]; };
-__device__ __forceinline__ void tc_cp_async16(
+template <int BYTES> struct __align__(BYTES) tc_bytes { int of[BYTES/4]; };
+template <int BYTES>
+__device__ __forceinline__ void tc_cp_async(
     void *shared, const void *global, bool wanted, bool given)
 {
-    if (wanted) *(tc_bytes16 *)shared = given ? *(const tc_bytes16 *)global : tc_bytes16{};
-}
-__device__ __forceinline__ void tc_cp_async8(
-    void *shared, const void *global, bool wanted, bool given)
-{
-    if (wanted) *(long long *)shared = given ? *(const long long *)global : 0;
-}
-__device__ __forceinline__ void tc_cp_async4(
-    void *shared, const void *global, bool wanted, bool given)
-{
-    if (wanted) *(int *)shared = given ? *(const int *)global : 0;
+    typedef tc_bytes<BYTES> bytes;
+    if (wanted) *(bytes *)shared = given ? *(const bytes *)global : bytes{};
 }
 __device__ __forceinline__ void tc_cp_async_commit() {}
 template <int N>
@@ -66,45 +49,46 @@ __device__ __forceinline__ void tc_copy(T *shared, const T *global, bool wanted,
 {
     constexpr int BYTES = WIDTH*(int)sizeof(T);
     static_assert(BYTES == 16 || BYTES == 8 || BYTES == 4, "no copy of so many bytes");
-    if constexpr (BYTES == 16) tc_cp_async16(shared, global, wanted, given);
-    else if constexpr (BYTES == 8) tc_cp_async8(shared, global, wanted, given);
-    else tc_cp_async4(shared, global, wanted, given);
+    tc_cp_async<BYTES>(shared, global, wanted, given);
 }
-/* A real operand of a complex product is converted. */
-template <int WIDTH>
-__device__ __forceinline__ void tc_copy(
-    tc_complex *shared, const double *global, bool wanted, bool given)
+/* sum += x*y, of numbers or of their complex conjugates. That of complex numbers is four
+ * multiply-adds, or two if a factor is real: the sum of products would be rounded first.
+ */
+template <bool X_CONJUGATED, bool Y_CONJUGATED, typename T, typename X, typename Y>
+__device__ __forceinline__ void tc_add_product(T &sum, X x, Y y)
 {
-    if (wanted) *shared = tc_complex(given ? *global : 0.0);
+    if constexpr (!tc_is_complex<T>) {
+        sum += x*y;
+    } else {
+        sum.re += creal(x)*creal(y);
+        if constexpr (tc_is_complex<Y>) sum.im += creal(x)*(Y_CONJUGATED ? -cimag(y) : cimag(y));
+        if constexpr (tc_is_complex<X> && tc_is_complex<Y>)
+            sum.re += cimag(x)*(X_CONJUGATED == Y_CONJUGATED ? -cimag(y) : cimag(y));
+        if constexpr (tc_is_complex<X>) sum.im += cimag(x)*(X_CONJUGATED ? -creal(y) : creal(y));
+    }
 }
 
+__device__ __forceinline__ double2 tc_pair(double x, double y) { return make_double2(x, y); }
+__device__ __forceinline__ float2 tc_pair(float x, float y) { return make_float2(x, y); }
+
+/* Two neighbours by one store. */
 template <typename T>
-__device__ __forceinline__ void tc_add_product(T &sum, T x, T y) { sum += x*y; }
-/* Four multiply-adds: the sum of products would be rounded first. */
-__device__ __forceinline__ void tc_add_product(tc_complex &sum, tc_complex x, tc_complex y)
+__device__ __forceinline__ void tc_write_pair(T *place, T first, T second)
 {
-    sum.re += x.re*y.re;
-    sum.im += x.re*y.im;
-    sum.re -= x.im*y.im;
-    sum.im += x.im*y.re;
+    auto pair = tc_pair(first, second);
+    *(decltype(pair) *)place = pair;
 }
-
-/* Two neighbours by one store. Results are not read again soon: they leave the cache. */
-__device__ __forceinline__ void tc_store_pair(double *place, double first, double second)
+/* The same of results. They are not read again soon: they leave the cache. */
+template <typename T>
+__device__ __forceinline__ void tc_store_pair(T *place, T first, T second)
 {
-    __stcs((double2 *)place, make_double2(first, second));
+    auto pair = tc_pair(first, second);
+    __stcs((decltype(pair) *)place, pair);
 }
-__device__ __forceinline__ void tc_store_pair(float *place, float first, float second)
+template <typename T>
+__device__ __forceinline__ void tc_add_pair(T *place, T first, T second)
 {
-    __stcs((float2 *)place, make_float2(first, second));
-}
-__device__ __forceinline__ void tc_add_pair(float *place, float first, float second)
-{
-    const float2 held = *(const float2 *)place;
-    *(float2 *)place = make_float2(held.x + first, held.y + second);
-}
-__device__ __forceinline__ void tc_add_pair(double *place, double first, double second)
-{
-    const double2 held = *(const double2 *)place;
-    *(double2 *)place = make_double2(held.x + first, held.y + second);
+    auto pair = tc_pair(first, second);
+    const auto held = *(const decltype(pair) *)place;
+    *(decltype(pair) *)place = tc_pair(held.x + first, held.y + second);
 }

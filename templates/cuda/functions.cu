@@ -39,19 +39,3 @@ struct tc_by_prod {
     template <typename T>
     __device__ __forceinline__ T operator()(T a, T b) { return a*b; }
 };
-
-/* As tc_block_sum, by another operation. */
-template <typename Operation, typename T>
-__device__ __forceinline__ T tc_block_reduce(T value)
-{
-    __shared__ T parts[32];
-    Operation reduce;
-    for (int lanes = 16; lanes > 0; lanes >>= 1) value = reduce(value, tc_down(value, lanes));
-    if (threadIdx.x%32 == 0) parts[threadIdx.x/32] = value;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        for (int warp = 1; warp < (int)blockDim.x/32; ++warp) value = reduce(value, parts[warp]);
-    }
-    __syncthreads();
-    return value;
-}

@@ -65,8 +65,12 @@ __device__ __forceinline__ tc_complex operator/(tc_complex x, tc_complex y)
     const double ratio = y.re/y.im, scale = 1.0/(y.re*ratio + y.im);
     return tc_complex((x.re*ratio + x.im)*scale, (x.im*ratio - x.re)*scale);
 }
+template <typename T> constexpr bool tc_is_complex = false;
+template <> constexpr bool tc_is_complex<tc_complex> = true;
 __device__ __forceinline__ double creal(tc_complex z) { return z.re; }
 __device__ __forceinline__ double cimag(tc_complex z) { return z.im; }
+__device__ __forceinline__ double creal(double x) { return x; }
+__device__ __forceinline__ double cimag(double) { return 0.0; }
 __device__ __forceinline__ double cabs(tc_complex z) { return hypot(z.re, z.im); }
 __device__ __forceinline__ tc_complex conj(tc_complex z) { return tc_complex(z.re, -z.im); }
 __device__ __forceinline__ tc_complex cexp(tc_complex z)
@@ -169,11 +173,8 @@ __device__ __forceinline__ tc_complex tc_pow_z(tc_complex x, int n)
     return tc_power<tc_complex>(x, n);
 }
 
-__device__ __forceinline__ double tc_down(double x, int lanes)
-{
-    return __shfl_down_sync(0xffffffffu, x, lanes);
-}
-__device__ __forceinline__ float tc_down(float x, int lanes)
+template <typename T>
+__device__ __forceinline__ T tc_down(T x, int lanes)
 {
     return __shfl_down_sync(0xffffffffu, x, lanes);
 }
@@ -182,20 +183,28 @@ __device__ __forceinline__ tc_complex tc_down(tc_complex z, int lanes)
     return tc_complex(tc_down(z.re, lanes), tc_down(z.im, lanes));
 }
 
-/* Sum over the threads of a block, in a fixed order; thread 0 returns the result. All threads of
- * the block must call it. The array of the partial sums (a block has at most 32 warps) is declared
- * here: arrays of the callers would each take shared memory of their own.
+struct tc_by_sum {
+    template <typename T>
+    __device__ __forceinline__ T operator()(T a, T b) { return a + b; }
+};
+
+/* The values of the threads of a block, reduced in a fixed order; thread 0 returns the result. All
+ * threads of the block must call it. The array of the partial results (a block has at most 32 warps)
+ * is declared here: arrays of the callers would each take shared memory of their own.
  */
-template <typename T>
-__device__ __forceinline__ T tc_block_sum(T value)
+template <typename Operation, typename T>
+__device__ __forceinline__ T tc_block_reduce(T value)
 {
     __shared__ T parts[32];
-    for (int lanes = 16; lanes > 0; lanes >>= 1) value += tc_down(value, lanes);
+    Operation reduce;
+    for (int lanes = 16; lanes > 0; lanes >>= 1) value = reduce(value, tc_down(value, lanes));
     if (threadIdx.x%32 == 0) parts[threadIdx.x/32] = value;
     __syncthreads();
     if (threadIdx.x == 0) {
-        for (int warp = 1; warp < (int)blockDim.x/32; ++warp) value += parts[warp];
+        for (int warp = 1; warp < (int)blockDim.x/32; ++warp) value = reduce(value, parts[warp]);
     }
     __syncthreads();
     return value;
 }
+template <typename T>
+__device__ __forceinline__ T tc_block_sum(T value) { return tc_block_reduce<tc_by_sum>(value); }

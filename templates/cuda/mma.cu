@@ -10,20 +10,7 @@ __device__ __forceinline__ void tc_mma_m8n8k4(
     asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
         : "+d"(d[0]), "+d"(d[1]) : "d"(a[0]), "d"(b[0]));
 }
-#else
-__device__ __forceinline__ void tc_mma_m8n8k4(
-    double (&d)[2], const double (&a)[1], const double (&b)[1])
-{
-    const int lane = threadIdx.x%32, row = lane/4*4, column = lane%4*8;
-    for (int k = 0; k < 4; ++k) {
-        const double left = __shfl_sync(0xffffffffu, a[0], row + k);
-        d[0] += left*__shfl_sync(0xffffffffu, b[0], column + k);
-        d[1] += left*__shfl_sync(0xffffffffu, b[0], column + 4 + k);
-    }
-}
-#endif
 /* Of single precision: factors are rounded to TF32, the nearest numbers with 11 significant bits. */
-#if __CUDA_ARCH__ >= 800
 __device__ __forceinline__ unsigned tc_tf32(float x)
 {
     unsigned rounded;
@@ -39,23 +26,6 @@ __device__ __forceinline__ void tc_mma_m16n8k8(
         : "r"(tc_tf32(a[0])), "r"(tc_tf32(a[1])), "r"(tc_tf32(a[2])), "r"(tc_tf32(a[3])),
         "r"(tc_tf32(b[0])), "r"(tc_tf32(b[1])));
 }
-#else
-__device__ __forceinline__ void tc_mma_m16n8k8(
-    float (&d)[4], const float (&a)[4], const float (&b)[2])
-{
-    const int lane = threadIdx.x%32, row = lane/4*4, column = lane%4*8;
-    #pragma unroll
-    for (int k = 0; k < 8; ++k) {
-        const float left = __shfl_sync(0xffffffffu, b[k/4], column + k%4);
-        const float right = __shfl_sync(0xffffffffu, b[k/4], column + 4 + k%4);
-        #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const float value = __shfl_sync(0xffffffffu, a[k/4*2 + half], row + k%4);
-            d[2*half] += value*left;
-            d[2*half + 1] += value*right;
-        }
-    }
-}
 #endif
 #if __CUDA_ARCH__ >= 900
 __device__ __forceinline__ void tc_mma_m16n8k8(
@@ -68,37 +38,49 @@ __device__ __forceinline__ void tc_mma_m16n8k8(
 }
 #endif
 #endif
-
-/* D += A B of 16 x 8 and 8 x 8: one instruction from sm_90 on, else four of 8 x 8 x 4. */
-__device__ __forceinline__ void tc_product(double &upper_left, double &upper_right,
-    double &lower_left, double &lower_right, const double (&a)[4], const double (&b)[2])
+#if __CUDA_ARCH__ < 800
+/* Of any precision, by shuffles. */
+template <typename T>
+__device__ __forceinline__ void tc_mma_m16n8k8(T (&d)[4], const T (&a)[4], const T (&b)[2])
 {
-#if __CUDA_ARCH__ >= 900
-    double d[4] = {upper_left, upper_right, lower_left, lower_right};
-    tc_mma_m16n8k8(d, a, b);
-    upper_left = d[0];
-    upper_right = d[1];
-    lower_left = d[2];
-    lower_right = d[3];
-#else
-    double upper[2] = {upper_left, upper_right}, lower[2] = {lower_left, lower_right};
+    const int lane = threadIdx.x%32, row = lane/4*4, column = lane%4*8;
+    #pragma unroll
+    for (int k = 0; k < 8; ++k) {
+        const T left = __shfl_sync(0xffffffffu, b[k/4], column + k%4);
+        const T right = __shfl_sync(0xffffffffu, b[k/4], column + 4 + k%4);
+        #pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const T value = __shfl_sync(0xffffffffu, a[k/4*2 + half], row + k%4);
+            d[2*half] += value*left;
+            d[2*half + 1] += value*right;
+        }
+    }
+}
+#elif __CUDA_ARCH__ < 900
+/* By four products of 8 x 8 x 4. */
+__device__ __forceinline__ void tc_mma_m16n8k8(
+    double (&d)[4], const double (&a)[4], const double (&b)[2])
+{
+    double upper[2] = {d[0], d[1]}, lower[2] = {d[2], d[3]};
     #pragma unroll
     for (int k = 0; k < 2; ++k) {
         const double top[1] = {a[2*k]}, bottom[1] = {a[2*k + 1]}, right[1] = {b[k]};
         tc_mma_m8n8k4(upper, top, right);
         tc_mma_m8n8k4(lower, bottom, right);
     }
-    upper_left = upper[0];
-    upper_right = upper[1];
-    lower_left = lower[0];
-    lower_right = lower[1];
-#endif
+    d[0] = upper[0];
+    d[1] = upper[1];
+    d[2] = lower[0];
+    d[3] = lower[1];
 }
+#endif
 
-__device__ __forceinline__ void tc_product(float &upper_left, float &upper_right,
-    float &lower_left, float &lower_right, const float (&a)[4], const float (&b)[2])
+/* D += A B of 16 x 8 and 8 x 8, of real numbers. */
+template <typename T>
+__device__ __forceinline__ void tc_real_product(T &upper_left, T &upper_right, T &lower_left,
+    T &lower_right, const T (&a)[4], const T (&b)[2])
 {
-    float d[4] = {upper_left, upper_right, lower_left, lower_right};
+    T d[4] = {upper_left, upper_right, lower_left, lower_right};
     tc_mma_m16n8k8(d, a, b);
     upper_left = d[0];
     upper_right = d[1];
@@ -106,19 +88,31 @@ __device__ __forceinline__ void tc_product(float &upper_left, float &upper_right
     lower_right = d[3];
 }
 
-/* The same of complex numbers: four products of their real and imaginary parts. */
-__device__ __forceinline__ void tc_product(tc_complex &upper_left, tc_complex &upper_right,
-    tc_complex &lower_left, tc_complex &lower_right, const tc_complex (&a)[4],
-    const tc_complex (&b)[2])
+/* The same of numbers of any kind, or of their complex conjugates: of complex numbers the products
+ * of their real and imaginary parts, four of them, or two if a factor is real.
+ */
+template <bool A_CONJUGATED, bool B_CONJUGATED, typename T, typename A, typename B>
+__device__ __forceinline__ void tc_product(T &upper_left, T &upper_right, T &lower_left,
+    T &lower_right, const A (&a)[4], const B (&b)[2])
 {
-    const double a_re[4] = {a[0].re, a[1].re, a[2].re, a[3].re};
-    const double a_im[4] = {a[0].im, a[1].im, a[2].im, a[3].im};
-    const double b_re[2] = {b[0].re, b[1].re}, b_im[2] = {b[0].im, b[1].im};
-    const double minus_im[2] = {-b[0].im, -b[1].im};
-    tc_product(upper_left.re, upper_right.re, lower_left.re, lower_right.re, a_re, b_re);
-    tc_product(upper_left.im, upper_right.im, lower_left.im, lower_right.im, a_re, b_im);
-    tc_product(upper_left.re, upper_right.re, lower_left.re, lower_right.re, a_im, minus_im);
-    tc_product(upper_left.im, upper_right.im, lower_left.im, lower_right.im, a_im, b_re);
+    if constexpr (!tc_is_complex<T>) {
+        tc_real_product(upper_left, upper_right, lower_left, lower_right, a, b);
+    } else {
+        const double a_re[4] = {creal(a[0]), creal(a[1]), creal(a[2]), creal(a[3])};
+        const double a_im[4] = {cimag(a[0]), cimag(a[1]), cimag(a[2]), cimag(a[3])};
+        const double b_re[2] = {creal(b[0]), creal(b[1])}, b_im[2] = {cimag(b[0]), cimag(b[1])};
+        const double minus_re[2] = {-b_re[0], -b_re[1]}, minus_im[2] = {-b_im[0], -b_im[1]};
+        tc_real_product(upper_left.re, upper_right.re, lower_left.re, lower_right.re, a_re, b_re);
+        if constexpr (tc_is_complex<B>)
+            tc_real_product(upper_left.im, upper_right.im, lower_left.im, lower_right.im, a_re,
+                B_CONJUGATED ? minus_im : b_im);
+        if constexpr (tc_is_complex<A> && tc_is_complex<B>)
+            tc_real_product(upper_left.re, upper_right.re, lower_left.re, lower_right.re, a_im,
+                A_CONJUGATED == B_CONJUGATED ? minus_im : b_im);
+        if constexpr (tc_is_complex<A>)
+            tc_real_product(upper_left.im, upper_right.im, lower_left.im, lower_right.im, a_im,
+                A_CONJUGATED ? minus_re : b_re);
+    }
 }
 
 /* Fragments of 16 points of m, or of 8 of n, by 8 points of k, from shared memory. */
@@ -156,7 +150,8 @@ __device__ __forceinline__ void tc_multiply_by_warps(
 {
     constexpr int PAIRS_M = EACH_M/2, PAIRS_N = EACH_N/2, GROUPS = DEPTH/8;
     static_assert(GROUPS%2 == 0, "two fragments of B are used in turn");
-    T a[PAIRS_M][4], b[2][PAIRS_N][2];
+    typename PIPELINE::left_tile::element a[PAIRS_M][4];
+    typename PIPELINE::right_tile::element b[2][PAIRS_N][2];
     pipe.begin();
     pipe.arrive();
     #pragma unroll
@@ -189,8 +184,9 @@ __device__ __forceinline__ void tc_multiply_by_warps(
                     if constexpr (!PIPELINE::NARROW) __syncwarp(); /* behind loops of copies */
                     #pragma unroll
                     for (int c = 0; c < PAIRS_N; ++c)
-                        tc_product(sum[2*r][2*c], sum[2*r][2*c + 1], sum[2*r + 1][2*c],
-                            sum[2*r + 1][2*c + 1], a[r], b[now][c]);
+                        tc_product<PIPELINE::left_tile::CONJUGATED,
+                            PIPELINE::right_tile::CONJUGATED>(sum[2*r][2*c], sum[2*r][2*c + 1],
+                            sum[2*r + 1][2*c], sum[2*r + 1][2*c + 1], a[r], b[now][c]);
                     tc_left_fragment(a[r], pipe.left, pipe.slot, k, top + r*16, scale);
                     if (group == 0) pipe.template copy<PAIRS_M>(r, load < pipe.steps);
                 }

@@ -1,6 +1,24 @@
 /* The main loop of a matrix product: tiles of both operands go through STAGES buffers in shared
  * memory, DEPTH points of k at a time. Copies for later steps overlap the products of a step.
  */
+/* A number of which the compiler knows nothing: what follows from it is computed where it is used,
+ * and no register holds it from before.
+ */
+#ifdef TCGEN_EMULATE
+__device__ __forceinline__ tc_int tc_anew(tc_int number) { return number; }
+#else
+__device__ __forceinline__ int tc_anew(int number)
+{
+    asm volatile("" : "+r"(number));
+    return number;
+}
+__device__ __forceinline__ long long tc_anew(long long number)
+{
+    asm volatile("" : "+l"(number));
+    return number;
+}
+#endif
+
 /* Bytes of the offsets of a chunk of k, one half of a table. */
 #define TC_CHUNK_BYTES 512
 
@@ -31,15 +49,17 @@ __device__ constexpr int tc_rows_at_once(int rows, int most)
     return count;
 }
 
-/* The tiles of an operand: LENGTH points of m or n by DEPTH points of k, whose elements are of type
- * S in the array and T in shared memory. A row in shared memory, PITCH elements apart from the next,
- * is along k if ALONG_K, else along m or n, and a thread copies WIDTH neighbours of it at once.
- * If RUN > 1, successive points of n are SEGMENT places apart in a row, RUN of them. If BLOCK > 1,
- * the points of k are counted in blocks of BLOCK x BLOCK, and each block is transposed in a row.
+/* The tiles of an operand: LENGTH points of m or n by DEPTH points of k. A row in shared memory,
+ * PITCH elements apart from the next, is along k if ALONG_K, else along m or n, and a thread copies
+ * WIDTH neighbours of it at once. If RUN > 1, successive points of n are SEGMENT places apart in a
+ * row, RUN of them. If BLOCK > 1, the points of k are counted in blocks of BLOCK x BLOCK, and each
+ * block is transposed in a row. If CONJ, products have the complex conjugates of the elements.
  */
-template <typename T, typename S, typename INDEX, int THREADS, int LENGTH, int DEPTH, int WIDTH,
-    bool ALONG_K, int PITCH, int RUN, int SEGMENT, int BLOCK>
+template <typename T, typename INDEX, int THREADS, int LENGTH, int DEPTH, int WIDTH, bool ALONG_K,
+    int PITCH, int RUN, int SEGMENT, int BLOCK, bool CONJ>
 struct tc_operand {
+    typedef T element;
+    static constexpr bool CONJUGATED = CONJ;
     static constexpr int BLOCKED = BLOCK;
     static constexpr int ROWS = ALONG_K ? LENGTH : DEPTH;
     static constexpr int COPIES = (ALONG_K ? DEPTH : LENGTH)/WIDTH; /* of a row */
@@ -48,7 +68,7 @@ struct tc_operand {
     static_assert(COPIES <= THREADS, "too few threads for a row");
     static constexpr bool NARROW = sizeof(INDEX) == 4; /* offsets of all copies fit registers */
 
-    const S *start;
+    const T *start;
     T *tile;
     const tc_int *moved; /* offsets of the points of m or n */
     const INDEX *deep; /* offsets of those of k */
@@ -58,7 +78,7 @@ struct tc_operand {
     INDEX fixed, offsets[NARROW ? TURNS : 1];
 
     __device__ __forceinline__ tc_operand(
-        const S *first, T *shared, const tc_int *moved_table, const INDEX *deep_table) :
+        const T *first, T *shared, const tc_int *moved_table, const INDEX *deep_table) :
         start(first), tile(shared), moved(moved_table), deep(deep_table),
         row((int)threadIdx.x/COPIES*TURNS), entry((int)threadIdx.x%COPIES*WIDTH),
         busy((int)threadIdx.x < COPIES*AT_ONCE), fixed(0)
@@ -128,6 +148,8 @@ __device__ __forceinline__ tc_int tc_point_of_block(tc_int number, tc_int extent
 template <int THREADS, int DEPTH, int STAGES, typename LEFT, typename RIGHT, typename INDEX,
     typename OFFSETS>
 struct tc_pipeline {
+    typedef LEFT left_tile;
+    typedef RIGHT right_tile;
     static constexpr bool NARROW = LEFT::NARROW;
     static constexpr int CHUNK = TC_CHUNK_BYTES/(int)sizeof(INDEX); /* points of k */
     static constexpr int CHUNK_STEPS = CHUNK/DEPTH, STAGES_AHEAD = STAGES - 1;
@@ -141,10 +163,10 @@ struct tc_pipeline {
     tc_int start; /* number of the first point of k, negative if it is missing */
     int steps, slot, next; /* buffers of the present products, and of the next copies */
 
-    __device__ __forceinline__ tc_pipeline(const LEFT &left_tile, const RIGHT &right_tile,
+    __device__ __forceinline__ tc_pipeline(const LEFT &left_of, const RIGHT &right_of,
         INDEX *left_table, INDEX *right_table, const OFFSETS &offsets_of, tc_int points,
         tc_int extent, tc_int first, tc_int count) :
-        left(left_tile), right(right_tile), left_deep(left_table), right_deep(right_table),
+        left(left_of), right(right_of), left_deep(left_table), right_deep(right_table),
         offsets(offsets_of), last(extent),
         start(first*DEPTH + points - tc_tiles(points, DEPTH)*DEPTH), steps((int)count), slot(0), next(STAGES - 1)
     {
@@ -247,7 +269,8 @@ __device__ __forceinline__ void tc_multiply_by_threads(
             tc_cp_async_commit();
             #pragma unroll
             for (int k = 0; k < DEPTH; ++k) {
-                T a[EACH_M], b[EACH_N];
+                typename PIPELINE::left_tile::element a[EACH_M];
+                typename PIPELINE::right_tile::element b[EACH_N];
                 #pragma unroll
                 for (int r = 0; r < EACH_M; ++r) a[r] = scale(pipe.left.at(pipe.slot, k, y + r*STEP_M));
                 #pragma unroll
@@ -255,7 +278,9 @@ __device__ __forceinline__ void tc_multiply_by_threads(
                 #pragma unroll
                 for (int r = 0; r < EACH_M; ++r) {
                     #pragma unroll
-                    for (int c = 0; c < EACH_N; ++c) tc_add_product(sum[r][c], a[r], b[c]);
+                    for (int c = 0; c < EACH_N; ++c)
+                        tc_add_product<PIPELINE::left_tile::CONJUGATED,
+                            PIPELINE::right_tile::CONJUGATED>(sum[r][c], a[r], b[c]);
                 }
             }
             pipe.slot = pipe.after(pipe.slot);

@@ -65,6 +65,12 @@ r[i,a,j,b] = t[i,c,k,a]*u[b,k,c,j]
 x[b,j,a,i] = r[i,a,j,b]/(e_o[i] + e_o[j] - e_v[a] - e_v[b])
 e = r[i,a,j,b]*r[i,a,j,b]/(e_o[i] + e_o[j] - e_v[a] - e_v[b])
 """
+CONJUGATED = """
+input s[o,v,o,v], t[o,v,o,v], w[o,v,o,v], x[v,o,v,o], y[v,o,v,o], z[v,o,v,o]
+output r
+r[i,a,j,b] = conj(s[i,c,k,a])*x[b,k,c,j] + t[i,c,k,a]*conj(y[b,k,c,j])
+r[i,a,j,b] += conj(w[i,c,k,a])*conj(z[b,k,c,j])
+"""
 WRONG = "wrong values"
 
 
@@ -136,7 +142,7 @@ def check(text: str, old: str, new: str, kinds: str, monkeypatch: pytest.MonkeyP
             "buffer + 2 == STAGES ? 0",
             "race|unwritten|cp.async|out of bounds",
         ),
-        ("tc_right = tc_left + 3264;", "tc_right = tc_left + 3230;", f"race|cp.async|{WRONG}"),
+        ("(tc_dynamic + 26112);", "(tc_dynamic + 25840);", f"race|cp.async|{WRONG}"),
         ("tc_steps = tc_tiles(tc_depth, 16)", "tc_steps = tc_depth/16", WRONG),
         (
             "pipe.fill(chunk + 1);\n        int step = chunk*pipe.CHUNK_STEPS;\n"
@@ -187,15 +193,31 @@ def test_mutants_of_a_product_by_tiles(
     ("old", "new"),
     [
         ("lower_right.re, a_re, b_re);", "lower_right.re, a_im, b_im);"),
-        ("lower_right.im, a_re, b_im);", "lower_right.im, a_re, minus_im);"),
-        ("lower_right.re, a_im, minus_im);", "lower_right.re, a_im, b_im);"),
-        ("lower_right.im, a_im, b_re);", "lower_right.im, a_re, b_im);"),
+        ("a_re,\n                B_CONJUGATED ? minus_im : b_im", "a_re, minus_im"),
+        ("A_CONJUGATED == B_CONJUGATED ? minus_im : b_im);", "b_im);"),
+        ("A_CONJUGATED ? minus_re : b_re);", "b_im);"),
         ("lower_left.im, lower_right.im, a_im", "lower_right.im, lower_left.im, a_im"),
     ],
 )
 def test_mutants_of_a_complex_product(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcome(PRODUCT, EmulatedDevice(), monkeypatch, "complex128") == "right"
     assert outcome(PRODUCT, PlantingDevice(old, new), monkeypatch, "complex128") == WRONG
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("a_re,\n                B_CONJUGATED ? minus_im : b_im", "a_re, b_im"),
+        ("A_CONJUGATED == B_CONJUGATED ?", "A_CONJUGATED ?"),
+        ("A_CONJUGATED == B_CONJUGATED ?", "B_CONJUGATED ?"),
+        ("A_CONJUGATED ? minus_re : b_re);", "b_re);"),
+    ],
+)
+def test_mutants_of_conjugated_products(
+    old: str, new: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert outcome(CONJUGATED, EmulatedDevice(), monkeypatch, "complex128") == "right"
+    assert outcome(CONJUGATED, PlantingDevice(old, new), monkeypatch, "complex128") == WRONG
 
 
 @pytest.mark.parametrize(("condition", "o", "v"), [("N_v%2 == 0", 4, 23), ("N_o%2 == 0", 3, 34)])
@@ -227,8 +249,8 @@ def test_copies_of_neighbours_that_are_none(
         ),
         ("if (threadIdx.x%32 == 0) parts", "parts", "race"),
         (
-            "double tc_down(double x, int lanes)\n{\n    return __shfl_down_sync(0xffffffffu",
-            "double tc_down(double x, int lanes)\n{\n    return __shfl_down_sync(0x7fffffffu",
+            "T tc_down(T x, int lanes)\n{\n    return __shfl_down_sync(0xffffffffu",
+            "T tc_down(T x, int lanes)\n{\n    return __shfl_down_sync(0x7fffffffu",
             "mask",
         ),
         ("__launch_bounds__(256)\ntcgen_map_0(", "__launch_bounds__(128)\ntcgen_map_0(", "launch"),

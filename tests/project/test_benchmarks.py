@@ -29,6 +29,19 @@ def test_a_benchmark_says_how_to_run_it(name: str) -> None:
     assert "usage:" in made.stdout.lower()
 
 
+def test_launches_are_measured_on_a_device_that_does_nothing(tmp_path: Path) -> None:
+    kept = tmp_path / "out.json"
+    command = [sys.executable, FOLDER / "launch_overhead.py", "--seconds", "0.01", "--json", kept]
+    here = os.environ | {"PYTHONPATH": str(ROOT)}
+    made = subprocess.run(
+        command, env=here, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert made.returncode == 0, made.stderr
+    found = json.loads(kept.read_text())
+    assert found["launches of the loop"] > found["kernels of CCSD"] > 10
+    assert min(found.values()) > 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "command",

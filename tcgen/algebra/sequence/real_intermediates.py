@@ -16,11 +16,14 @@ from ...ir.program import Add, Contract, FormulaSequence, Map, Operation, Produc
 from ...ir.tensor import Ref, Tensor
 
 
-def with_real_intermediates(program: FormulaSequence) -> FormulaSequence:
+def with_real_intermediates(program: FormulaSequence, *, converted: bool) -> FormulaSequence:
     """The sequence of a complex program, with intermediates real where that makes it cheaper.
 
-    A real factor of a complex product is converted for each product that reads it. An intermediate
-    that no product makes stays complex where such a product reads it.
+    Args:
+        program: of complex numbers.
+        converted: a real factor of a complex product is converted for each product that reads it,
+            as on a CPU. Then an intermediate that no product makes stays complex where such a
+            product reads it.
     """
     real = {t for t in program.intermediates if not t.real}
     while True:
@@ -29,7 +32,8 @@ def with_real_intermediates(program: FormulaSequence) -> FormulaSequence:
             for step in program.steps
             if step.out.tensor in real and not _makes_real(step, real)
         }
-        complex_now |= {t for t in real - complex_now if _is_converted(t, program, real)}
+        if converted:
+            complex_now |= {t for t in real - complex_now if _is_converted(t, program, real)}
         if not complex_now:
             break
         real -= complex_now

@@ -154,6 +154,55 @@ def tile_lines(
     return lines
 
 
+def keeping_lines(printer: TilePrinter) -> list[str]:
+    """Keep the tile's place in shared memory: registers would hold it over the loops of all terms.
+
+    The barriers of the first term's loop, which every block passes, stand before it is read.
+    """
+    names = _place_names(printer)
+    return [
+        *(f"const tc_int tc_given{n} = {name};" for n, name in enumerate(_given(printer))),
+        f"__shared__ tc_int tc_place[{len(names)}];",
+        "if (threadIdx.x == 0) {",
+        *(f"    tc_place[{n}] = {name};" for n, name in enumerate(names)),
+        "}",
+    ]
+
+
+def kept_lines(printer: TilePrinter, *, strips: bool) -> list[str]:
+    """Declare the names of a tile's place anew, as kept, and those of the kernel's numbers.
+
+    ``strips``: also those of the first points of m and n.
+    """
+    given, batch = _given(printer), set(_batch(printer))
+    return [
+        *(f"const tc_int {name} = tc_anew(tc_given{n});" for n, name in enumerate(given)),
+        *(
+            f"const tc_int {name} = tc_place[{n}];"
+            for n, name in enumerate(_place_names(printer))
+            if strips or name in batch
+        ),
+    ]
+
+
+def _given(printer: TilePrinter) -> list[str]:
+    """Extents and variables of the host that a kernel is given."""
+    scope = printer.scope
+    variables = (scope.variables[v.name] for v in scope.kernel.host_vars)
+    return [*(f"N_{space.name}" for space in scope.extents), *variables]
+
+
+def _place_names(printer: TilePrinter) -> list[str]:
+    """First points of the strips of m and n, and the point of the batch."""
+    sides = (("r", printer.mapping.m), ("c", printer.mapping.n))
+    firsts = [f"tc_{side}{n}_first" for side, strips in sides for n in range(len(strips))]
+    return [*firsts, *_batch(printer)]
+
+
+def _batch(printer: TilePrinter) -> list[str]:
+    return [printer.scope.variables[v] for v in printer.mapping.batch]
+
+
 def value_table(name: str, printer: TilePrinter) -> str:
     """Name of the table of a variable's values in a tile."""
     return f"tc_of_{printer.scope.variables[name]}"

@@ -26,16 +26,34 @@ def write_parts(printer: TilePrinter) -> list[str]:
     """Write the partial sums of the tile to scratch, for the second pass."""
     each_m, each_n = printer.mapping.per_thread
     whole = printer.mapping.tile_m * printer.mapping.tile_n
+    if _in_pairs(printer):
+        place = f"&tc_parts[{_place_of_part(printer)}]"
+        write = f"tc_write_pair({place}, tc_sum[tc_r][tc_c], tc_sum[tc_r][tc_c + 1]);"
+    else:
+        write = f"tc_parts[{_place_of_part(printer)}] = tc_sum[tc_r][tc_c];"
     return [
         f"{printer.kind} *const tc_parts = ({printer.kind} *)tc_scratch"
         f" + (tc_int)blockIdx.x*{whole};",
         "#pragma unroll",
         f"for (int tc_r = 0; tc_r < {each_m}; ++tc_r) {{",
         "    #pragma unroll",
-        f"    for (int tc_c = 0; tc_c < {each_n}; ++tc_c)"
-        f" tc_parts[(tc_r*{each_n} + tc_c)*{printer.threads} + threadIdx.x] = tc_sum[tc_r][tc_c];",
+        f"    for (int tc_c = 0; tc_c < {each_n}; tc_c += {1 + _in_pairs(printer)}) {write}",
         "}",
     ]
+
+
+def _in_pairs(printer: TilePrinter) -> bool:
+    """True if two partial sums of a thread are neighbours in scratch, written at once."""
+    _, each_n = printer.mapping.per_thread
+    return each_n % 2 == 0 and BY_NAME[printer.dtype].parts == 1
+
+
+def _place_of_part(printer: TilePrinter) -> str:
+    """Where a partial sum is in the scratch of its block: neighbouring threads are neighbours."""
+    (_, each_n), threads = printer.mapping.per_thread, printer.threads
+    if _in_pairs(printer):
+        return f"((tc_r*{each_n} + tc_c)/2*{threads} + threadIdx.x)*2 + tc_c%2"
+    return f"(tc_r*{each_n} + tc_c)*{threads} + threadIdx.x"
 
 
 def store_lines(printer: TilePrinter, dtype: str) -> list[str]:
@@ -65,14 +83,12 @@ def store_lines(printer: TilePrinter, dtype: str) -> list[str]:
 
 def finish_lines(printer: TilePrinter, dtype: str) -> list[str]:
     """The second pass of a tile: add the parts of each element in order, apply the epilogue."""
-    _, each_n = printer.mapping.per_thread
     whole = printer.mapping.tile_m * printer.mapping.tile_n
     place = f"(tc_n*(tc_int)gridDim.x + blockIdx.x)*{whole}"
     element = [
         f"{printer.kind} tc_sum = {zero(printer)};",
         f"for (tc_int tc_n = 0; tc_n < {printer.mapping.splits}; ++tc_n) {{",
-        f"    tc_sum += ((const {printer.kind} *)tc_scratch)"
-        f"[{place} + (tc_r*{each_n} + tc_c)*{printer.threads} + threadIdx.x];",
+        f"    tc_sum += ((const {printer.kind} *)tc_scratch)[{place} + {_place_of_part(printer)}];",
         "}",
         *_element(printer, dtype, "tc_sum"),
     ]

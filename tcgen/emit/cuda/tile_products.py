@@ -14,7 +14,8 @@ from functools import cache
 
 from ...dtypes import BY_NAME
 from ...hardware import COPY_BYTES
-from ...ir.expr import Access, Prod
+from ...ir.expr import Access
+from ...ir.factors import Factor, factors_in_order
 from ...ir.loops import Assign, BandVar
 from ...ir.thread_mapping import Term
 from ..printing import elements, indented
@@ -28,7 +29,7 @@ from .expressions import (
     total,
     values,
 )
-from .tile_addresses import Table, TilePrinter, table_lines
+from .tile_addresses import Table, TilePrinter, kept_lines, table_lines
 
 _BLOCK = 4  # points of both variables of a block of k
 _BANKS = 32  # of shared memory, ...
@@ -38,13 +39,10 @@ _MOST_NARROW = 2**32  # elements whose offsets a number of 32 bits can hold
 
 
 def shared_lines(printer: TilePrinter) -> list[str]:
-    """Declare the tiles and the tables of offsets in shared memory."""
+    """Declare the memory of the tiles and the tables of offsets in shared memory."""
     mapping = printer.mapping
-    left = max(operand.size for _, operand, _ in _operands(printer))
-    kind = printer.kind
     return [
         "extern __shared__ __align__(16) char tc_dynamic[];",
-        f"{kind} *const tc_left = ({kind} *)tc_dynamic, *const tc_right = tc_left + {left};",
         f"__shared__ __align__(16) tc_int tc_left_rows[{mapping.tile_m}],"
         f" tc_right_columns[{mapping.tile_n}];",
         f"__shared__ __align__(16) long long tc_left_ks[{_TABLE}], tc_right_ks[{_TABLE}];",
@@ -53,9 +51,12 @@ def shared_lines(printer: TilePrinter) -> list[str]:
 
 def tile_bytes(printer: TilePrinter) -> int:
     """Bytes of dynamic shared memory: the tiles of both operands."""
-    sizes = [(left.size, right.size) for _, left, right in _operands(printer)]
-    itemsize = BY_NAME[printer.dtype].itemsize
-    return itemsize * (max(a for a, _ in sizes) + max(b for _, b in sizes))
+    return _left_bytes(printer) + max(right.bytes for _, right in _operands(printer))
+
+
+def _left_bytes(printer: TilePrinter) -> int:
+    """Bytes of the tiles of A, of all terms: those of B lie behind them."""
+    return max(left.bytes for left, _ in _operands(printer))
 
 
 def term_lines(
@@ -66,7 +67,7 @@ def term_lines(
     left, right = _operand_pair(stmt, term, printer)
     k = printer.variables(term.k)
     moving = (*(n for s in (*mapping.m, *mapping.n) for n in s.variables), *term.k)
-    lines = [] if first else ["__syncthreads();"]
+    lines = [] if first else ["__syncthreads();", *kept_lines(printer, strips=True)]
     for operand in (left, right):
         access = operand.access
         name = scope.names[access.buffer]
@@ -74,8 +75,10 @@ def term_lines(
         place = name if start == "0" else f"{name} + ({start})"
         if scope.buffers[access.buffer].place == "register":
             place = f"&{name}"
-        kind = BY_NAME[scope.buffers[access.buffer].dtype].cuda_type
-        lines.append(f"const {kind} *const tc_{operand.side}_start = {place};")
+        lines.append(f"const {operand.kind} *const tc_{operand.side}_start = {place};")
+    for operand, offset in ((left, 0), (right, _left_bytes(printer))):
+        memory = f"(tc_dynamic + {offset})" if offset else "tc_dynamic"
+        lines.append(f"{operand.kind} *const tc_{operand.side} = ({operand.kind} *){memory};")
     if not first:
         rows, columns = operand_tables(stmt, term, printer)
         lines += table_lines("r", mapping.m, printer, [rows])
@@ -100,7 +103,7 @@ def term_lines(
         lines.append(f"const tc_int tc_first = 0, tc_steps = {steps};")
     wide = dict.fromkeys(c for o in (left, right) for c in _wide_conditions(o, printer))
     scale = total(stmt.coeff, printer.dtype, "tc_a") if scaled else "tc_a"
-    lines.append(f"const auto tc_scale = [](const {printer.kind} tc_a) {{ return {scale}; }};")
+    lines.append(f"const auto tc_scale = [](const {left.kind} tc_a) {{ return {scale}; }};")
     head = "if (tc_steps > 0" + "".join(f"\n    && {condition}" for condition in wide) + ") {"
     return [
         *lines,
@@ -128,20 +131,22 @@ class _Operand:
     """One factor of a product in shared memory.
 
     Attributes:
+        factor: the elements, and whether they are conjugated.
         side: ``left`` or ``right``.
+        kind: type of the elements, in memory and in shared memory.
         length: points of m or n of a tile.
         width: neighbouring elements of one copy.
         along_k: they are neighbours along k.
         pitch: elements from one row in shared memory to the next.
         run, segment, block: see ``tc_operand`` in tile_loop.cu.
-        size: elements of all buffers.
+        bytes: of all buffers.
         unit: variable along which it is copied; None if it has none.
         blocked: variables of k whose points are counted in blocks.
     """
 
-    access: Access
+    factor: Factor
     side: str
-    source: str
+    kind: str
     length: int
     width: int
     along_k: bool
@@ -149,9 +154,14 @@ class _Operand:
     run: int
     segment: int
     block: int
-    size: int
+    bytes: int
     unit: BandVar | None
     blocked: tuple[str, ...]
+
+    @property
+    def access(self) -> Access:
+        """The element of the array."""
+        return self.factor.access
 
     @property
     def narrow(self) -> _Operand:
@@ -159,18 +169,14 @@ class _Operand:
         return replace(self, width=1, block=1)
 
 
-def _operands(printer: TilePrinter) -> list[tuple[Term, _Operand, _Operand]]:
+def _operands(printer: TilePrinter) -> list[tuple[_Operand, _Operand]]:
     pairs = zip(printer.stmts, printer.mapping.terms, strict=True)
-    return [(term, *_operand_pair(stmt, term, printer)) for stmt, term in pairs]
+    return [_operand_pair(stmt, term, printer) for stmt, term in pairs]
 
 
 def _operand_pair(stmt: Assign, term: Term, printer: TilePrinter) -> tuple[_Operand, _Operand]:
     """A, the factor with m, and B, the factor with n."""
-    assert isinstance(stmt.expr, Prod)
-    x, y = stmt.expr.args
-    assert isinstance(x, Access)
-    assert isinstance(y, Access)
-    a, b = (y, x) if term.swapped else (x, y)
+    a, b = factors_in_order(stmt.expr, swapped=term.swapped)
     mapping = printer.mapping
     run = mapping.n[1].tile if len(mapping.n) > 1 else 1
     return (
@@ -185,7 +191,7 @@ def _operand_pair(stmt: Assign, term: Term, printer: TilePrinter) -> tuple[_Oper
 
 def _operand(
     side: str,
-    access: Access,
+    factor: Factor,
     along_k: bool,
     length: int,
     run: int,
@@ -193,29 +199,30 @@ def _operand(
     term: Term,
     printer: TilePrinter,
 ) -> _Operand:
-    mapping, buffer = printer.mapping, printer.scope.buffers[access.buffer]
+    mapping, access = printer.mapping, factor.access
+    element = BY_NAME[printer.scope.buffers[access.buffer].dtype]
     block = _BLOCK if term.blocked and side == "right" else 1
     unit = term.k[-1 if block == 1 else -2] if along_k else outer[-1] if outer else None
     last = None if unit is None else printer.band[unit]
     width = 1
     if (
         last is not None
-        and buffer.dtype == printer.dtype
         and (mapping.tensor_cores or not along_k)
         and adjacent(access, last.name, printer.scope)
     ):
-        width = max(1, COPY_BYTES // BY_NAME[buffer.dtype].itemsize)
+        width = max(1, COPY_BYTES // element.itemsize)
     rows = length if along_k else mapping.tile_k
     segment, pitch = length // run, mapping.tile_k if along_k else length
     if mapping.tensor_cores:
-        itemsize = BY_NAME[printer.dtype].itemsize
-        segment, pitch = _spread(pitch, 1 if along_k else run, block, itemsize, along_k=along_k)
+        spread = _spread(pitch, 1 if along_k else run, block, element.itemsize, along_k=along_k)
+        segment, pitch = spread
     elif along_k:
         pitch += 1
+    whole = mapping.stages * rows * pitch * element.itemsize
     return _Operand(
-        access,
+        factor,
         side,
-        BY_NAME[buffer.dtype].cuda_type,
+        element.cuda_type,
         length,
         width if along_k or length // run % width == 0 else 1,
         along_k,
@@ -223,7 +230,7 @@ def _operand(
         run,
         segment,
         block,
-        mapping.stages * rows * pitch,
+        -(-whole // COPY_BYTES) * COPY_BYTES,
         last,
         term.k[-2:],
     )
@@ -281,10 +288,11 @@ def _loop(left: _Operand, right: _Operand, printer: TilePrinter, index: str) -> 
     lines = [f"typedef {index} tc_index;"]
     for operand in (left, right):
         lines += [
-            f"typedef tc_operand<{printer.kind}, {operand.source}, tc_index, {printer.threads},"
+            f"typedef tc_operand<{operand.kind}, tc_index, {printer.threads},"
             f" {operand.length}, {mapping.tile_k}, {operand.width},"
             f" {str(operand.along_k).lower()}, {operand.pitch},"
-            f" {operand.run}, {operand.segment}, {operand.block}> tc_{operand.side}_tile;",
+            f" {operand.run}, {operand.segment}, {operand.block},"
+            f" {str(operand.factor.conjugated).lower()}> tc_{operand.side}_tile;",
         ]
     lines += [
         f"tc_pipeline<{printer.threads}, {mapping.tile_k}, {mapping.stages}, tc_left_tile,"

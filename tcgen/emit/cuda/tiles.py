@@ -11,7 +11,7 @@ from ...ir.loops import Assign
 from ...ir.thread_mapping import Tiles
 from ..printing import indented
 from ..scope import Scope
-from .tile_addresses import TilePrinter, tile_lines, zero
+from .tile_addresses import TilePrinter, keeping_lines, kept_lines, tile_lines, zero
 from .tile_epilogue import (
     finish_lines,
     named_variables,
@@ -42,14 +42,16 @@ def tiles_body(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope, dtype: s
         f"    for (int tc_c = 0; tc_c < {each_n}; ++tc_c) tc_sum[tc_r][tc_c] = {zero(printer)};",
         "}",
     ]
-    scaled = len(printer.stmts) > 1
+    several = len(printer.stmts) > 1
+    lines += keeping_lines(printer) if several else []
     for stmt, term in zip(printer.stmts, mapping.terms, strict=True):
         first = stmt is printer.stmts[0]
-        inner = term_lines(stmt, term, printer, scaled=scaled, first=first)
+        inner = term_lines(stmt, term, printer, scaled=several, first=first)
         lines += ["{", *indented(inner), "}"]
-    if split:
-        return [*lines, *write_parts(printer)]
-    return [*lines, *store_lines(printer, dtype)]
+    end = write_parts(printer) if split else store_lines(printer, dtype)
+    if several and not split:
+        end = ["{", *indented([*kept_lines(printer, strips=False), *end]), "}"]
+    return [*lines, *end]
 
 
 def tiles_finish(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope, dtype: str) -> list[str]:

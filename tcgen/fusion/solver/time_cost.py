@@ -92,7 +92,8 @@ def _slowness(
     both = [i for i in length if i in a.indices and i in b.indices]
     k = prod(length[i] for i in both if i in step.sums)
     batch = prod(length[i] for i in both if i not in step.sums)
-    return machine.slowness(batch, m, n, k, dtype=dtype)
+    real = sum(ref.tensor.real for ref in (a, b))
+    return machine.slowness(batch, m, n, k, dtype=dtype, real=real)
 
 
 def _copied(step: Step, length: Mapping[Index, int], whole: Mapping[Index, int]) -> list[Ref]:

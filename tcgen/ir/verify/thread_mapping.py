@@ -13,7 +13,8 @@ from typing import assert_never
 from ...dtypes import BY_NAME
 from ...errors import VerifyError
 from ...hardware import COPY_BYTES, CUTENSOR, WARP_THREADS
-from ..expr import Access, Prod, leaves
+from ..expr import Access, leaves
+from ..factors import two_factors
 from ..loop_analysis import (
     contraction_of,
     is_total,
@@ -215,9 +216,9 @@ def _check_tiles(kernel: Kernel, mapping: Tiles, buffers: Mapping[str, Buffer]) 
         pairs = each_m % 2 == each_n % 2 == 0
         dtype = BY_NAME[buffers[stmts[0].out.buffer].dtype]
         read = {BY_NAME[buffers[a.buffer].dtype] for s in stmts for a in _reads(s)} - {dtype}
-        converted = all(d.c_real == dtype.c_real and d.parts < dtype.parts for d in read)
+        real = all(d.c_real == dtype.c_real and d.parts < dtype.parts for d in read)
         taken = dtype.tensor_cores or all(s.tf32 for s in stmts)
-        if not (whole and pairs and converted and taken):
+        if not (whole and pairs and real and taken):
             raise VerifyError(
                 "tensor cores multiply double precision, or TF32 if allowed, 16 (m) x 8 (n) x 8 "
                 "(k) at a time, and two such products of k in turn"
@@ -254,11 +255,10 @@ def _check_term(
         raise VerifyError("blocks of k need two variables, one for the unit stride of each factor")
     if stmt.orbit or any(v.below is not None for v in stmt.band):
         raise VerifyError("tiles over a triangle")
-    if not isinstance(stmt.expr, Prod) or len(stmt.expr.args) != 2:
-        raise VerifyError("a term of a tile is not a product of two factors")
-    left, right = reversed(stmt.expr.args) if term.swapped else stmt.expr.args
-    if not isinstance(left, Access) or not isinstance(right, Access):
-        raise VerifyError("a factor of a tile is not an array")
+    factors = two_factors(stmt.expr)
+    if factors is None:
+        raise VerifyError("a term of a tile is not a product of two elements of arrays")
+    left, right = (f.access for f in (reversed(factors) if term.swapped else factors))
     if n & set(left.variables) or m & set(right.variables):
         raise VerifyError("a factor has variables of m and of n")
     for access in (stmt.out, left, right):

@@ -10,6 +10,7 @@ Reads and makes level 4. Before: kernels of several statements for the threads o
   memory (thread blocks divide the iterations, intermediates are in shared memory); else it becomes
   a loop of the host (fusion by launch), and private buffers of its body move to the arena;
 - a product without a scheme is a launch of the library (:mod:`~tcgen.lower.gpu.library`);
+- complex conjugates are taken where they are read, and not stored;
 - products that add to the same elements use one tile in registers, and later statements that use
   these elements alone are its epilogue, before the elements are stored.
 
@@ -53,6 +54,7 @@ from ..host import variables_of
 from ..layout import iterations, points
 from ..names import unique
 from ..scratch_budget import buffer_bytes
+from .conjugates import with_conjugates
 from .launch_order import LaunchFuser
 from .liveness import most_held, with_lives, without_tile_targets
 from .thread_mapping import mapping_of, pointwise
@@ -88,17 +90,20 @@ def bind_gpu(
         host_constant=constant,
         host_volatile=volatile,
     )
+    most = most_held(cut, extents)
+    conjugated = with_conjugates(cut)
+    if thrifty and most_held(conjugated, extents) > most:
+        conjugated = cut
     candidates = (
         without_tile_targets(binder.mapped(fused))
         for fused in (
-            _fused(cut, extents, thresholds, moving=True),
-            _fused(cut, extents, thresholds, moving=False),
-            cut,
+            _fused(conjugated, extents, thresholds, moving=True),
+            _fused(conjugated, extents, thresholds, moving=False),
+            conjugated,
         )
     )
     if not thrifty:
         return next(candidates)
-    most = most_held(cut, extents)
     return next(m for m in candidates if most_held(m, extents) <= most)
 
 

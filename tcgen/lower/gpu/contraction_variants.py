@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ...hardware import CUTENSOR
-from ...ir.expr import Access, Prod
+from ...ir.expr import Prod
+from ...ir.factors import factors_in_order, two_factors
 from ...ir.loop_analysis import contraction_of, gemm_obstacle
 from ...ir.loops import (
     Assign,
@@ -162,19 +163,21 @@ def _in_tiles(kernel: Kernel) -> Kernel:
 
 
 def _as_product(stmt: Assign, buffers: Mapping[str, Buffer]) -> Gemm:
+    """The product of a term; factors are not conjugated, which changes no time."""
     groups = groups_of(stmt, buffers)
     assert groups is not None, "the terms of tiles are products"
-    assert isinstance(stmt.expr, Prod)
-    x, y = (a for a in stmt.expr.args if isinstance(a, Access))
-    a, b = (y, x) if groups.swapped else (x, y)
+    a, b = (f.access for f in factors_in_order(stmt.expr, swapped=groups.swapped))
     bands = (groups.batch, groups.m, groups.n, groups.k)
     return Gemm(stmt.out, a, b, *bands, stmt.coeff, stmt.accumulate, step=stmt.step)
 
 
 def _suits(library: Library, kernel: Kernel, buffers: Mapping[str, Buffer]) -> bool:
-    """True for a product whose operands the library takes in their layouts."""
+    """True for a product whose operands the library takes in their layouts, as they are."""
     (stmt,) = _in_tiles(kernel).body
     assert isinstance(stmt, Assign)
+    factors = two_factors(stmt.expr)
+    if factors is None or any(f.conjugated for f in factors):
+        return False
     product = contraction_of(stmt) if library.name == CUTENSOR else _as_product(stmt, buffers)
     if product is None:
         return False

@@ -34,7 +34,7 @@ def terms_of(kernel: Kernel) -> tuple[Assign, ...]:
     """The products at the beginning of a kernel that add to the same elements."""
     terms: list[Assign] = []
     for stmt in kernel.body:
-        if not isinstance(stmt, Assign) or _is_pointwise(stmt) or is_total(stmt):
+        if not isinstance(stmt, Assign) or is_pointwise(stmt) or is_total(stmt):
             break
         if terms and stmt.out != terms[0].out:
             break
@@ -89,16 +89,16 @@ def with_addition(
     rest = one.body[len(terms) :]
     if any(isinstance(s, Assign) and _reads(s, first.out.buffer) for s in rest):
         return None
-    if _is_pointwise(other):
+    if is_pointwise(other):
         if terms:
             return _with_body(one, two, (*one.body, other), buffers, extents, thresholds)
         merged = _sum_of(first, other, thresholds)
-        return None if merged is None else _united(one, two, (merged,))
+        return None if merged is None else united(one, two, (merged,))
     if terms:
         if _tile_groups(first, buffers) != _tile_groups(other, buffers):
             return None
         return _with_body(one, two, (*terms, other, *rest), buffers, extents, thresholds)
-    if not _is_pointwise(first) or _reads(first, first.out.buffer):
+    if not is_pointwise(first) or _reads(first, first.out.buffer):
         return None
     # Without accumulation, summed variables have to be innermost.
     band = sorted(other.band, key=lambda v: v.name not in other.out.variables)
@@ -127,7 +127,7 @@ def with_epilogue(
     if not reads or any(a != reads[0] for a in reads):
         return None
     other = renamed(second, reads[0], target, terms[0].band)
-    if other is None or not (_is_pointwise(other) or is_total(other)):
+    if other is None or not (is_pointwise(other) or is_total(other)):
         return None
     return _with_body(one, two, (*one.body, other), buffers, extents, thresholds)
 
@@ -142,7 +142,7 @@ def inlined(
     (first, *rest), (second, *more) = one.body, two.body
     if rest or more or not isinstance(first, Assign) or not isinstance(second, Assign):
         return None
-    if not _is_pointwise(first) or first.accumulate or _reads(first, first.out.buffer):
+    if not is_pointwise(first) or first.accumulate or _reads(first, first.out.buffer):
         return None
     reads = [a for a in accesses_of(second.expr) if a.buffer == first.out.buffer]
     if not reads or any(a != reads[0] for a in reads) or second.orbit or first.orbit:
@@ -150,7 +150,7 @@ def inlined(
     other = renamed(first, first.out, reads[0], second.band)
     if other is None or {v.name for v in other.band} != {v.name for v in second.band}:
         return None
-    if not (_is_pointwise(second) or is_total(second)) or _reads(other, second.out.buffer):
+    if not (is_pointwise(second) or is_total(second)) or _reads(other, second.out.buffer):
         return None
     if buffers[first.out.buffer].dtype != _common(other, buffers):
         return None
@@ -159,7 +159,7 @@ def inlined(
         return None
     value = _scaled(other.coeff, other.expr)
     expr = map_leaves(second.expr, lambda leaf: value if leaf == reads[0] else leaf)
-    return _united(one, two, (replace(second, expr=expr),))
+    return united(one, two, (replace(second, expr=expr),))
 
 
 def _with_body(
@@ -171,17 +171,18 @@ def _with_body(
     thresholds: GpuThresholds,
 ) -> Kernel | None:
     """A kernel of tiles with that body, or None if tiles do not suit it."""
-    kernel = _united(one, two, body)
+    kernel = united(one, two, body)
     return None if tile_of(kernel, buffers, extents, thresholds) is None else kernel
 
 
-def _united(one: Kernel, two: Kernel, body: tuple[Stmt, ...]) -> Kernel:
+def united(one: Kernel, two: Kernel, body: tuple[Stmt, ...]) -> Kernel:
+    """The first kernel with that body, and what else of both it needs."""
     variables = tuple(dict.fromkeys((*one.host_vars, *two.host_vars)))
     comment = tuple(dict.fromkeys((*one.comment, *two.comment)))
     return replace(one, comment=comment, host_vars=variables, body=body)
 
 
-def _is_pointwise(stmt: Assign) -> bool:
+def is_pointwise(stmt: Assign) -> bool:
     """True if each point of the band writes an element of its own."""
     return bool(stmt.band) and {v.name for v in stmt.band} <= set(stmt.out.variables)
 
@@ -212,7 +213,7 @@ def _sum_of(first: Assign, second: Assign, thresholds: GpuThresholds) -> Assign 
     A division is a function call on a GPU: values that are loaded before it would not stay in
     registers.
     """
-    if not _is_pointwise(first) or first.orbit or any(v.below is not None for v in first.band):
+    if not is_pointwise(first) or first.orbit or any(v.below is not None for v in first.band):
         return None
     if {v.name for v in first.band} != {v.name for v in second.band}:
         return None

@@ -22,7 +22,7 @@ from ..cpu.loops import bind_assign
 from ..layout import Band, Product, elements, products_of
 from ..product_copies import bind_operands, bind_target
 from ..statements import Statement
-from .tiles import groups_of, on_tensor_cores, term_of
+from .tiles import groups_of, on_tensor_cores, real_products, term_of
 
 _LIBRARY_SIDE = 32  # m and n of the library count as multiples, as of its smallest tiles, ...
 _OWN_SIDE = 16  # ... and those of generated tiles
@@ -108,8 +108,9 @@ def _library_time(
         copied += count * item * elements(band, extents)
     launches = calls + sum(map(bool, passes))
     percent = thresholds.library_percent
+    real = BY_NAME[product.dtype].parts ** 2
     multiplied = _product_time(
-        product, bands, extents, thresholds, percent, _LIBRARY_SIDE, adds=adds
+        product, bands, extents, thresholds, percent, _LIBRARY_SIDE, real, adds=adds
     )
     return multiplied + copied * 100 / thresholds.copy_percent + launches * thresholds.launch_bytes
 
@@ -122,12 +123,14 @@ def _own_time(
     thresholds: GpuThresholds,
 ) -> float:
     """Of a generated kernel; inside a loop it may be a part of one launch."""
-    percent = _own_percent(bind_assign(statement, buffers), buffers, extents, thresholds)
+    stmt = bind_assign(statement, buffers)
+    percent = _own_percent(stmt, buffers, extents, thresholds)
+    real = real_products(stmt, buffers)
     bands = _operand_bands(product, statement)
     launch = thresholds.launch_bytes if statement.home is None else 0
     adds = statement.accumulate
     return launch + _product_time(
-        product, bands, extents, thresholds, percent, _OWN_SIDE, adds=adds
+        product, bands, extents, thresholds, percent, _OWN_SIDE, real, adds=adds
     )
 
 
@@ -157,16 +160,20 @@ def _product_time(
     thresholds: GpuThresholds,
     percent: int,
     side: int,
+    real: int,
     *,
     adds: bool,
 ) -> float:
-    """Of the arithmetic, at some share of the largest rate, or of reading and writing."""
+    """Of the arithmetic, at some share of the largest rate, or of reading and writing.
+
+    ``real``: products of real numbers for each product.
+    """
     dtype = BY_NAME[product.dtype]
     batch, m, n, k = (
         elements(group, extents) for group in (product.batch, product.m, product.n, product.k)
     )
     m, n = (-(-count // side) * side for count in (m, n))
-    flops = 2 * dtype.parts**2 * batch * m * n * (k + _STARTED)
+    flops = 2 * real * batch * m * n * (k + _STARTED)
     blocks = max(1, batch * m * n // _TILE) * max(1, k // _SPLIT)
     busy = min(1.0, blocks / thresholds.multiprocessors)
     touched = (*bands, bands[2]) if adds else bands

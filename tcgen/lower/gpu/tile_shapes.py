@@ -59,12 +59,16 @@ class Tiling:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Points of the groups of a product under the planning extents."""
+    """Points of the groups of a product under the planning extents.
+
+    ``products``: of real numbers in each of its products, on the average of its terms.
+    """
 
     batch: int
     m: int
     n: int
     k: int
+    products: float
 
 
 _TENSOR_CORES = tuple(
@@ -155,7 +159,7 @@ def _tiles(shape: TileShape, size: Size) -> int:
 
 
 def _cycles(tiling: Tiling, size: Size, dtype: DType, thresholds: GpuThresholds) -> float:
-    """Estimate of the time of a product by tensor cores: of four for one of complex numbers."""
+    """Estimate of the time of a product by tensor cores, which multiply real numbers alone."""
     shape, splits = tiling.shape, tiling.splits
     steps = -(-size.k // (TILE_K * splits))
     result = size.m * size.n
@@ -164,7 +168,7 @@ def _cycles(tiling: Tiling, size: Size, dtype: DType, thresholds: GpuThresholds)
     memory = moved * cycles
     second_pass = _LAUNCH + result * (splits + 1) * cycles if splits > 1 else 0.0
     rate = _PRODUCTS if dtype.tensor_cores else _TF32_PRODUCTS
-    products = shape.m * shape.n * TILE_K * dtype.parts**2 / rate
+    products = shape.m * shape.n * TILE_K * size.products / rate
     loads = (shape.m + shape.n) * TILE_K * dtype.itemsize / _LOADED
     stores = shape.m * shape.n * dtype.itemsize * min(splits, 2) / _STORED
 

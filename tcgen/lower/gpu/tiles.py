@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 from ...dtypes import BY_NAME, DType
 from ...hardware import COPY_BYTES
-from ...ir.expr import Access, Prod
+from ...ir.expr import Access
+from ...ir.factors import factors_in_order, two_factors
 from ...ir.loops import Assign, BandVar, Buffer
 from ...ir.reduction import Reduction
 from ...ir.thread_mapping import Strip, Term, Tiles
@@ -38,20 +40,15 @@ class Groups:
 
 
 def groups_of(stmt: Assign, buffers: Mapping[str, Buffer]) -> Groups | None:
-    """The groups of a statement that is a sum of products of two factors; else None.
+    """The groups of a statement that is a sum of products of two elements of arrays; else None.
 
     The result is None, too, if m, n or k is empty, over triangles, and for packed arrays, whose
     addresses are not sums of one term for each variable.
     """
-    expr = stmt.expr
-    if not isinstance(expr, Prod) or len(expr.args) != 2 or stmt.orbit:
+    factors = two_factors(stmt.expr)
+    if factors is None or stmt.orbit or stmt.reduction is not Reduction.SUM:
         return None
-    if stmt.reduction is not Reduction.SUM:
-        return None
-    x, y = expr.args
-    if not isinstance(x, Access) or not isinstance(y, Access):
-        return None
-    out = stmt.out
+    out, (x, y) = stmt.out, (f.access for f in factors)
     held = [buffers[a.buffer] for a in (out, x, y)]
     real = all(b.dtype != "complex128" for b in held)
     if (
@@ -150,12 +147,22 @@ def tilings_of(
         return ()
     first = groups[0]
     m, n = elements(first.m, extents), elements(first.n, extents)
-    k = sum(elements(g.k, extents) for g in groups)
+    depths = [elements(g.k, extents) for g in groups]
+    k = sum(depths)
     if min(m, n, k) < thresholds.least_mnk:
         return ()
-    size = Size(elements(first.batch, extents), m, n, k)
+    each = (real_products(s, buffers) for s in stmts)
+    products = sum(depth * count for depth, count in zip(depths, each, strict=True)) / k
+    size = Size(elements(first.batch, extents), m, n, k, products)
     by_cores = on_tensor_cores(stmts, buffers)
     return best_tilings(size, _dtype(stmts, buffers), thresholds, tensor_cores=by_cores)
+
+
+def real_products(stmt: Assign, buffers: Mapping[str, Buffer]) -> int:
+    """Products of real numbers in one of two factors: 4 of complex numbers, 2 if one is real."""
+    factors = two_factors(stmt.expr)
+    assert factors is not None, "a contraction is a product of two elements"
+    return prod(BY_NAME[buffers[f.access.buffer].dtype].parts for f in factors)
 
 
 def _dtype(stmts: tuple[Assign, ...], buffers: Mapping[str, Buffer]) -> DType:
@@ -183,10 +190,8 @@ def _strips_of_n(
 ) -> tuple[Strip, ...]:
     """One strip, or two if B's unit-stride variable is in n and is not that of the target."""
     names = tuple(v.name for v in groups.n)
-    assert isinstance(stmt.expr, Prod)
-    b = stmt.expr.args[0 if groups.swapped else 1]
-    assert isinstance(b, Access)
-    inner = unit_stride(b, buffers[b.buffer])
+    _, b = factors_in_order(stmt.expr, swapped=groups.swapped)
+    inner = unit_stride(b.access, buffers[b.access.buffer])
     if inner is None or inner == names[-1] or inner not in names:
         return (Strip(names, tile_n),)
     run = _RUN
@@ -199,9 +204,7 @@ def _strips_of_n(
 def term_of(stmt: Assign, groups: Groups, buffers: Mapping[str, Buffer]) -> Term:
     """How the tiles of a product read its factors."""
     names = tuple(v.name for v in groups.k)
-    assert isinstance(stmt.expr, Prod)
-    x, y = (a for a in stmt.expr.args if isinstance(a, Access))
-    a, b = (y, x) if groups.swapped else (x, y)
+    a, b = (f.access for f in factors_in_order(stmt.expr, swapped=groups.swapped))
     along_a, along_b = (unit_stride(f, buffers[f.buffer]) for f in (a, b))
     # Tensor cores take several neighbours at once.
     several = _dtype((stmt,), buffers).itemsize < COPY_BYTES and on_tensor_cores((stmt,), buffers)

@@ -72,7 +72,10 @@ class PhaseBuffers:
 
     def named(self, name: str) -> Any:
         """A buffer by its name, as for ``view``."""
-        return self.view(self.layout.buffers[name])
+        buffer = self.layout.buffers[name]
+        if buffer.place == "caller":
+            return self.arrays.get(buffer.tensor or name)
+        return self.view(buffer)
 
     def views(self) -> dict[str, Any]:
         """All buffers that have memory in this phase, by name."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...artifact.arena import Layout
-from ...artifact.manifest import BufferEntry, HostEntry, Manifest, TensorEntry
+from ...artifact.manifest import BufferEntry, HostEntry, LaunchEntry, Manifest, TensorEntry
 from ...artifact.sizes import array_bytes, stored_shape
 from ..host_program import on_host
 from ..memory.footprint import MemoryUse
@@ -71,6 +71,7 @@ class Phase:
         lasting: entries in the arena that outlives the phases: place in the table, offset in bytes.
         own: entries in the phase's arena: place in the table, offset in bytes.
         whole: all parts of the phase; None where it is not divided.
+        launches: kernels in their order, if the host program has nothing else; else ().
     """
 
     name: str
@@ -84,6 +85,7 @@ class Phase:
     lasting: tuple[tuple[int, int], ...]
     own: tuple[tuple[int, int], ...]
     whole: Part | None
+    launches: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,6 +175,7 @@ def _phase(
         if b.name in before or b.name in own
     }
     callers = [(n, b.tensor or b.name) for n, b in enumerate(addressed) if b.place == "caller"]
+    launches = [item.kernel for item in host if isinstance(item, LaunchEntry)]
     return Phase(
         name,
         host,
@@ -185,4 +188,5 @@ def _phase(
         tuple((n, before[b]) for n, b in enumerate(names) if b in before and b not in own),
         tuple((n, own[b]) for n, b in enumerate(names) if b in own),
         Part(manifest.parts) if manifest.parts is not None and name == "volatile" else None,
+        tuple(launches) if len(launches) == len(host) else (),
     )

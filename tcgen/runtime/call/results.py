@@ -147,7 +147,8 @@ def _check_out(outputs: tuple[Output, ...], out: object) -> dict[str, Any]:
             f"out must be a dict of arrays by output name, found {type(out).__name__}"
         )
     given = out or {}
-    if not given and not any(output.tensor.accumulate for output in outputs):
+    started = [output.tensor.name for output in outputs if output.tensor.accumulate]
+    if not given and not started:
         return given
     names = [output.tensor.name for output in outputs]
     unknown = [str(n) for n in given if n not in names]
@@ -156,9 +157,8 @@ def _check_out(outputs: tuple[Output, ...], out: object) -> dict[str, Any]:
             f"out has {', '.join(unknown)}, but the outputs are {', '.join(names)}: "
             f"name arrays in out by output"
         )
-    for output in outputs:
-        name = output.tensor.name
-        if output.tensor.accumulate and name not in given:
+    for name in started:
+        if name not in given:
             raise ArgumentError(
                 f"output {name} accumulates: pass the array it starts from as "
                 f'out={{"{name}": array}}'

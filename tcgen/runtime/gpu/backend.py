@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from ...artifact.manifest import SOURCES, FetchEntry, KernelEntry, Manifest
 from ...errors import ExtentError
 from ..call.buffers import PhaseBuffers
 from ..call.host_loops import walk
+from ..call.layout import CallLayout
 from ..device_protocol import Function, Gpu
 from ..fork_safe_lock import Once
 from ..host_program import Values
@@ -30,7 +31,7 @@ from ..memory.gpu_usage import block_bytes, scratch_bytes, scratch_name
 from .cupy_device import open_device
 from .library import LibraryLaunch, prepare_product
 
-REMEMBERED_LAUNCHES = 1024  # recent launches, by kernel and extents, that each program remembers
+REMEMBERED_LAUNCHES = 1024  # recent launches, by kernel and layout, that each program remembers
 
 
 class GpuBackend:
@@ -50,7 +51,7 @@ class GpuBackend:
             lambda: self.device.module(f"{NARROW_INTEGERS}\n{artifact.text(SOURCES['cuda'])}")
         )
         self._kernels = {k.name: k for k in artifact.manifest.kernels}
-        self._launches: dict[tuple[str, int, tuple[int | None, ...]], _Launch | LibraryLaunch] = {}
+        self._prepared = lru_cache(maxsize=REMEMBERED_LAUNCHES)(self._prepare)
 
     @property
     def device(self) -> Gpu:
@@ -75,42 +76,32 @@ class GpuBackend:
 
     def run(self, buffers: PhaseBuffers, fetch: Callable[[FetchEntry, Values], None]) -> None:
         """Queue one phase of the host program."""
-        device, extents = self.device, buffers.layout.extents
-        place = device.number, tuple(map(extents.get, self.manifest.bases))
+        device, layout = self.device, buffers.layout
+        number = device.number
         # What a launch takes beside the values of the loops is resolved at the first one.
         resolved: dict[str, Callable[[Values], None]] = {}
 
         def launch(name: str, values: Values) -> None:
             queue = resolved.get(name)
             if queue is None:
-                ready = self._prepared(self._kernels[name], *place, extents)
-                queue = resolved[name] = ready.resolved(buffers)
+                queue = resolved[name] = self._prepared(name, number, layout).resolved(buffers)
             queue(values)
 
-        with device.translated():
+        try:
             walk(buffers, launch, fetch)
+        except Exception:
+            with device.translated():
+                raise
 
-    def _prepared(
-        self,
-        kernel: KernelEntry,
-        number: int,
-        values: tuple[int | None, ...],
-        extents: Mapping[str, int],
-    ) -> _Launch | LibraryLaunch:
-        """The launch of a kernel on a GPU at some extents; recent ones are remembered."""
-        key = (kernel.name, number, values)
-        ready = self._launches.get(key)
-        if ready is None:
-            if kernel.product is None:
-                narrow = _is_narrow(kernel, self.manifest, extents)
-                module = (self._narrow if narrow else self._wide).get()
-                integer = np.int32 if narrow else np.int64
-                ready = _prepare(kernel, self.manifest, extents, self.device, module, integer)
-            else:
-                ready = prepare_product(kernel, self.manifest, extents, self.device)
-            recent = list(self._launches.items())[1 - REMEMBERED_LAUNCHES :]
-            self._launches = {**dict(recent), key: ready}
-        return ready
+    def _prepare(self, name: str, _: int, layout: CallLayout) -> _Launch | LibraryLaunch:
+        """The launch of a kernel on the GPU of a number, which is the current one."""
+        kernel, extents = self._kernels[name], layout.extents
+        if kernel.product is not None:
+            return prepare_product(kernel, self.manifest, extents, self.device)
+        narrow = _is_narrow(kernel, self.manifest, extents)
+        module = (self._narrow if narrow else self._wide).get()
+        integer = np.int32 if narrow else np.int64
+        return _prepare(kernel, self.manifest, extents, self.device, module, integer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,13 +144,14 @@ class _Launch:
             start = buffers.phase.offsets.get(self.scratch, 0)
             args = (*args, buffers.own[start : start + self.scratch_bytes])
         args = (*args, *self.numbers)
-        host = self.kernel.host
-        if not host:  # a part is no loop variable, and the same for all launches of a phase
+        if self.kernel.host:
+            return partial(self._queue, buffers, args)
+        if buffers.part is not None:  # it is no loop variable, and one for all launches of a phase
             # The end of the whole phase is beyond all parts, and beyond integers of 32 bits.
             most = int(np.iinfo(self.integer).max)
-            part = [min(n, most) for n in buffers.host_values(self.kernel, {})]
-            return self._fixed((*args, *map(self.integer, part)))
-        return partial(self._queue, buffers, args)
+            part = buffers.host_values(self.kernel, {})
+            args = (*args, *(self.integer(min(n, most)) for n in part))
+        return self._fixed(args)
 
     def _fixed(self, args: tuple[Any, ...]) -> Callable[[Values], None]:
         grid, block = (self.most * self.grid.splits,), (self.grid.threads,)

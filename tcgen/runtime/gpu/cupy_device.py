@@ -155,7 +155,7 @@ class CupyDevice:
 
     def direct(self, array: Any) -> bool:
         """In C order and aligned."""
-        return bool(array.flags.c_contiguous) and self.aligned(array)
+        return bool(array.flags.c_contiguous and array.data.ptr % array.dtype.itemsize == 0)
 
     def contiguous(self, array: Any) -> Any:
         """The array, or a copy from CuPy's memory pool."""

@@ -118,7 +118,7 @@ void tcgen_energy_2(
  *   t[i,a] = -2*g[i,a]/(e_o[i] - e_v[a] + shift)
  * inputs  t[o,v]
  * outputs norm
- * flops   3 o v
+ * flops   2 o v
  * bytes   8 o v read, 8 written
  */
 void tcgen_energy_3(

@@ -172,7 +172,7 @@ tcgen_energy_2_3(
  *   t[i,a] = -2*g[i,a]/(e_o[i] - e_v[a] + shift)
  * inputs  t[o,v]
  * outputs norm
- * flops   3 o v
+ * flops   2 o v
  * bytes   8 o v read, 8 written
  */
 extern "C" __global__ void __launch_bounds__(256)

@@ -15,7 +15,6 @@ tcgen_permuted_0(
     const tc_int N_v)
 {
     extern __shared__ __align__(16) char tc_dynamic[];
-    double *const tc_left = (double *)tc_dynamic, *const tc_right = tc_left + 1920;
     __shared__ __align__(16) tc_int tc_left_rows[32], tc_right_columns[32];
     __shared__ __align__(16) long long tc_left_ks[128], tc_right_ks[128];
     __shared__ tc_int tc_out_row[32], tc_out_column[32];
@@ -62,9 +61,19 @@ tcgen_permuted_0(
         #pragma unroll
         for (int tc_c = 0; tc_c < 4; ++tc_c) tc_sum[tc_r][tc_c] = 0.0;
     }
+    const tc_int tc_given0 = N_o;
+    const tc_int tc_given1 = N_v;
+    __shared__ tc_int tc_place[3];
+    if (threadIdx.x == 0) {
+        tc_place[0] = tc_r0_first;
+        tc_place[1] = tc_c0_first;
+        tc_place[2] = tc_c1_first;
+    }
     {
         const double *const tc_left_start = u;
         const double *const tc_right_start = t;
+        double *const tc_left = (double *)tc_dynamic;
+        double *const tc_right = (double *)(tc_dynamic + 15360);
         const auto tc_offsets = [&](
             tc_int tc_k, tc_int &tc_left_offset, tc_int &tc_right_offset) {
             tc_int tc_rest = tc_k;
@@ -84,8 +93,8 @@ tcgen_permuted_0(
             && N_v*N_o*N_o*N_v < 4294967296
             && (unsigned long long)tc_right_start%16 == 0) {
             typedef unsigned tc_index;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 2, true, 20, 1, 16, 1> tc_left_tile;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 2, false, 34, 8, 4, 1> tc_right_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 2, true, 20, 1, 16, 1, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 2, false, 34, 8, 4, 1, false> tc_right_tile;
             tc_pipeline<128, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
@@ -93,8 +102,8 @@ tcgen_permuted_0(
             tc_multiply_by_warps<16, 2, 4>(tc_sum, tc_pipe, tc_top, tc_side, tc_scale);
         } else if (tc_steps > 0) {
             typedef long long tc_index;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 1, true, 20, 1, 16, 1> tc_left_tile;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 1, false, 34, 8, 4, 1> tc_right_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 1, true, 20, 1, 16, 1, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 1, false, 34, 8, 4, 1, false> tc_right_tile;
             tc_pipeline<128, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
@@ -106,8 +115,15 @@ tcgen_permuted_0(
     }
     {
         __syncthreads();
+        const tc_int N_o = tc_anew(tc_given0);
+        const tc_int N_v = tc_anew(tc_given1);
+        const tc_int tc_r0_first = tc_place[0];
+        const tc_int tc_c0_first = tc_place[1];
+        const tc_int tc_c1_first = tc_place[2];
         const double *const tc_left_start = u;
         const double *const tc_right_start = t;
+        double *const tc_left = (double *)tc_dynamic;
+        double *const tc_right = (double *)(tc_dynamic + 15360);
         #pragma unroll 1
         for (int tc_n = threadIdx.x; tc_n < 32; tc_n += 128) {
             const tc_int tc_r0 = tc_r0_first + tc_n;
@@ -146,8 +162,8 @@ tcgen_permuted_0(
             && N_v*N_o*N_o*N_v < 4294967296
             && (unsigned long long)tc_right_start%16 == 0) {
             typedef unsigned tc_index;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 2, true, 20, 1, 16, 1> tc_left_tile;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 2, false, 34, 8, 4, 1> tc_right_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 2, true, 20, 1, 16, 1, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 2, false, 34, 8, 4, 1, false> tc_right_tile;
             tc_pipeline<128, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
@@ -155,8 +171,8 @@ tcgen_permuted_0(
             tc_multiply_by_warps<16, 2, 4>(tc_sum, tc_pipe, tc_top, tc_side, tc_scale);
         } else if (tc_steps > 0) {
             typedef long long tc_index;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 1, true, 20, 1, 16, 1> tc_left_tile;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 1, false, 34, 8, 4, 1> tc_right_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 1, true, 20, 1, 16, 1, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 1, false, 34, 8, 4, 1, false> tc_right_tile;
             tc_pipeline<128, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
@@ -168,8 +184,15 @@ tcgen_permuted_0(
     }
     {
         __syncthreads();
+        const tc_int N_o = tc_anew(tc_given0);
+        const tc_int N_v = tc_anew(tc_given1);
+        const tc_int tc_r0_first = tc_place[0];
+        const tc_int tc_c0_first = tc_place[1];
+        const tc_int tc_c1_first = tc_place[2];
         const double *const tc_left_start = u;
         const double *const tc_right_start = s;
+        double *const tc_left = (double *)tc_dynamic;
+        double *const tc_right = (double *)(tc_dynamic + 15360);
         #pragma unroll 1
         for (int tc_n = threadIdx.x; tc_n < 32; tc_n += 128) {
             const tc_int tc_r0 = tc_r0_first + tc_n;
@@ -205,8 +228,8 @@ tcgen_permuted_0(
             && N_o*N_v*N_v < 4294967296
             && (unsigned long long)tc_right_start%16 == 0) {
             typedef unsigned tc_index;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 2, true, 20, 1, 16, 1> tc_left_tile;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 2, true, 20, 8, 16, 1> tc_right_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 2, true, 20, 1, 16, 1, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 2, true, 20, 8, 16, 1, false> tc_right_tile;
             tc_pipeline<128, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
@@ -214,8 +237,8 @@ tcgen_permuted_0(
             tc_multiply_by_warps<16, 2, 4>(tc_sum, tc_pipe, tc_top, tc_side, tc_scale);
         } else if (tc_steps > 0) {
             typedef long long tc_index;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 1, true, 20, 1, 16, 1> tc_left_tile;
-            typedef tc_operand<double, double, tc_index, 128, 32, 16, 1, true, 20, 8, 16, 1> tc_right_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 1, true, 20, 1, 16, 1, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 1, true, 20, 8, 16, 1, false> tc_right_tile;
             tc_pipeline<128, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
@@ -225,24 +248,28 @@ tcgen_permuted_0(
             __syncthreads();
         }
     }
-    if (N_o%2 == 0 && (unsigned long long)r%16 == 0) {
-        #pragma unroll
-        for (int tc_r = 0; tc_r < 2; ++tc_r) {
-            const tc_int tc_i = tc_out_row[tc_y + tc_r*8];
+    {
+        const tc_int N_o = tc_anew(tc_given0);
+        const tc_int N_v = tc_anew(tc_given1);
+        if (N_o%2 == 0 && (unsigned long long)r%16 == 0) {
             #pragma unroll
-            for (int tc_c = 0; tc_c < 4; tc_c += 2) {
-                const tc_int tc_j = tc_out_column[tc_x + tc_c/2*8 + tc_c%2];
-                if (tc_i >= 0 && tc_j >= 0) tc_store_pair(r + (tc_i + tc_j), tc_sum[tc_r][tc_c], tc_sum[tc_r][tc_c + 1]);
+            for (int tc_r = 0; tc_r < 2; ++tc_r) {
+                const tc_int tc_i = tc_out_row[tc_y + tc_r*8];
+                #pragma unroll
+                for (int tc_c = 0; tc_c < 4; tc_c += 2) {
+                    const tc_int tc_j = tc_out_column[tc_x + tc_c/2*8 + tc_c%2];
+                    if (tc_i >= 0 && tc_j >= 0) tc_store_pair(r + (tc_i + tc_j), tc_sum[tc_r][tc_c], tc_sum[tc_r][tc_c + 1]);
+                }
             }
-        }
-    } else {
-        #pragma unroll
-        for (int tc_r = 0; tc_r < 2; ++tc_r) {
-            const tc_int tc_i = tc_out_row[tc_y + tc_r*8];
+        } else {
             #pragma unroll
-            for (int tc_c = 0; tc_c < 4; ++tc_c) {
-                const tc_int tc_j = tc_out_column[tc_x + tc_c/2*8 + tc_c%2];
-                if (tc_i >= 0 && tc_j >= 0) r[tc_i + tc_j] = tc_sum[tc_r][tc_c];
+            for (int tc_r = 0; tc_r < 2; ++tc_r) {
+                const tc_int tc_i = tc_out_row[tc_y + tc_r*8];
+                #pragma unroll
+                for (int tc_c = 0; tc_c < 4; ++tc_c) {
+                    const tc_int tc_j = tc_out_column[tc_x + tc_c/2*8 + tc_c%2];
+                    if (tc_i >= 0 && tc_j >= 0) r[tc_i + tc_j] = tc_sum[tc_r][tc_c];
+                }
             }
         }
     }

@@ -14,7 +14,6 @@ tcgen_tiled_0(
     const tc_int N_v)
 {
     extern __shared__ __align__(16) char tc_dynamic[];
-    double *const tc_left = (double *)tc_dynamic, *const tc_right = tc_left + 960;
     __shared__ __align__(16) tc_int tc_left_rows[16], tc_right_columns[16];
     __shared__ __align__(16) long long tc_left_ks[128], tc_right_ks[128];
     __shared__ tc_int tc_out_row[16], tc_out_column[16];
@@ -53,6 +52,8 @@ tcgen_tiled_0(
     {
         const double *const tc_left_start = x;
         const double *const tc_right_start = y;
+        double *const tc_left = (double *)tc_dynamic;
+        double *const tc_right = (double *)(tc_dynamic + 7680);
         const auto tc_offsets = [&](
             tc_int tc_k, tc_int &tc_left_offset, tc_int &tc_right_offset) {
             const tc_int d = tc_k;
@@ -70,8 +71,8 @@ tcgen_tiled_0(
             && N_o%2 == 0
             && (unsigned long long)tc_right_start%16 == 0) {
             typedef unsigned tc_index;
-            typedef tc_operand<double, double, tc_index, 64, 16, 16, 2, true, 20, 1, 16, 1> tc_left_tile;
-            typedef tc_operand<double, double, tc_index, 64, 16, 16, 2, false, 20, 1, 16, 1> tc_right_tile;
+            typedef tc_operand<double, tc_index, 64, 16, 16, 2, true, 20, 1, 16, 1, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 64, 16, 16, 2, false, 20, 1, 16, 1, false> tc_right_tile;
             tc_pipeline<64, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
@@ -79,8 +80,8 @@ tcgen_tiled_0(
             tc_multiply_by_warps<16, 2, 2>(tc_sum, tc_pipe, tc_top, tc_side, tc_scale);
         } else if (tc_steps > 0) {
             typedef long long tc_index;
-            typedef tc_operand<double, double, tc_index, 64, 16, 16, 1, true, 20, 1, 16, 1> tc_left_tile;
-            typedef tc_operand<double, double, tc_index, 64, 16, 16, 1, false, 20, 1, 16, 1> tc_right_tile;
+            typedef tc_operand<double, tc_index, 64, 16, 16, 1, true, 20, 1, 16, 1, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 64, 16, 16, 1, false, 20, 1, 16, 1, false> tc_right_tile;
             tc_pipeline<64, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),

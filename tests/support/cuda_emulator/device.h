@@ -181,22 +181,11 @@ inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigne
 // ---- device functions of generated code whose PTX bodies are swapped under TCGEN_EMULATE -------
 
 // Zeros that are not ``given`` arrive at once.
-template <typename T, int COUNT>
-__forceinline__ void tc_cp_async(void* shared, const void* global, bool wanted, bool given) {
-    if (wanted && given) emulated::cp_async(shared, global, sizeof(T) * COUNT);
-    for (int n = 0; wanted && !given && n < COUNT; ++n) static_cast<T*>(shared)[n] = 0;
-}
-__forceinline__ void tc_cp_async16(void* shared, const void* global, bool wanted = true,
-                                    bool given = true) {
-    tc_cp_async<long long, 2>(shared, global, wanted, given);
-}
-__forceinline__ void tc_cp_async4(void* shared, const void* global, bool wanted = true,
-                                    bool given = true) {
-    tc_cp_async<int, 1>(shared, global, wanted, given);
-}
-__forceinline__ void tc_cp_async8(void* shared, const void* global, bool wanted = true,
-                                    bool given = true) {
-    tc_cp_async<long long, 1>(shared, global, wanted, given);
+template <int BYTES>
+__forceinline__ void tc_cp_async(void* shared, const void* global, bool wanted = true,
+                                 bool given = true) {
+    if (wanted && given) emulated::cp_async(shared, global, BYTES);
+    for (int n = 0; wanted && !given && n < BYTES / 4; ++n) static_cast<int*>(shared)[n] = 0;
 }
 __forceinline__ void tc_cp_async_commit() { emulated::cp_async_commit(); }
 template <int N> __forceinline__ void tc_cp_async_wait() { emulated::cp_async_wait(N); }

@@ -8,12 +8,12 @@ __device__ __forceinline__ void fetch(double (*a_tile)[STEP], double (*b_tile)[T
                                       int n, int m, int k) {
     const int i = threadIdx.x / 4, l = threadIdx.x % 4 * 2;  // 32 x 8 elements of a, 2 a thread
     if (row + i < n && k0 + l < k)
-        tc_cp_async16(&a_tile[i][l], &a[(long long)(row + i) * k + k0 + l]);
+        tc_cp_async<16>(&a_tile[i][l], &a[(long long)(row + i) * k + k0 + l]);
     else
         a_tile[i][l] = a_tile[i][l + 1] = 0;
     const int q = threadIdx.x / 16, j = threadIdx.x % 16 * 2;  // 8 x 32 elements of b
     if (k0 + q < k && column + j < m)
-        tc_cp_async16(&b_tile[q][j], &b[(long long)(k0 + q) * m + column + j]);
+        tc_cp_async<16>(&b_tile[q][j], &b[(long long)(k0 + q) * m + column + j]);
     else
         b_tile[q][j] = b_tile[q][j + 1] = 0;
     tc_cp_async_commit();

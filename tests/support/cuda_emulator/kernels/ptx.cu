@@ -1,9 +1,11 @@
 // What CUDA C++ has no words for; the emulator has functions of the same names. Stands before
 // matmul.cu and fragments.cu where they are compiled for a device (sm_80 and later).
 #ifndef TCGEN_EMULATE
-__device__ __forceinline__ void tc_cp_async16(void *shared, const void *global) {
+template <int BYTES>
+__device__ __forceinline__ void tc_cp_async(void *shared, const void *global) {
     const unsigned place = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(global) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], %2;" ::"r"(place), "l"(global), "n"(BYTES)
+                 : "memory");
 }
 __device__ __forceinline__ void tc_cp_async_commit() {
     asm volatile("cp.async.commit_group;" ::: "memory");

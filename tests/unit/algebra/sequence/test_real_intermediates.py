@@ -56,6 +56,13 @@ def test_which_intermediates_are_real(name: str) -> None:
     assert not any(t.real for t in other.intermediates)
 
 
+def test_a_gpu_takes_real_factors_as_they_are() -> None:
+    """There an intermediate is real even if no product makes it and a complex product reads it."""
+    system = tcgen.read_spec(HEAD + SYSTEMS["a sum that a complex product reads"][0] + "\n")
+    options = Options(dtype="complex128", optimize=False, target="cuda")
+    assert [t.name for t in form_sequence(system, options).intermediates if t.real] == ["P"]
+
+
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
 @pytest.mark.parametrize("objective", ["none", "linear", "time"])
 @pytest.mark.parametrize("name", SYSTEMS)
