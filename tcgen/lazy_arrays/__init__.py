@@ -6,8 +6,8 @@ their form; ``in_numpy`` runs a line operation by operation; ``equations`` write
 which ``kernels`` compiles; ``worth`` says which of the two pays; ``evaluate`` does it. ``record``
 turns calls of NumPy's functions into nodes, ``reductions`` those that reduce axes, with the
 ``positions`` of maxima, and ``functions`` lists them; ``slices`` takes parts of nodes, and
-``rolls`` those in which rolled arrays are slices. ``memory``
-lets views share arrays; ``arguments`` reads those of calls; ``operators``, ``protocols`` and
-``array`` make the class that users hold. ``array_api`` and ``namespace`` are its module of the
-array API.
+``rolls`` those in which rolled arrays are slices. ``memory`` lets views share arrays;
+``arguments`` reads those of calls; ``elements`` (slices and updates), ``calls``, ``methods``,
+``operators``, ``protocols`` and ``array`` make the class that users hold. ``array_api`` and
+``namespace`` are its module of the array API.
 """

@@ -145,25 +145,31 @@ def known_values(args: Iterable[Any], most: float, *, only_read: bool = False) -
     return values
 
 
-def values_of_one_shape(args: Iterable[Any], most: float) -> list[Any] | None:
-    """Lazy arrays of one shape as values, and numbers: the usual case of a few elements.
+def small_values(args: Iterable[Any], most: float) -> list[Any] | None:
+    """Lazy arrays as values, and numbers: the usual case of a few elements.
 
-    None if one waits or has as many elements as most, and for other arguments. The values are the
-    arrays themselves: for a function that writes to none of them.
+    None if one waits, if an array or the broadcast of all has as many elements as most, and for
+    other arguments. The values are the arrays themselves: for a function that writes to none of
+    them.
     """
     values: list[Any] = []
     shape = None
+    count = 0  # of the elements of a broadcast, at most
     for value in args:
         kind = type(value)
         if kind is float or kind is int:
             values.append(value)
             continue
         array = value._known() if issubclass(kind, Memory) else None
-        if array is None or array.size >= most or shape not in (None, array.shape):
+        if array is None or array.size >= most:
             return None
-        shape = array.shape
+        if shape is None:
+            shape = array.shape
+            count = array.size
+        elif array.shape != shape:
+            count *= array.size
         values.append(array)
-    return values
+    return values if count < most or broadcasts_little(values, most) else None
 
 
 def broadcasts_little(values: list[Any], most: float) -> bool:
