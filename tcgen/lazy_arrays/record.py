@@ -115,7 +115,8 @@ def record_operator(
         except OverflowError:
             return None
     elif other.dtype is not dtype and not (
-        other.computes in (None, dtype) and _fits(other.dtype, dtype)
+        # NumPy takes None for float64 in comparisons.
+        (other.computes is None or other.computes == dtype) and _fits(other.dtype, dtype)
     ):
         return None
     operands = (other, one) if reflected else (one, other)
@@ -296,14 +297,29 @@ def where(condition: Any, *chosen: Any) -> Node | None:
     """``numpy.where`` with a recorded condition, or with recorded values."""
     if len(chosen) != 2 or getattr(condition, "dtype", None) != _BOOL:
         return None
+    if isinstance(condition, Node) and _is_complex(chosen):
+        condition = _computed(condition)
     common = _operands((condition, *chosen))
     if common is None or all(n.dtype != common[0] or _is_number(n) for n in common[1]):
         return None
     shape = _broadcast(common[1])
-    # Kernels choose real numbers. Without axes NumPy gives an array, where operations give numbers.
-    if not shape or common[0].kind == "c":
+    if not shape:  # NumPy gives an array, where operations give numbers
         return None
     return record(Elementwise("where", common[1]), shape, common[0])
+
+
+def _is_complex(values: Sequence[Any]) -> bool:
+    """True if a kernel with these operands computes complex numbers."""
+    computes = [v.computes for v in values if isinstance(v, Node)]
+    return any(dtype is not None and dtype.kind == "c" for dtype in computes)
+
+
+def _computed(node: Node) -> Node:
+    """A node of its values, which a kernel of any element type reads."""
+    if type(node.work) is not Leaf:
+        evaluate((node,))
+    assert isinstance(node.work, Leaf)
+    return leaf(node.work.array)
 
 
 def clip(
