@@ -3,7 +3,8 @@
 ``backend`` says whether arrays are in the memory of the CPU or of a GPU, and which library computes
 there; ``graph`` has the nodes of recorded operations; ``line`` puts them in an order and names
 their form; ``in_numpy`` runs a line operation by operation; ``equations`` writes it as a System,
-which ``kernels`` compiles; ``worth`` says which of the two pays; ``evaluate`` does it. ``record``
+which ``kernels`` compiles; ``worth`` says which of the two pays, by measured ``times``;
+``evaluate`` does it. ``record``
 turns calls of NumPy's functions into nodes, ``reductions`` those that reduce axes, with the
 ``positions`` of maxima, and ``functions`` lists them; ``slices`` takes parts of nodes, and
 ``rolls`` those in which rolled arrays are slices. ``memory`` lets views share arrays;
