@@ -37,7 +37,6 @@ from .graph import (
     Scalar,
     Transpose,
     in_order,
-    operands_of,
 )
 from .line import layout_of
 
@@ -200,7 +199,7 @@ class _Writer:
         chosen_by: set[int] = set()
         read: set[int] = set()
         for node in self.nodes:
-            operands = operands_of(node.work)
+            operands = node.work.operands
             if isinstance(node.work, Elementwise) and node.work.operation == "where":
                 chosen_by.add(id(operands[0]))
                 operands = operands[1:]
@@ -210,12 +209,12 @@ class _Writer:
 
     def _named(self) -> set[int]:
         """Nodes of operations that have an equation of their own."""
-        readers = Counter(id(o) for node in self.nodes for o in operands_of(node.work))
+        readers = Counter(id(o) for node in self.nodes for o in node.work.operands)
         named = {id(root) for root in self.roots}
         for node in self.nodes:
             if isinstance(node.work, Reduce | Product):
                 named.add(id(node))
-            for operand in operands_of(node.work):
+            for operand in node.work.operands:
                 core, shared = operand, False
                 while isinstance(core.work, Transpose):
                     shared |= readers[id(core)] > 1

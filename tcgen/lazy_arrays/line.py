@@ -28,7 +28,6 @@ from .graph import (
     Shape,
     Transpose,
     Work,
-    operands_of,
     reading,
 )
 from .positions import as_reductions
@@ -175,7 +174,7 @@ def _place(node: Node, line: Line, places: dict[int, int]) -> int:
         if place is not None:
             places[id(node)] = place
             return place
-    operands = tuple([_place(o, line, places) for o in operands_of(work)])
+    operands = tuple([_place(o, line, places) for o in work.operands])
     place = places[id(node)] = len(line.works)
     if type(work) is Leaf:
         places[id(work.array)] = place

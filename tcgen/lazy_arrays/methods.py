@@ -13,7 +13,7 @@ from typing import Any, Self
 from ..errors import ArgumentError, ShapeError
 from .calls import Calls
 from .functions import METHODS, UPDATING_METHODS
-from .graph import with_axes_of_array
+from .graph import in_order, with_axes_of_array
 from .record import axes_of
 
 
@@ -68,7 +68,7 @@ class Methods(Calls):
     @property
     def waiting(self) -> int:
         """Number of operations that are recorded and have not run."""
-        return self._node.weight
+        return sum(bool(node.work.operands) for node in in_order((self._node,)))
 
     all, any = _noted("all"), _noted("any")
     argmax, argmin = _noted("argmax"), _noted("argmin")

@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from operator import index
-from sys import getrefcount
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,22 +31,13 @@ from .graph import (
     Roll,
     Scalar,
     Transpose,
-    Work,
-    in_order,
     leaf,
-    operands_of,
     with_axes_of_array,
 )
 from .in_numpy import UFUNCS
+from .noting import record
 
 Labels: TypeAlias = tuple[int, ...]
-# Beyond these numbers, operands are computed first.
-_HEAVIEST = 200  # operations of one kernel
-_DEEPEST = 64  # operations on the longest path: each takes several frames of Python's stack
-_MOST_ARRAYS = 32  # arrays that one kernel reads: their memory cannot be freed before it runs
-_FEW_ARRAYS = 4  # arrays that operations read, up to which their memory is always looked at
-_HELD_BYTES = 2**22  # of arrays that wait for operations alone: about what a cache holds
-_ATTRIBUTE = 2  # references to an object that an attribute alone holds, with that of the call
 _LARGEST_POWER = 16  # whole exponent up to which a power is recorded
 _OPERATIONS: dict[Any, str] = {ufunc: name for name, ufunc in UFUNCS.items()}
 _OPERATIONS[np.power] = "power"
@@ -65,22 +55,6 @@ _OF_COMPLEX = frozenset(
     ("add", "subtract", "multiply", "divide", "negative", "sqrt", "exp", "log", "sin", "cos")
 ) | {"tanh", "conj", "power"}  # which complex numbers have, with a complex result
 _BOOL = np.dtype(bool)
-
-
-def record(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
-    """A node for the work; its operands are computed first if too many operations wait.
-
-    The node itself is computed at once if that frees much memory.
-    """
-    node = Node(work, shape, dtype)
-    if node.reads < 2 and node.depth <= _DEEPEST and node.weight <= _HEAVIEST:
-        return node
-    if _is_too_much(node):
-        evaluate(operands_of(work))
-        node = Node(work, shape, dtype)
-    elif _reads_more(node) and _holds_memory(node):
-        evaluate((node,))
-    return node
 
 
 def record_operator(
@@ -124,46 +98,6 @@ def record_operator(
     if other.shape != shape and other.shape:
         shape = _broadcast(operands)
     return record(Elementwise(operation, operands), shape, _BOOL if compares else dtype)
-
-
-def _is_too_much(node: Node) -> bool:
-    if node.weight > _HEAVIEST or node.depth > _DEEPEST:
-        return True
-    if node.reads <= _MOST_ARRAYS:
-        return False
-    return sum(isinstance(n.work, Leaf) for n in in_order([node])) > _MOST_ARRAYS
-
-
-def _reads_more(node: Node) -> bool:
-    """True where operations read one more array of a few, or twice as many as their operands.
-
-    Their memory is looked at then, so that most operations are noted without.
-    """
-    most = max(operand.reads for operand in operands_of(node.work))
-    if node.reads <= _FEW_ARRAYS:
-        return node.reads > most
-    return node.reads.bit_length() > most.bit_length()
-
-
-def _holds_memory(node: Node) -> bool:
-    """True if arrays that nothing but operations hold take a cache and twice the result.
-
-    NumPy would have used them while they were in the cache, and freed them.
-    """
-    held = 0
-    for below in in_order([node]):
-        work = below.work
-        if type(work) is Leaf and _is_temporary(work):
-            held += work.array.nbytes
-    return held >= max(_HELD_BYTES, 2 * math.prod(node.shape) * node.dtype.itemsize)
-
-
-def _is_temporary(work: Leaf) -> bool:
-    """True if nothing but a leaf holds the array."""
-    if getrefcount(work.array) > _ATTRIBUTE:
-        return False
-    base = work.array.base
-    return base is None or getrefcount(base) <= _ATTRIBUTE + 1  # the variable holds it, too
 
 
 def with_axes(array: Node, source: tuple[int | None, ...]) -> Node:
