@@ -30,7 +30,7 @@ from .backend import BACKENDS, mixed
 from .elements import Elements
 from .functions import FUNCTIONS, READERS, REDUCES, UPDATES, VIEWS, with_named_out
 from .memory import Memory
-from .record import is_recorded, record_ufunc
+from .record import RECORDED, record_ufunc
 from .worth import LIMITS
 
 Recorder = Callable[..., Any]
@@ -76,11 +76,13 @@ class Calls(Elements):
                 values = None  # a reference to memory would keep updates from writing there
         elif len(out) == 1 and cls._computes_into(out[0], ufunc, inputs):
             return out[0]
-        recorder = partial(record_ufunc, ufunc) if is_recorded(ufunc) else None
-        if recorder is not None and out is None and cls._is_noted(inputs):
-            made = recorder(*[i._as_node() if type(i) is cls else i for i in inputs])
+        if ufunc not in RECORDED:
+            return cls._called(None, operate or ufunc, inputs, {}, out)
+        if out is None and cls._is_noted(inputs):
+            made = record_ufunc(ufunc, *[i._as_node() if type(i) is cls else i for i in inputs])
             if made is not None:
                 return cls._of_node(made)
+        recorder = partial(record_ufunc, ufunc)
         return cls._called(recorder, operate or ufunc, inputs, {}, out)
 
     @classmethod

@@ -64,9 +64,10 @@ class Elements(Memory):
         found = values[()][key] if self._number else values[key]
         if type(found) not in BACKENDS:
             return found
-        if found.base is None or not np.may_share_memory(found, values):
-            return self._of_array(found, True)
-        return self._view((getitem, key))
+        base = found.base
+        if base is values or (base is not None and np.may_share_memory(found, values)):
+            return self._view((getitem, key))
+        return self._of_array(found, True)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         kind = type(value)

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from math import prod
 from time import perf_counter
 
 from ..compiler.target import with_kernels
@@ -59,7 +58,7 @@ def evaluate_into(node: Node, target: Array, change: str = "") -> None:
 
 def _run(line: Line) -> list[Array]:
     """The arrays of the roots."""
-    if any(type(work) is Roll for work in line.works):
+    if line.rolls:
         return _run_rolled(line)
     if LIMITS.kernels_alone:
         lazy = _system(line)
@@ -98,10 +97,7 @@ def _run_rolled(line: Line) -> list[Array]:
     if blocks is not None:
         (root,) = nodes
         if target is None:
-            count = prod(root.shape) * root.dtype.itemsize
-            target = line.backend.pooled(root.shape, root.dtype, count)
-        if target is None:
-            target = line.backend.module.empty(root.shape, root.dtype)
+            target = line.backend.empty(root.shape, root.dtype)
         for block, part in blocks:
             evaluate_into(part, target[block], line.change)
         return [target]

@@ -92,37 +92,45 @@ def _run(line: Line) -> list[Array]:
     An operation writes to the memory of an operand that nobody reads after it, as NumPy does with
     the temporary arrays of an expression.
     """
-    last: dict[int, int] = {}
+    works, shapes, dtypes = line.works, line.shapes, line.dtypes
+    last = [0] * len(works)  # place of the last operation that reads a value
     for place, operands in enumerate(line.operands):
         for operand in operands:
             last[operand] = place
     for root in line.roots:
-        last[root] = len(line.works)
+        last[root] = len(works)
     values: list[Any] = []
     free: set[int] = set()  # places of new arrays that have no views
-    for place, (work, operands) in enumerate(zip(line.works, line.operands, strict=True)):
+    for place, operands in enumerate(line.operands):
+        work = works[place]
+        if not operands:
+            values.append(_value(work, [], line, place))
+            continue
         given = [values[n] for n in operands]
-        spent = {n for n in operands if last[n] == place}
+        shape = shapes[place]
         if type(work) is Elementwise:
             target = line.target if place in line.roots and not line.change else None
-            for n in spent if target is None else ():
-                same = line.dtypes[n] == line.dtypes[place]
-                if n in free and same and line.shapes[n] == line.shapes[place]:
-                    target = values[n]
-                    break
             if target is None:
-                target = _memory(line, place, given)
+                for n in operands:
+                    same = shapes[n] == shape and dtypes[n] == dtypes[place]
+                    if same and n in free and last[n] == place:
+                        target = values[n]
+                        break
+                else:
+                    target = _memory(line, place, given)
             values.append(_elementwise(work, given, target))
-            if line.shapes[place]:
+            if shape:
                 free.add(place)
         else:
             values.append(_value(work, given, line, place))
             if type(work) is Transpose:
                 free.difference_update(operands)  # its result is a view
-            elif _is_new(work) and line.shapes[place]:
+            elif shape and _is_new(work):
                 free.add(place)
-        for n in spent:
-            values[n] = None
+        del given
+        for n in operands:
+            if last[n] == place:
+                values[n] = None
     if line.target is not None:
         root = line.roots[0]
         if line.change:
@@ -146,13 +154,15 @@ def _is_new(work: Work) -> bool:
 
 def _memory(line: Line, place: int, given: list[Any]) -> Array | None:
     """Memory of the pool for a large result; None where NumPy chooses another order of axes."""
-    shape = line.shapes[place]
-    dtype = line.dtypes[place]
+    shape, dtype = line.shapes[place], line.dtypes[place]
+    count = prod(shape) * dtype.itemsize
+    if count < line.backend.least_pooled:
+        return None
     for array in given:
         strides = getattr(array, "strides", ())
         if any(one < other for one, other in pairwise(strides)):
             return None
-    return line.backend.pooled(shape, dtype, prod(shape) * dtype.itemsize)
+    return line.backend.pooled(shape, dtype)
 
 
 def _elementwise(work: Elementwise, given: list[Any], target: Array | None) -> Any:

@@ -55,6 +55,10 @@ _OF_COMPLEX = frozenset(
     ("add", "subtract", "multiply", "divide", "negative", "sqrt", "exp", "log", "sin", "cos")
 ) | {"tanh", "conj", "power"}  # which complex numbers have, with a complex result
 _BOOL = np.dtype(bool)
+# Functions that take truth values, and those that are another one for some operands.
+_OF_OTHER_TYPES = _LOGICAL | {"power"}
+# Universal functions of which some calls are recorded.
+RECORDED = frozenset((*_OPERATIONS, *_ON_TRUTH, np.matmul, np.square))
 
 
 def record_operator(
@@ -81,7 +85,7 @@ def record_operator(
         ShapeError: the operands cannot be broadcast together.
     """
     dtype = one.dtype
-    if dtype not in KERNEL_TYPES or (compares and dtype.kind == "c"):
+    if dtype not in KERNEL_TYPES or (dtype.kind == "c" and operation not in _OF_COMPLEX):
         return None
     if not isinstance(other, Node):
         try:
@@ -188,13 +192,11 @@ def _is_number(node: Node) -> bool:
     return isinstance(node.work, Scalar)
 
 
-def is_recorded(ufunc: np.ufunc) -> bool:
-    """True for a universal function of which some calls are recorded."""
-    return ufunc in _OPERATIONS or ufunc in _ON_TRUTH or ufunc in (np.matmul, np.square)
-
-
 def record_ufunc(ufunc: np.ufunc, *inputs: Any) -> Node | None:
     """Record a call of a universal function."""
+    made = _usual(ufunc, inputs)
+    if made is not None:
+        return made
     if ufunc is np.matmul:
         return _matmul(*inputs)
     if ufunc is np.square:
@@ -217,6 +219,22 @@ def record_ufunc(ufunc: np.ufunc, *inputs: Any) -> Node | None:
         return None  # its result is real, or NumPy orders complex numbers
     result = _BOOL if operation in _COMPARISONS else dtype
     return record(Elementwise(operation, nodes), _broadcast(nodes), result)
+
+
+def _usual(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Node | None:
+    """A function of elements of one array, or of an array and another one or a number."""
+    operation, one = _OPERATIONS.get(ufunc), inputs[0]
+    if operation is None or type(one) is not Node or operation in _OF_OTHER_TYPES:
+        return None
+    if len(inputs) == 2:
+        other = inputs[1]
+        if type(other) is Node or type(other) is float or type(other) is int:
+            return record_operator(operation, one, other, compares=operation in _COMPARISONS)
+        return None
+    dtype = one.dtype
+    if dtype not in KERNEL_TYPES or (dtype.kind == "c" and operation not in _OF_COMPLEX):
+        return None
+    return record(Elementwise(operation, inputs), one.shape, dtype)
 
 
 def _logical(operation: str, inputs: Sequence[Any]) -> Node | None:
@@ -290,6 +308,9 @@ def _whole_power(base: Any, exponent: Any) -> Node | None:
 
 
 def _broadcast(nodes: Sequence[Node]) -> tuple[int, ...]:
+    first = nodes[0].shape
+    if all(n.shape == first for n in nodes):
+        return first
     return _broadcast_shapes(*[n.shape for n in nodes])
 
 
