@@ -24,6 +24,7 @@ from .arguments import (
     on_both,
     refuse_other_arrays,
     settle,
+    small_product,
     small_values,
 )
 from .backend import BACKENDS, mixed
@@ -68,6 +69,8 @@ class Calls(Elements):
             return cls._called(None, ufunc, inputs, options, out)
         if out is None:
             values = small_values(inputs, LIMITS.elements)
+            if values is None and ufunc is np.matmul:
+                values = small_product(inputs, LIMITS.elements)
             if values is not None:
                 try:
                     return cls._wrapped((operate or ufunc)(*values))

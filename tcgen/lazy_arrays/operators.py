@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .arguments import product_is_small
 from .backend import BACKENDS
 from .memory import Memory
 from .record import record_operator
@@ -31,14 +32,14 @@ def _other(value: Any) -> Any:
     return value._known() if isinstance(value, Memory) else None
 
 
-def _is_small(one: Any, other: Any) -> bool:
-    """True if a result that broadcasts the two has few elements."""
+def _is_small(one: Any, other: Any, most: float) -> bool:
+    """True if a result that broadcasts the two has fewer elements, as the first one has."""
     if type(other) not in BACKENDS or one.shape == other.shape:
         return True
-    if one.size * other.size < LIMITS.elements:
+    if one.size * other.size < most:
         return True
     longest = zip_longest(reversed(one.shape), reversed(other.shape), fillvalue=1)
-    return bool(prod([max(pair) for pair in longest]) < LIMITS.elements)
+    return bool(prod([max(pair) for pair in longest]) < most)
 
 
 def _is_number(value: Any) -> bool:
@@ -55,17 +56,19 @@ _NOTED = {np.add: "add", np.subtract: "subtract", np.multiply: "multiply", np.di
 Binary = Callable[[Any, Any], Any]
 
 
-def _binary(name: str, ufunc: Any, *, broadcasts: bool = True) -> tuple[Binary, Binary, Binary]:
+def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
     """The three methods of a binary operator: forward, reflected, in place."""
     operate: Any = getattr(operator, name)
     change: Any = getattr(operator, f"i{name.strip('_')}", None)
     operation = _NOTED.get(ufunc)
 
+    is_small = product_is_small if ufunc is np.matmul else _is_small
+
     def forward(self: Any, other: Any) -> Any:
         array = self._known()
-        if array is not None and array.size < LIMITS.elements:
+        if array is not None and (array.size < LIMITS.elements or ufunc is np.matmul):
             value = _other(other)
-            if value is not None and (not broadcasts or _is_small(array, value)):
+            if value is not None and is_small(array, value, LIMITS.elements):
                 try:
                     return self._wrapped(operate(array, value))
                 except (TypeError, ValueError):
@@ -106,7 +109,7 @@ def _binary(name: str, ufunc: Any, *, broadcasts: bool = True) -> tuple[Binary, 
             small = type(other) in _NUMBERS
             if not small:
                 value = _other(other)
-                small = value is not None and _is_small(array, value)
+                small = value is not None and _is_small(array, value, LIMITS.elements)
                 value = None
             if small:
                 array = None
@@ -203,7 +206,7 @@ class Operators:
     __xor__, __rxor__, __ixor__ = _binary("xor", np.bitwise_xor)
     __lshift__, __rlshift__, __ilshift__ = _binary("lshift", np.left_shift)
     __rshift__, __rrshift__, __irshift__ = _binary("rshift", np.right_shift)
-    __matmul__, __rmatmul__, __imatmul__ = _binary("matmul", np.matmul, broadcasts=False)
+    __matmul__, __rmatmul__, __imatmul__ = _binary("matmul", np.matmul)
 
     def __divmod__(self, other: Any) -> Any:
         return self._call(np.divmod, (self, other))  # type: ignore[attr-defined]

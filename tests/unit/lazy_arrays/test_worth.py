@@ -173,6 +173,19 @@ def test_few_elements_do_not_wait() -> None:
     assert (x[:, :, None] + x).waiting == 1  # a result of many elements
 
 
+def test_products_with_few_elements_do_not_wait() -> None:
+    a, b = tcgen.lazy(np.ones((20, 30))), tcgen.lazy(np.ones((30, 20)))
+    for few in (a @ b[:, :4], a @ b[:, 0], a[0] @ b, np.matmul(a[0], b), b[:, 0] @ a.T):
+        assert few.waiting == 0
+        assert (few.compute() == 30).all()
+    assert float(a[0] @ b[:, 0]) == 30
+    for many in (a @ b, (a * 2) @ b[:, 0], np.matmul(a, b), a[None] @ b):
+        assert many.waiting > 0
+    for wrong in (lambda: a @ a[:3], lambda: np.matmul(a, a[0, :3])):
+        with pytest.raises(tcgen.ShapeError):
+            wrong()
+
+
 def test_functions_of_few_elements_take_a_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("tcgen.lazy_arrays.calls.Calls._called")  # the long way
     x = tcgen.lazy(np.full(9, 4.0))
