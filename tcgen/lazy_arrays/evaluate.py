@@ -61,8 +61,7 @@ def _run(line: Line) -> list[Array]:
     if line.rolls:
         return _run_rolled(line)
     if LIMITS.kernels_alone:
-        lazy = _system(line)
-        run = partial(_run_kernel, line, lazy)
+        run = partial(_run_kernel, line)
         return run(line.backend.target()) if line.backend.on_gpu else with_kernels(run)
     if (line.is_simple and not line.change) or line.largest < LIMITS.elements:
         return run_in_numpy(line)
@@ -128,8 +127,11 @@ def _measured(run: Callable[[], list[Array]], backend: Backend) -> tuple[list[Ar
     return made, perf_counter() - start
 
 
-def _run_kernel(line: Line, lazy: LazySystem, target: str) -> list[Array]:
-    return kernel_of(lazy, line.dtype.name, target).run(line)
+def _run_kernel(line: Line, target: str) -> list[Array]:
+    form = form_of((target, line.key))
+    if form.kernel is None:
+        form.kernel = kernel_of(_system(line), line.dtype.name, target)
+    return form.kernel.run(line)
 
 
 def _system(line: Line) -> LazySystem:
