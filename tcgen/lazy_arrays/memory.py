@@ -156,6 +156,8 @@ class Memory:
     def _as_node(self) -> Node:
         """The node of the values: later updates do not change it."""
         root = self if self._root is None else self._root
+        if root is self and self._array is not None:  # the usual case
+            return leaf(self._array)
         root._settle()
         waits = root._waits  # first: another thread may settle the array after this line
         if root._array is None and waits is not None:

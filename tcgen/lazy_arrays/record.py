@@ -330,6 +330,8 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
         AxisError: an axis does not exist.
         ShapeError: an axis is named twice.
     """
+    if type(axis) is int and -ndim <= axis < ndim:  # the usual case
+        return (axis % ndim,)
     try:
         given = [index(a) for a in (axis if isinstance(axis, tuple | list) else (axis,))]
     except TypeError:

@@ -72,8 +72,7 @@ class Pool:
 
     Args:
         new: makes an array of bytes.
-        most: most bytes that may wait for their next use; it is asked for each new memory, and for
-            each that returns.
+        most: most bytes that may wait for their next use; it is asked each time.
     """
 
     def __init__(self, new: Callable[[int], Array], most: Callable[[], int]) -> None:
@@ -92,8 +91,7 @@ class Pool:
         rounded = _rounded(count)
         block = None
         with self._lock:
-            if self._returned:
-                self._sort()
+            self._sort()
             waiting = self._waiting.get(rounded)
             if waiting:
                 block = waiting.pop()
