@@ -120,12 +120,12 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
 
     Example:
         >>> import numpy as np
-        >>> x = lazy(np.linspace(0.0, 1.0, 100_000))
+        >>> x = lazy(np.linspace(0.0, 1.0, 200_000))
         >>> y = np.sin(x) ** 2 + np.cos(x) ** 2
         >>> y
-        <lazy array of shape (100000,), float64, 5 operations wait>
+        <lazy array of shape (200000,), float64, 5 operations wait>
         >>> np.asarray(y)
-        array([1., 1., 1., ..., 1., 1., 1.], shape=(100000,))
+        array([1., 1., 1., ..., 1., 1., 1.], shape=(200000,))
     """
     read_limits()
     if isinstance(array, LazyArray):
