@@ -67,6 +67,8 @@ def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
     def forward(self: Any, other: Any) -> Any:
         array = self._known()
         if array is not None and (array.size < LIMITS.elements or ufunc is np.matmul):
+            if self._number and ufunc is np.power:
+                array = array[()]  # the square of an array of truth values has another type
             value = _other(other)
             if value is not None and is_small(array, value, LIMITS.elements):
                 try:
@@ -82,6 +84,8 @@ def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
                     return self._of_node(node)
         if disables_ufuncs(other):
             return NotImplemented
+        if ufunc is np.power and self._number and self.dtype.kind == "b" and type(other) is int:
+            return operate(self._values()[()], other)
         return self._call(ufunc, (self, other), operate=operate)
 
     def reflected(self: Any, other: Any) -> Any:
