@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from .evaluate import evaluate
-from .graph import Leaf, Node, Scalar, Work, in_order
+from .graph import Elementwise, Leaf, Node, Roll, Scalar, Work, in_order
+from .rolls import rolled_array
 
 # Beyond these numbers, operands are computed first.
 _HEAVIEST = 200  # operations of one kernel
@@ -29,6 +30,8 @@ def record(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
 
     The node itself is computed at once if that frees much memory.
     """
+    if type(work) is not Elementwise:
+        _compute_rolls(work)
     node = Node(work, shape, dtype)
     if _is_too_much(node):
         evaluate(work.operands)
@@ -36,6 +39,14 @@ def record(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
     if node.bytes >= _HELD_BYTES and _reads_more(node) and _holds_memory(node):
         evaluate((node,))
     return node
+
+
+def _compute_rolls(work: Work) -> None:
+    """Compute the rolled arrays that the work reads: only work on elements reads slices of them."""
+    for operand in work.operands:
+        rolled = operand.work
+        if type(rolled) is Roll and type(rolled.operand.work) is Leaf:
+            operand.set_array(rolled_array(rolled.operand.work.array, rolled.shifts))
 
 
 def _is_too_much(node: Node) -> bool:

@@ -1,7 +1,8 @@
 """Measured times of NumPy's runs and of a kernel's runs of one form and size, and which is faster.
 
 The time of one run says little: the first ones get new memory, other processes take the processor,
-and the time of some operations depends on the values. So medians of the latest runs are compared.
+and the time of some operations depends on the values. So the lower quartiles of the latest runs are
+compared.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ class Latest:
 
     Attributes:
         seconds: of the latest runs.
-        typical: the median of them, the lesser one of two; infinite if there are none.
+        typical: their lower quartile, the least of up to four; infinite if there are none.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -26,7 +27,7 @@ class Latest:
         self.seconds.append(seconds)
         if len(self.seconds) > _LATEST:
             del self.seconds[0]
-        self.typical = sorted(self.seconds)[(len(self.seconds) - 1) // 2]
+        self.typical = sorted(self.seconds)[(len(self.seconds) - 1) // 4]
 
 
 @dataclass(slots=True)
@@ -98,7 +99,7 @@ class Times:
         return _HOPELESS * self.kernel.typical >= self.numpy
 
 
-_LATEST = 9  # runs whose median is compared
+_LATEST = 9  # runs whose lower quartile is compared
 _MEASURED = 2  # runs of a kernel, of which one has been measured
 _CLEARLY = 1.2  # times as long: more than two measurements of the same run differ
 _HOPELESS = 10  # times as long as the kernel: no second measurement of NumPy changes the choice
