@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -173,16 +174,26 @@ def small_values(args: Iterable[Any], most: float) -> list[Any] | None:
 
 
 def broadcasts_little(values: list[Any], most: float) -> bool:
-    """True if the arrays broadcast to fewer elements."""
+    """True if the arrays broadcast to fewer elements, or not at all.
+
+    Example:
+        >>> x, y = np.ones((20, 1)), np.ones(30)
+        >>> broadcasts_little([x, y, 1.0], 600), broadcasts_little([x, y, 1.0], 601)
+        (False, True)
+    """
     shapes = [value.shape for value in values if type(value) in BACKENDS]
-    if len(shapes) < 2 or all(shape == shapes[0] for shape in shapes):
+    if len(shapes) < 2:
         return True
-    if math.prod(map(math.prod, shapes)) < most:
+    first = shapes[0]
+    if shapes.count(first) == len(shapes) or math.prod(map(math.prod, shapes)) < most:
         return True
-    try:
-        return math.prod(np.broadcast_shapes(*shapes)) < most
-    except ValueError:
-        return True
+    count = 1
+    for extents in zip_longest(*map(reversed, shapes), fillvalue=1):
+        longest = max(extents)
+        if any(extent != longest and extent != 1 for extent in extents):
+            return True  # numpy.broadcast_shapes takes longer, mostly for its error
+        count *= longest
+    return count < most
 
 
 def small_product(args: Iterable[Any], most: float) -> list[Any] | None:

@@ -65,7 +65,9 @@ class Elements(Memory):
         if type(found) not in BACKENDS:
             return found
         base = found.base
-        if base is values or (base is not None and np.may_share_memory(found, values)):
+        if base is None:
+            return self._of_array(found, True)
+        if base is values or base is values.base or np.may_share_memory(found, values):
             return self._view((getitem, key))
         return self._of_array(found, True)
 

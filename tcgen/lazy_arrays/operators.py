@@ -62,34 +62,42 @@ def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
     change: Any = getattr(operator, f"i{name.strip('_')}", None)
     operation = _NOTED.get(ufunc)
 
-    is_small = product_is_small if ufunc is np.matmul else _is_small
+    is_product, is_power = ufunc is np.matmul, ufunc is np.power
+    is_small = product_is_small if is_product else _is_small
 
+    # Attributes are read here where a call would do: small operations take few microseconds.
     def forward(self: Any, other: Any) -> Any:
-        array = self._known()
-        if array is not None and (array.size < LIMITS.elements or ufunc is np.matmul):
-            if self._number and ufunc is np.power:
+        array = self._array if self._root is None else self._known()
+        kind = type(other)
+        if array is not None and (array.size < LIMITS.elements or is_product):
+            if kind is type(self):
+                value = other._array if other._root is None else other._known()
+            else:
+                value = _other(other)
+            if is_power and self._number:
                 array = array[()]  # the square of an array of truth values has another type
-            value = _other(other)
             if value is not None and is_small(array, value, LIMITS.elements):
                 try:
-                    return self._wrapped(operate(array, value))
+                    made = operate(array, value)
                 except (TypeError, ValueError):
                     pass  # said below
-        if operation is not None:
-            kind = type(other)
-            if kind is type(self) or kind is float or kind is int:
-                value = other if kind is not type(self) else other._as_node()
-                node = record_operator(operation, self._as_node(), value)
-                if node is not None:
-                    return self._of_node(node)
+                else:
+                    if type(made) is np.ndarray:
+                        return self._of_array(made, True)
+                    return self._wrapped(made)
+        if operation is not None and (kind is type(self) or kind is float or kind is int):
+            value = other if kind is not type(self) else other._as_node()
+            node = record_operator(operation, self._as_node(), value)
+            if node is not None:
+                return self._of_node(node)
         if disables_ufuncs(other):
             return NotImplemented
-        if ufunc is np.power and self._number and self.dtype.kind == "b" and type(other) is int:
+        if is_power and self._number and self.dtype.kind == "b" and kind is int:
             return operate(self._values()[()], other)
         return self._call(ufunc, (self, other), operate=operate)
 
     def reflected(self: Any, other: Any) -> Any:
-        array = self._known()
+        array = self._array if self._root is None else self._known()
         if array is not None and array.size < LIMITS.elements and type(other) in _NUMBERS:
             try:
                 return self._wrapped(operate(other, array))
