@@ -12,7 +12,7 @@ from ..compiler.target import with_kernels
 from .backend import Backend
 from .equations import LazySystem, lazy_system
 from .graph import Array, Leaf, Node, Roll, in_order
-from .in_numpy import UFUNCS, run_in_numpy
+from .in_numpy import UFUNCS, run_alone, run_in_numpy
 from .kernels import kernel_of
 from .line import Line, line_of
 from .rolls import blocks_of, rolled_array
@@ -26,6 +26,11 @@ def evaluate(nodes: Sequence[Node]) -> None:
 
     Several threads may evaluate a node at the same time.
     """
+    if len(nodes) == 1 and not LIMITS.kernels_alone:
+        array = run_alone(nodes[0])
+        if array is not None:
+            nodes[0].set_array(array)
+            return
     line = line_of(nodes)
     while not all(line.operands[place] for place in line.roots):
         # Kernels read no arrays but those of the operations that are asked for.

@@ -5,7 +5,7 @@ NumPy's functions leave arrays of CuPy to CuPy.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
 from typing import Any, TypeAlias, assert_never
@@ -14,15 +14,19 @@ import numpy as np
 
 from ..errors import VerifyError
 from ..ir.reduction import Reduction
+from .backend import HOST, Backend
 from .graph import (
+    CHEAP,
     Array,
     Elementwise,
     Leaf,
+    Node,
     Position,
     Product,
     Reduce,
     Roll,
     Scalar,
+    Shape,
     Transpose,
     Work,
     with_axes_of_array,
@@ -86,6 +90,27 @@ def run_in_numpy(line: Line) -> list[Array]:
         return _run(line)
 
 
+def run_alone(node: Node) -> Array | None:
+    """The array of one cheap operation on known values, which needs no line; None for others."""
+    work = node.work  # another thread may replace it after this line
+    if type(work) is not Elementwise or work.operation not in CHEAP:
+        return None
+    given: list[Any] = []
+    for operand in work.operands:
+        read = operand.work
+        if type(read) is Leaf:
+            given.append(read.array)
+        elif type(read) is Scalar:
+            given.append(read.value)
+        else:
+            return None
+    backend = HOST if node.backend is None else node.backend
+    with np.errstate(all="ignore"):
+        made = _elementwise(work, given, _memory(backend, node.shape, node.dtype, given))
+    array: Array = backend.module.asarray(made, node.dtype)
+    return array
+
+
 def _run(line: Line) -> list[Array]:
     """Run a line.
 
@@ -117,7 +142,7 @@ def _run(line: Line) -> list[Array]:
                         target = values[n]
                         break
                 else:
-                    target = _memory(line, place, given)
+                    target = _memory(line.backend, shape, dtypes[place], given)
             values.append(_elementwise(work, given, target))
             if shape:
                 free.add(place)
@@ -152,17 +177,17 @@ def _is_new(work: Work) -> bool:
     return type(work) is Product and len(work.operands) > 1
 
 
-def _memory(line: Line, place: int, given: list[Any]) -> Array | None:
+def _memory(
+    backend: Backend, shape: Shape, dtype: np.dtype[Any], given: Sequence[Any]
+) -> Array | None:
     """Memory of the pool for a large result; None where NumPy chooses another order of axes."""
-    shape, dtype = line.shapes[place], line.dtypes[place]
-    count = prod(shape) * dtype.itemsize
-    if count < line.backend.least_pooled:
+    if prod(shape) * dtype.itemsize < backend.least_pooled:
         return None
     for array in given:
         strides = getattr(array, "strides", ())
         if any(one < other for one, other in pairwise(strides)):
             return None
-    return line.backend.pooled(shape, dtype)
+    return backend.pooled(shape, dtype)
 
 
 def _elementwise(work: Elementwise, given: list[Any], target: Array | None) -> Any:
@@ -221,7 +246,8 @@ def _position(work: Position, array: Array) -> Any:
 def _product(work: Product, given: list[Any], line: Line, place: int) -> Any:
     if len(given) == 2 and _is_matmul(work.labels[0], work.labels[1], work.output):
         multiply: Any = np.matmul
-        return multiply(*given, out=_memory(line, place, []))
+        out = _memory(line.backend, line.shapes[place], line.dtypes[place], ())
+        return multiply(*given, out=out)
     parts: list[Any] = []
     for operand, axes in zip(given, work.labels, strict=True):
         parts += [operand, list(axes)]
