@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -196,19 +196,16 @@ def broadcasts_little(values: list[Any], most: float) -> bool:
     return count < most
 
 
-def small_product(args: Iterable[Any], most: float) -> list[Any] | None:
-    """Two arrays as values, if their product has fewer elements than most; else None."""
-    values: list[Any] = [v._known() if isinstance(v, Memory) else v for v in args]
-    return values if len(values) == 2 and product_is_small(values[0], values[1], most) else None
+def product_size(values: Sequence[Any]) -> int | None:
+    """Elements of the product of two arrays, of a vector or matrix each; None for other values.
 
-
-def product_is_small(one: Any, other: Any, most: float) -> bool:
-    """True for a product of two arrays, of a vector or matrix each, with fewer elements.
-
-    Such a product of known values runs at once: a kernel's loops over it gain nothing.
+    A product of known values with few elements runs at once: a kernel's loops over it gain nothing.
     """
-    if type(one) not in BACKENDS or type(other) not in BACKENDS:
-        return False
-    if not 0 < one.ndim < 3 or not 0 < other.ndim < 3:
-        return False
-    return bool(math.prod(one.shape[:-1]) * math.prod(other.shape[1:]) < most)
+    if len(values) != 2:
+        return None
+    for value in values:
+        if type(value) not in BACKENDS or not 0 < value.ndim < 3:
+            return None
+    one, other = values
+    size: int = math.prod(one.shape[:-1]) * math.prod(other.shape[1:])
+    return size

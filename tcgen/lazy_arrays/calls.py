@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from operator import matmul
 from typing import Any, Self
 
 import numpy as np
@@ -22,9 +23,9 @@ from .arguments import (
     is_foreign,
     known_values,
     on_both,
+    product_size,
     refuse_other_arrays,
     settle,
-    small_product,
     small_values,
 )
 from .backend import BACKENDS, mixed
@@ -35,6 +36,7 @@ from .record import RECORDED, record_ufunc
 from .worth import LIMITS
 
 Recorder = Callable[..., Any]
+_PRODUCTS = frozenset((np.matmul, matmul, np.dot, np.ndarray.dot))
 
 
 class Calls(Elements):
@@ -68,9 +70,7 @@ class Calls(Elements):
         if options:
             return cls._called(None, ufunc, inputs, options, out)
         if out is None:
-            values = small_values(inputs, LIMITS.elements)
-            if values is None and ufunc is np.matmul:
-                values = small_product(inputs, LIMITS.elements)
+            values = cls._few(ufunc, inputs)
             if values is not None:
                 try:
                     return cls._wrapped((operate or ufunc)(*values))
@@ -87,6 +87,16 @@ class Calls(Elements):
                 return cls._of_node(made)
         recorder = partial(record_ufunc, ufunc)
         return cls._called(recorder, operate or ufunc, inputs, {}, out)
+
+    @classmethod
+    def _few(cls, ufunc: np.ufunc, inputs: tuple[Any, ...]) -> list[Any] | None:
+        """The values of inputs with a result of few elements, which NumPy computes at once."""
+        if ufunc is np.matmul:
+            values = [i._known() if type(i) is cls else i for i in inputs]
+            size = product_size(values)
+            if size is not None:
+                return values if size < LIMITS.elements else None
+        return small_values(inputs, LIMITS.elements)
 
     @classmethod
     def _computes_into(cls, target: Any, ufunc: np.ufunc, inputs: tuple[Any, ...]) -> bool:
@@ -162,8 +172,10 @@ class Calls(Elements):
         most = math.inf if recorder is None else LIMITS.elements
         only_read = recorder is not None or call in READERS
         values: Any = known_values(args, most, only_read=only_read)
-        if values is not None and recorder is not None and not broadcasts_little(values, most):
-            values = None
+        if values is not None and recorder is not None:
+            size = product_size(values) if call in _PRODUCTS else None
+            if not (broadcasts_little(values, most) if size is None else size < most):
+                values = None
         noted = recorder is not None and values is None
         if values is not None and out is None and (not options or are_plain(options.values())):
             try:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .arguments import product_is_small
+from .arguments import product_size
 from .backend import BACKENDS
 from .memory import Memory
 from .record import record_operator
@@ -42,6 +42,11 @@ def _is_small(one: Any, other: Any, most: float) -> bool:
     return bool(prod([max(pair) for pair in longest]) < most)
 
 
+def _is_small_product(one: Any, other: Any, most: float) -> bool:
+    size = product_size((one, other))
+    return size is not None and size < most
+
+
 def _is_number(value: Any) -> bool:
     return type(value) in _NUMBERS or (isinstance(value, Memory) and value._number)
 
@@ -63,7 +68,7 @@ def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
     operation = _NOTED.get(ufunc)
 
     is_product, is_power = ufunc is np.matmul, ufunc is np.power
-    is_small = product_is_small if is_product else _is_small
+    is_small = _is_small_product if is_product else _is_small
 
     # Attributes are read here where a call would do: small operations take few microseconds.
     def forward(self: Any, other: Any) -> Any:

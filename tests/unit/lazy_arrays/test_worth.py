@@ -181,6 +181,12 @@ def test_products_with_few_elements_do_not_wait() -> None:
     assert float(a[0] @ b[:, 0]) == 30
     for many in (a @ b, (a * 2) @ b[:, 0], np.matmul(a, b), a[None] @ b):
         assert many.waiting > 0
+    c, d = tcgen.lazy(np.ones((9, 2))), tcgen.lazy(np.ones((2, 30)))  # of few elements
+    for many in (c @ d, np.matmul(c, d), np.dot(c, d), c.dot(d)):
+        assert many.waiting == 1
+        assert (many.compute() == 2).all()
+    for few in (c @ d[:, :9], np.dot(c, d[:, :9]), c.dot(d[:, 0]), np.dot(c, 2)):
+        assert few.waiting == 0
     for wrong in (lambda: a @ a[:3], lambda: np.matmul(a, a[0, :3])):
         with pytest.raises(tcgen.ShapeError):
             wrong()
