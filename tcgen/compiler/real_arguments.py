@@ -60,6 +60,8 @@ def _real_arguments(node: Expr) -> tuple[Expr, ...]:
     match node:
         case Call(function, arg) if function in REAL_ALONE:
             return (arg,)
+        case Calls("where", args):
+            return args[:1]
         case Calls(_, args):
             return args
         case _:
@@ -69,6 +71,8 @@ def _real_arguments(node: Expr) -> tuple[Expr, ...]:
 def _is_real(expr: Expr) -> bool:
     """True where a value is real in a complex program whatever its inputs are."""
     match expr:
+        case Calls("where", args):
+            return all(map(_is_real, args[1:]))
         case Const() | Infinity() | Delta() | Equal() | Calls():
             return True
         case Ref(tensor):

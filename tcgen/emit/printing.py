@@ -108,6 +108,8 @@ def is_complex(expr: Expr, scope: Scope) -> bool:
     match expr:
         case Access(buffer):
             return scope.buffers[buffer].dtype == "complex128"
+        case Calls("where", args):
+            return any(is_complex(a, scope) for a in args[1:])
         case Const() | Infinity() | Equal() | Calls():
             return False
         case Sum(args) | Prod(args):

@@ -58,7 +58,8 @@ _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
 
 
 def _where(condition: Array, one: Array, other: Array) -> Array:
-    return np.asarray(np.where(condition != 0, one, other))
+    chosen = np.asarray(np.where(condition != 0, one, other))
+    return chosen.astype(np.promote_types(chosen.dtype, np.float64), copy=False)
 
 
 _OF_SEVERAL: dict[str, Callable[..., Array]] = {
@@ -71,7 +72,6 @@ _OF_SEVERAL: dict[str, Callable[..., Array]] = {
     "less_equal": np.less_equal,
     "equal": np.equal,
     "not_equal": np.not_equal,
-    "where": _where,
 }
 _REDUCED: dict[Reduction, np.ufunc] = {
     Reduction.SUM: np.add,
@@ -126,6 +126,8 @@ def evaluate_expr(
             if function in COMPLEX_BELOW_ZERO and dtype == "complex128":
                 given = given.astype(np.complex128)
             return np.asarray(_FUNCTIONS[function](given))
+        case Calls("where", (condition, *chosen)):
+            return _where(np.real(value(condition)), *map(value, chosen))
         case Calls(function, args):
             if function not in _OF_SEVERAL:
                 raise VerifyError(f"{function} is not a function of expressions")

@@ -15,8 +15,9 @@ from .tensor import Index, Ref, Space, distinct
 
 FUNCTIONS = ("sqrt", "exp", "log", "abs", "sin", "cos", "tanh", "conj", "real", "imag")
 REAL_FUNCTIONS = ("tan", "sinh", "cosh", "arcsin", "arccos", "arctan", "floor", "sign")
-# Functions of several arguments, which are real. Conditions are numbers: 0 is false. A comparison
-# gives 1 or 0, and with NaN it is false, unless it asks whether numbers differ.
+# Functions of several arguments, which are real; only what ``where`` chooses from may be complex.
+# Conditions are real numbers: 0 is false. A comparison gives 1 or 0, and with NaN it is false,
+# unless it asks whether numbers differ.
 SEVERAL: dict[str, int] = {
     **dict.fromkeys(("maximum", "minimum", "arctan2", "pow", "mod"), 2),
     **dict.fromkeys(("less", "less_equal", "equal", "not_equal"), 2),

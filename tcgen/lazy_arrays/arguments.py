@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -145,35 +146,66 @@ def known_values(args: Iterable[Any], most: float, *, only_read: bool = False) -
     return values
 
 
-def values_of_one_shape(args: Iterable[Any], most: float) -> list[Any] | None:
-    """Lazy arrays of one shape as values, and numbers: the usual case of a few elements.
+def small_values(args: Iterable[Any], most: float) -> list[Any] | None:
+    """Lazy arrays as values, and numbers: the usual case of a few elements.
 
-    None if one waits or has as many elements as most, and for other arguments. The values are the
-    arrays themselves: for a function that writes to none of them.
+    None if one waits, if an array or the broadcast of all has as many elements as most, and for
+    other arguments. The values are the arrays themselves: for a function that writes to none of
+    them.
     """
     values: list[Any] = []
     shape = None
+    count = 0  # of the elements of a broadcast, at most
     for value in args:
         kind = type(value)
         if kind is float or kind is int:
             values.append(value)
             continue
         array = value._known() if issubclass(kind, Memory) else None
-        if array is None or array.size >= most or shape not in (None, array.shape):
+        if array is None or array.size >= most:
             return None
-        shape = array.shape
+        if shape is None:
+            shape = array.shape
+            count = array.size
+        elif array.shape != shape:
+            count *= array.size
         values.append(array)
-    return values
+    return values if count < most or broadcasts_little(values, most) else None
 
 
 def broadcasts_little(values: list[Any], most: float) -> bool:
-    """True if the arrays broadcast to fewer elements."""
+    """True if the arrays broadcast to fewer elements, or not at all.
+
+    Example:
+        >>> x, y = np.ones((20, 1)), np.ones(30)
+        >>> broadcasts_little([x, y, 1.0], 600), broadcasts_little([x, y, 1.0], 601)
+        (False, True)
+    """
     shapes = [value.shape for value in values if type(value) in BACKENDS]
-    if len(shapes) < 2 or all(shape == shapes[0] for shape in shapes):
+    if len(shapes) < 2:
         return True
-    if math.prod(map(math.prod, shapes)) < most:
+    first = shapes[0]
+    if shapes.count(first) == len(shapes) or math.prod(map(math.prod, shapes)) < most:
         return True
-    try:
-        return math.prod(np.broadcast_shapes(*shapes)) < most
-    except ValueError:
-        return True
+    count = 1
+    for extents in zip_longest(*map(reversed, shapes), fillvalue=1):
+        longest = max(extents)
+        if any(extent != longest and extent != 1 for extent in extents):
+            return True  # numpy.broadcast_shapes takes longer, mostly for its error
+        count *= longest
+    return count < most
+
+
+def product_size(values: Sequence[Any]) -> int | None:
+    """Elements of the product of two arrays, of a vector or matrix each; None for other values.
+
+    A product of known values with few elements runs at once: a kernel's loops over it gain nothing.
+    """
+    if len(values) != 2:
+        return None
+    for value in values:
+        if type(value) not in BACKENDS or not 0 < value.ndim < 3:
+            return None
+    one, other = values
+    size: int = math.prod(one.shape[:-1]) * math.prod(other.shape[1:])
+    return size

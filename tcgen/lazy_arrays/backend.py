@@ -7,6 +7,7 @@ CuPy is not imported: its arrays bring it.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,6 +26,7 @@ class Backend:
     """Arrays in the memory of the CPU, and NumPy, which computes what has no kernel."""
 
     on_gpu = False
+    least_pooled: float = MIN_POOLED_BYTES  # bytes of an array; the library allocates smaller ones
     module: Any = np
     array_type: type[Any] = np.ndarray
 
@@ -35,15 +37,16 @@ class Backend:
         """Target of the kernels that read its arrays."""
         return kernel_target()
 
-    def pooled(self, shape: tuple[int, ...], dtype: np.dtype[Any], count: int) -> Array | None:
-        """Memory for a large result; None where the library allocates as well itself.
+    def pooled(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """Memory for a result of at least ``least_pooled`` bytes."""
+        return self._pool.empty(shape, dtype)
 
-        Args:
-            shape: of the result.
-            dtype: its element type.
-            count: its bytes.
-        """
-        return self._pool.empty(shape, dtype) if count >= MIN_POOLED_BYTES else None
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """An array with arbitrary elements."""
+        if prod(shape) * dtype.itemsize >= self.least_pooled:
+            return self.pooled(shape, dtype)
+        made: Array = self.module.empty(shape, dtype)
+        return made
 
     def read_only(self, array: Array) -> Array:
         """A view to which nobody can write."""
@@ -72,6 +75,7 @@ class GpuBackend(Backend):
     """
 
     on_gpu = True
+    least_pooled = float("inf")  # CuPy has a pool of its own
 
     def __init__(self, device: CupyDevice) -> None:
         self.device = device
@@ -81,9 +85,6 @@ class GpuBackend(Backend):
     def target(self) -> str:
         """CUDA: CuPy's arrays are in the memory of a GPU."""
         return "cuda"
-
-    def pooled(self, shape: tuple[int, ...], dtype: np.dtype[Any], count: int) -> None:
-        """None: CuPy has a pool of its own."""
 
     def read_only(self, array: Array) -> Array:
         """A view: CuPy knows no read-only arrays."""

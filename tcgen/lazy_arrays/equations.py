@@ -37,7 +37,6 @@ from .graph import (
     Scalar,
     Transpose,
     in_order,
-    operands_of,
 )
 from .line import layout_of
 
@@ -53,11 +52,13 @@ class Place:
         name: of its tensor.
         index: leaves out the axes of extent 1; None where there are none.
         axes: order in which the others are stored; None where it is theirs.
+        real: the array stays real in a kernel of complex numbers.
     """
 
     name: str
     index: tuple[int | slice, ...] | None
     axes: tuple[int, ...] | None
+    real: bool = False
 
     def view(self, array: Array) -> Array:
         """A view of an array with the axes of the tensor."""
@@ -123,6 +124,8 @@ class _Writer:
         self.inputs: list[Place] = []
         self.target: Place | None = None
         self.numbers: list[str] = []
+        self.complex = any(r.computes is not None and r.computes.kind == "c" for r in self.roots)
+        self.conditions = self._conditions()
         named = self._named()
         for node in self.nodes:
             axes = tuple(s for s in self.spaces.of(node) if s is not None)
@@ -166,8 +169,9 @@ class _Writer:
             within[place] = Space(f"{name}_axis{place}", parts=(own[place], gap))
             self.more += [gap, within[place]]
         storage = Storage(within=tuple(within) if longer else ())
-        self.tensors[id(node)] = Tensor(name, own, role, storage=storage)
-        return Place(name, index, axes)
+        real = id(node) in self.conditions
+        self.tensors[id(node)] = Tensor(name, own, role, storage=storage, real=real)
+        return Place(name, index, axes, real)
 
     def written(self) -> LazySystem:
         """The whole system."""
@@ -188,14 +192,29 @@ class _Writer:
             | {space.name: 0 for space in self.more if not space.parts},
         )
 
+    def _conditions(self) -> set[int]:
+        """Nodes of arrays by which complex numbers are chosen, and which nothing else reads."""
+        if not self.complex:
+            return set()
+        chosen_by: set[int] = set()
+        read: set[int] = set()
+        for node in self.nodes:
+            operands = node.work.operands
+            if isinstance(node.work, Elementwise) and node.work.operation == "where":
+                chosen_by.add(id(operands[0]))
+                operands = operands[1:]
+            read.update(map(id, operands))
+        arrays = {id(node) for node in self.nodes if isinstance(node.work, Leaf)}
+        return (chosen_by & arrays) - read
+
     def _named(self) -> set[int]:
         """Nodes of operations that have an equation of their own."""
-        readers = Counter(id(o) for node in self.nodes for o in operands_of(node.work))
+        readers = Counter(id(o) for node in self.nodes for o in node.work.operands)
         named = {id(root) for root in self.roots}
         for node in self.nodes:
             if isinstance(node.work, Reduce | Product):
                 named.add(id(node))
-            for operand in operands_of(node.work):
+            for operand in node.work.operands:
                 core, shared = operand, False
                 while isinstance(core.work, Transpose):
                     shared |= readers[id(core)] > 1
@@ -269,6 +288,8 @@ class _Writer:
                 return self._expression(operand, _operand_places(operand, source, places))
             case Elementwise(operation, operands, exponent):
                 args = tuple(self._expression(o, _aligned(o, places)) for o in operands)
+                if operation == "where" and self.complex and id(operands[0]) not in self.conditions:
+                    args = (Call("real", args[0]), *args[1:])
                 return _operation(operation, args, exponent)
             case Leaf() | Scalar() | Reduce() | Product():
                 return self._reference(node, places)

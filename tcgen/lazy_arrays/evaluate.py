@@ -6,14 +6,13 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from math import prod
 from time import perf_counter
 
 from ..compiler.target import with_kernels
 from .backend import Backend
 from .equations import LazySystem, lazy_system
 from .graph import Array, Leaf, Node, Roll, in_order
-from .in_numpy import UFUNCS, run_in_numpy
+from .in_numpy import UFUNCS, run_alone, run_in_numpy
 from .kernels import kernel_of
 from .line import Line, line_of
 from .rolls import blocks_of, rolled_array
@@ -27,6 +26,11 @@ def evaluate(nodes: Sequence[Node]) -> None:
 
     Several threads may evaluate a node at the same time.
     """
+    if len(nodes) == 1 and not LIMITS.kernels_alone:
+        array = run_alone(nodes[0])
+        if array is not None:
+            nodes[0].set_array(array)
+            return
     line = line_of(nodes)
     while not all(line.operands[place] for place in line.roots):
         # Kernels read no arrays but those of the operations that are asked for.
@@ -59,11 +63,10 @@ def evaluate_into(node: Node, target: Array, change: str = "") -> None:
 
 def _run(line: Line) -> list[Array]:
     """The arrays of the roots."""
-    if any(type(work) is Roll for work in line.works):
+    if line.rolls:
         return _run_rolled(line)
     if LIMITS.kernels_alone:
-        lazy = _system(line)
-        run = partial(_run_kernel, line, lazy)
+        run = partial(_run_kernel, line)
         return run(line.backend.target()) if line.backend.on_gpu else with_kernels(run)
     if (line.is_simple and not line.change) or line.largest < LIMITS.elements:
         return run_in_numpy(line)
@@ -98,10 +101,7 @@ def _run_rolled(line: Line) -> list[Array]:
     if blocks is not None:
         (root,) = nodes
         if target is None:
-            count = prod(root.shape) * root.dtype.itemsize
-            target = line.backend.pooled(root.shape, root.dtype, count)
-        if target is None:
-            target = line.backend.module.empty(root.shape, root.dtype)
+            target = line.backend.empty(root.shape, root.dtype)
         for block, part in blocks:
             evaluate_into(part, target[block], line.change)
         return [target]
@@ -132,8 +132,11 @@ def _measured(run: Callable[[], list[Array]], backend: Backend) -> tuple[list[Ar
     return made, perf_counter() - start
 
 
-def _run_kernel(line: Line, lazy: LazySystem, target: str) -> list[Array]:
-    return kernel_of(lazy, line.dtype.name, target).run(line)
+def _run_kernel(line: Line, target: str) -> list[Array]:
+    form = form_of((target, line.key))
+    if form.kernel is None:
+        form.kernel = kernel_of(_system(line), line.dtype.name, target)
+    return form.kernel.run(line)
 
 
 def _system(line: Line) -> LazySystem:

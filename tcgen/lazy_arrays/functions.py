@@ -60,16 +60,51 @@ REDUCES: dict[np.ufunc, Callable[..., Node | None]] = {
     np.multiply: prod_of,
 }
 
+
+def _transpose(a: Any, axes: Any = None) -> Any:
+    return a.transpose(axes)
+
+
+def _swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
+    return a.swapaxes(axis1, axis2)
+
+
+def _ravel(a: Any, order: Any = "C") -> Any:
+    return a.ravel(order)
+
+
+def _reshape(a: Any, shape: Any, order: Any = "C", **options: Any) -> Any:
+    return a.reshape(shape, **({} if order == "C" else {"order": order}), **options)
+
+
+# Functions that are methods of lazy arrays, whose results are views.
+VIEWS: dict[Any, Callable[..., Any]] = {
+    np.transpose: _transpose,
+    np.swapaxes: _swapaxes,
+    np.ravel: _ravel,
+    np.reshape: _reshape,
+}
+
 # Functions and methods that change their first argument, which gets a copy of its values.
 UPDATES = frozenset(
     (np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask),
 )
-# Functions and methods that ask for writable memory, although they only read: NumPy copies a
-# read-only array for them.
+# Functions and methods that only read, although some ask for writable memory: they get the values
+# themselves, not read-only views, which take longer, and of which NumPy makes copies for some.
 READERS = frozenset(
-    (np.argmax, np.argmin, np.bincount, np.choose, np.convolve, np.correlate, np.interp, np.repeat)
-) | {np.take, *(getattr(np.ndarray, n) for n in ("argmax", "argmin", "choose", "repeat", "take"))}
-UPDATING_METHODS = frozenset(("fill", "partition", "put", "resize", "sort"))
+    (
+        *(np.argmax, np.argmin, np.bincount, np.choose, np.concatenate, np.convolve, np.correlate),
+        *(np.cumsum, np.flip, np.interp, np.moveaxis, np.repeat, np.roll, np.stack, np.squeeze),
+        *(np.take, np.tensordot, np.zeros_like, np.expand_dims),
+    )
+) | {
+    getattr(np.ndarray, name)
+    for name in (
+        *("argmax", "argmin", "astype", "choose", "cumsum", "diagonal", "flatten", "ravel"),
+        *("repeat", "reshape", "round", "squeeze", "swapaxes", "take"),
+    )
+}
+UPDATING_METHODS = frozenset(("fill", "partition", "put", "sort"))
 
 
 def with_named_out(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, assert_never
+from typing import Any, ClassVar, TypeAlias, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ Shape: TypeAlias = tuple[int, ...]
 class Leaf:
     """An array whose values are known."""
 
+    operands: ClassVar[tuple[Node, ...]] = ()
     array: Array
 
 
@@ -32,6 +33,7 @@ class Leaf:
 class Scalar:
     """A number; its value is an argument of the kernel, which serves other numbers too."""
 
+    operands: ClassVar[tuple[Node, ...]] = ()
     value: complex
 
 
@@ -58,6 +60,11 @@ class Reduce:
     operand: Node
     axes: tuple[int, ...]
     reduction: Reduction
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        """The operand."""
+        return (self.operand,)
 
 
 @dataclass(slots=True, eq=False)
@@ -103,6 +110,11 @@ class Transpose:
     operand: Node
     source: tuple[int | None, ...]
 
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        """The operand."""
+        return (self.operand,)
+
 
 @dataclass(slots=True, eq=False)
 class Roll:
@@ -115,6 +127,11 @@ class Roll:
 
     operand: Node
     shifts: tuple[int, ...]
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        """The operand."""
+        return (self.operand,)
 
 
 Work: TypeAlias = Leaf | Scalar | Elementwise | Reduce | Position | Product | Transpose | Roll
@@ -130,43 +147,55 @@ class Node:
         computes: element type in which a kernel computes the result, which may be a truth value or
             a whole number; None for an array of another type, which fits any kernel's numbers.
         backend: where its arrays are; None for a number, which fits any.
-        weight: operations that wait, of this node and below it; shared ones count for each reader.
+        weight: operations that wait, of this node and below it, at most: shared ones count for each
+            reader until somebody counts them.
         depth: operations that wait, on the longest path.
         reads: arrays that these operations read; shared ones count for each reader.
+        arrays: that these operations read, at most.
+        bytes: of these arrays, at most.
     """
 
-    __slots__ = ("backend", "computes", "depth", "dtype", "reads", "shape", "weight", "work")
+    __slots__ = (
+        *("arrays", "backend", "bytes", "computes", "depth", "dtype"),
+        *("reads", "shape", "weight", "work"),
+    )
 
+    arrays: int
     backend: Backend | None
+    bytes: int
+    computes: np.dtype[Any] | None
     weight: int
     depth: int
     reads: int
 
     def __init__(self, work: Work, shape: Shape, dtype: np.dtype[Any]) -> None:
         self.work, self.shape, self.dtype = work, shape, dtype
-        weight = depth = reads = 0
-        below = operands_of(work)
+        computes = dtype if dtype in KERNEL_TYPES else None
+        weight = depth = reads = arrays = count = 0
         backend: Backend | None = None
-        self.computes: np.dtype[Any] | None = dtype if dtype in KERNEL_TYPES else None
-        if below:
-            for operand in below:
-                if self.computes is None:
-                    self.computes = operand.computes
+        if type(work) is Leaf:
+            reads = arrays = 1
+            count = work.array.nbytes
+            backend = backend_of(work.array)
+        elif type(work) is not Scalar:
+            weight = 1
+            for operand in work.operands:
+                if computes is None:
+                    computes = operand.computes
                 if operand.backend is not backend and operand.backend is not None:
                     if backend is not None:
                         raise mixed()
                     backend = operand.backend
                 weight += operand.weight
                 reads += operand.reads
+                arrays += operand.arrays
+                count += operand.bytes
                 if operand.depth > depth:
                     depth = operand.depth
-            weight += 1
             depth += 1
-        elif type(work) is Leaf:
-            reads = 1
-            backend = backend_of(work.array)
-        self.backend = backend
+        self.computes, self.backend = computes, backend
         self.weight, self.depth, self.reads = weight, depth, reads
+        self.arrays, self.bytes = arrays, count
 
     @property
     def ndim(self) -> int:
@@ -180,7 +209,9 @@ class Node:
 
     def set_array(self, array: Array) -> None:
         """Replace the work by its array, so that the memory of its operands can be freed."""
-        self.work, self.weight, self.depth, self.reads = Leaf(array), 0, 0, 1
+        self.work, self.weight, self.depth = Leaf(array), 0, 0
+        self.reads = self.arrays = 1
+        self.bytes = array.nbytes
 
 
 # Operations that take less time than reading their operands from memory.
@@ -201,7 +232,8 @@ def leaf(array: Array) -> Node:
     node.computes = array.dtype if array.dtype in KERNEL_TYPES else None
     node.backend = backend_of(array)
     node.weight = node.depth = 0
-    node.reads = 1
+    node.reads = node.arrays = 1
+    node.bytes = array.nbytes
     return node
 
 
@@ -211,19 +243,6 @@ def with_axes_of_array(array: Array, source: tuple[int | None, ...]) -> Array:
     if None not in source:
         return view
     return view[tuple([None if a is None else slice(None) for a in source])]
-
-
-def operands_of(work: Work) -> tuple[Node, ...]:
-    """The nodes that an operation reads."""
-    match work:
-        case Elementwise() | Position() | Product():
-            return work.operands
-        case Leaf() | Scalar():
-            return ()
-        case Reduce() | Transpose() | Roll():
-            return (work.operand,)
-        case _:
-            assert_never(work)
 
 
 def reading(work: Work, operands: Sequence[Node]) -> Work:
@@ -249,7 +268,7 @@ def in_order(roots: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def _visit(node: Node, visited: dict[int, Node]) -> None:
-    for operand in operands_of(node.work):
+    for operand in node.work.operands:
         if id(operand) not in visited:
             _visit(operand, visited)
     visited[id(node)] = node

@@ -5,7 +5,7 @@ NumPy's functions leave arrays of CuPy to CuPy.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
 from typing import Any, TypeAlias, assert_never
@@ -14,15 +14,19 @@ import numpy as np
 
 from ..errors import VerifyError
 from ..ir.reduction import Reduction
+from .backend import HOST, Backend
 from .graph import (
+    CHEAP,
     Array,
     Elementwise,
     Leaf,
+    Node,
     Position,
     Product,
     Reduce,
     Roll,
     Scalar,
+    Shape,
     Transpose,
     Work,
     with_axes_of_array,
@@ -86,43 +90,72 @@ def run_in_numpy(line: Line) -> list[Array]:
         return _run(line)
 
 
+def run_alone(node: Node) -> Array | None:
+    """The array of one cheap operation on known values, which needs no line; None for others."""
+    work = node.work  # another thread may replace it after this line
+    if type(work) is not Elementwise or work.operation not in CHEAP:
+        return None
+    given: list[Any] = []
+    for operand in work.operands:
+        read = operand.work
+        if type(read) is Leaf:
+            given.append(read.array)
+        elif type(read) is Scalar:
+            given.append(read.value)
+        else:
+            return None
+    backend = HOST if node.backend is None else node.backend
+    with np.errstate(all="ignore"):
+        made = _elementwise(work, given, _memory(backend, node.shape, node.dtype, given))
+    array: Array = backend.module.asarray(made, node.dtype)
+    return array
+
+
 def _run(line: Line) -> list[Array]:
     """Run a line.
 
     An operation writes to the memory of an operand that nobody reads after it, as NumPy does with
     the temporary arrays of an expression.
     """
-    last: dict[int, int] = {}
+    works, shapes, dtypes = line.works, line.shapes, line.dtypes
+    last = [0] * len(works)  # place of the last operation that reads a value
     for place, operands in enumerate(line.operands):
         for operand in operands:
             last[operand] = place
     for root in line.roots:
-        last[root] = len(line.works)
+        last[root] = len(works)
     values: list[Any] = []
     free: set[int] = set()  # places of new arrays that have no views
-    for place, (work, operands) in enumerate(zip(line.works, line.operands, strict=True)):
+    for place, operands in enumerate(line.operands):
+        work = works[place]
+        if not operands:
+            values.append(_value(work, [], line, place))
+            continue
         given = [values[n] for n in operands]
-        spent = {n for n in operands if last[n] == place}
+        shape = shapes[place]
         if type(work) is Elementwise:
             target = line.target if place in line.roots and not line.change else None
-            for n in spent if target is None else ():
-                same = line.dtypes[n] == line.dtypes[place]
-                if n in free and same and line.shapes[n] == line.shapes[place]:
-                    target = values[n]
-                    break
             if target is None:
-                target = _memory(line, place, given)
+                for n in operands:
+                    same = shapes[n] == shape and dtypes[n] == dtypes[place]
+                    if same and n in free and last[n] == place:
+                        target = values[n]
+                        break
+                else:
+                    target = _memory(line.backend, shape, dtypes[place], given)
             values.append(_elementwise(work, given, target))
-            if line.shapes[place]:
+            if shape:
                 free.add(place)
         else:
             values.append(_value(work, given, line, place))
             if type(work) is Transpose:
                 free.difference_update(operands)  # its result is a view
-            elif _is_new(work) and line.shapes[place]:
+            elif shape and _is_new(work):
                 free.add(place)
-        for n in spent:
-            values[n] = None
+        del given
+        for n in operands:
+            if last[n] == place:
+                values[n] = None
     if line.target is not None:
         root = line.roots[0]
         if line.change:
@@ -144,15 +177,17 @@ def _is_new(work: Work) -> bool:
     return type(work) is Product and len(work.operands) > 1
 
 
-def _memory(line: Line, place: int, given: list[Any]) -> Array | None:
+def _memory(
+    backend: Backend, shape: Shape, dtype: np.dtype[Any], given: Sequence[Any]
+) -> Array | None:
     """Memory of the pool for a large result; None where NumPy chooses another order of axes."""
-    shape = line.shapes[place]
-    dtype = line.dtypes[place]
+    if prod(shape) * dtype.itemsize < backend.least_pooled:
+        return None
     for array in given:
         strides = getattr(array, "strides", ())
         if any(one < other for one, other in pairwise(strides)):
             return None
-    return line.backend.pooled(shape, dtype, prod(shape) * dtype.itemsize)
+    return backend.pooled(shape, dtype)
 
 
 def _elementwise(work: Elementwise, given: list[Any], target: Array | None) -> Any:
@@ -211,7 +246,8 @@ def _position(work: Position, array: Array) -> Any:
 def _product(work: Product, given: list[Any], line: Line, place: int) -> Any:
     if len(given) == 2 and _is_matmul(work.labels[0], work.labels[1], work.output):
         multiply: Any = np.matmul
-        return multiply(*given, out=_memory(line, place, []))
+        out = _memory(line.backend, line.shapes[place], line.dtypes[place], ())
+        return multiply(*given, out=out)
     parts: list[Any] = []
     for operand, axes in zip(given, work.labels, strict=True):
         parts += [operand, list(axes)]

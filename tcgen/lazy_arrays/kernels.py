@@ -16,6 +16,7 @@ from .equations import LazySystem
 from .graph import Array
 from .line import Line
 
+FLOAT64 = np.dtype(np.float64)
 _MOST_PROGRAMS = 256  # compiled programs that a process keeps
 PROGRAMS = ProgramCache(Program, lambda: _MOST_PROGRAMS)
 
@@ -41,8 +42,9 @@ class Kernel:
         lazy, dtype = self.lazy, line.dtype
         given: dict[str, Any] = {}
         for place, array in zip(lazy.inputs, line.arrays(), strict=True):
-            if array.dtype != dtype:  # whole numbers and truth values
-                array = array.astype(dtype, order="C")
+            kind = FLOAT64 if place.real else dtype
+            if array.dtype != kind:  # whole numbers and truth values
+                array = array.astype(kind, order="C")
             given[place.name] = place.view(array)
         for name, value in zip(lazy.numbers, line.numbers(), strict=True):
             given[name] = np.array(value, dtype)

@@ -28,7 +28,6 @@ from .graph import (
     Shape,
     Transpose,
     Work,
-    operands_of,
     reading,
 )
 from .positions import as_reductions
@@ -44,7 +43,6 @@ class Line:
         operands: for each work, the places of those that it reads.
         shapes: of the results.
         dtypes: of the results: truth values and whole numbers are computed as numbers.
-        form: for each work, all that a kernel depends on: not extents other than 1, not numbers.
         roots: places of the nodes that are asked for.
         dtype: element type in which kernels compute.
         backend: where the arrays are.
@@ -57,7 +55,6 @@ class Line:
     operands: list[tuple[int, ...]]
     shapes: list[Shape]
     dtypes: list[Any]
-    form: list[Hashable]
     roots: tuple[int, ...]
     dtype: Any
     backend: Backend = HOST
@@ -68,17 +65,24 @@ class Line:
     def key(self) -> Hashable:
         """Equal for lines that one kernel serves."""
         target = None if self.target is None else _leaf_form(self.target)
-        return (self.backend, self.dtype, self.roots, target, self.change, tuple(self.form))
+        form = tuple(map(_form, self.works, self.operands))
+        return (self.backend, self.dtype, self.roots, target, self.change, form)
+
+    @property
+    def rolls(self) -> bool:
+        """True if rolled arrays are read."""
+        return any(type(work) is Roll for work in self.works)
 
     @property
     def elements(self) -> int:
         """Elements of all operations together, those that sums and products read included."""
+        sizes = list(map(prod, self.shapes))
         count = 0
-        for work, operands, shape in zip(self.works, self.operands, self.shapes, strict=True):
+        for place, operands in enumerate(self.operands):
             if operands:
-                count += prod(shape)
-                if type(work) in (Reduce, Position, Product):
-                    count += sum(prod(self.shapes[n]) for n in operands)
+                count += sizes[place]
+                if type(self.works[place]) in _REDUCING:
+                    count += sum([sizes[n] for n in operands])
         return count
 
     @property
@@ -115,14 +119,14 @@ class Line:
             for place in operands:
                 readers[place] += 1
         found = []
-        for place in range(len(self.works)):
-            work = self.works[place]
+        for place, work in enumerate(self.works):
+            if getrefcount(self.sources[place]) <= readers[place] + _IN_LIST:
+                continue
             if not self.operands[place] or type(work) is Transpose or place in self.roots:
                 continue
-            if getrefcount(self.sources[place]) > readers[place] + _IN_LIST:
-                cheap = isinstance(work, Elementwise) and work.operation in CHEAP
-                if not cheap or self.sources[place].weight > _LITTLE_WORK:
-                    found.append(place)
+            cheap = type(work) is Elementwise and work.operation in CHEAP
+            if not cheap or self.sources[place].weight > _LITTLE_WORK:
+                found.append(place)
         return found
 
     def nodes(self) -> tuple[Node, ...]:
@@ -142,6 +146,7 @@ class Line:
         return tuple(Node(Elementwise("negative", (r,)), r.shape, r.dtype) for r in roots)
 
 
+_REDUCING = frozenset((Reduce, Position, Product))
 _IN_LIST = 2  # references to a node that a list alone holds, with that of the call
 _LITTLE_WORK = 2  # operations
 
@@ -159,36 +164,38 @@ def line_of(roots: Sequence[Node]) -> Line:
     """
     computes = next((r.computes for r in roots if r.computes is not None), roots[0].dtype)
     backend = next((r.backend for r in roots if r.backend is not None), HOST)
-    line = Line([], [], [], [], [], [], (), computes, backend)
-    places: dict[int, int] = {}
-    line.roots = tuple([_place(root, line, places) for root in roots])
+    line = Line([], [], [], [], [], (), computes, backend)
+    places: dict[int, int] = {}  # of nodes and of arrays
+    line.roots = tuple(
+        [places[id(r)] if id(r) in places else _place(r, line, places) for r in roots]
+    )
+    line.shapes += [node.shape for node in line.sources]
+    line.dtypes += [node.dtype for node in line.sources]
     return line
 
 
 def _place(node: Node, line: Line, places: dict[int, int]) -> int:
-    place = places.get(id(node))
-    if place is not None:
-        return place
+    """Put a node that has no place yet, and what is below it, at the end of the line."""
     work = node.work  # another thread may replace it after this line
+    below: tuple[int, ...] = ()
     if type(work) is Leaf:
-        place = places.get(id(work.array))
-        if place is not None:
+        place = places.setdefault(id(work.array), len(line.works))
+        if place < len(line.works):
             places[id(node)] = place
             return place
-    operands = tuple([_place(o, line, places) for o in operands_of(work)])
+    else:
+        below = tuple(
+            [places[id(o)] if id(o) in places else _place(o, line, places) for o in work.operands]
+        )
     place = places[id(node)] = len(line.works)
-    if type(work) is Leaf:
-        places[id(work.array)] = place
     line.sources.append(node)
     line.works.append(work)
-    line.operands.append(operands)
-    line.shapes.append(node.shape)
-    line.dtypes.append(node.dtype)
-    line.form.append(_form(work, operands))
+    line.operands.append(below)
     return place
 
 
 def _form(work: Work, operands: tuple[int, ...]) -> Hashable:
+    """All that a kernel depends on: not extents other than 1, not numbers."""
     match work:
         case Elementwise():
             return (work.operation, operands, work.exponent)

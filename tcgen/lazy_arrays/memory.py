@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from operator import getitem
 from sys import getrefcount
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
+
+import numpy as np
 
 from ..errors import ArgumentError
-from .backend import Backend, backend_of
+from .backend import HOST, Backend, backend_of
 from .evaluate import evaluate
 from .graph import Array, Leaf, Node, leaf, with_axes_of_array
 from .record import with_axes
@@ -33,21 +35,73 @@ class Memory:
         _waits: node of the operations that make the values, if they are not known. Of a view:
             the node of its part of the operations of ``_seen``.
         _mine: nobody else writes to the array, or expects it to stay.
+        _in_order: operations that wait replaced an array in C order, of which views may have
+            another shape: their result is stored in C order, too.
         _number: the result of an operation that NumPy would give as a number, not as an array.
         _root: the array of which this one is a view, or None.
         _steps: that lead from it to the view.
         _seen: node of the root when the view's node was made.
     """
 
-    __slots__ = ("__weakref__", "_array", "_mine", "_number", "_root", "_seen", "_steps", "_waits")
+    __slots__ = (
+        *("__weakref__", "_array", "_in_order", "_mine", "_number"),
+        *("_root", "_seen", "_steps", "_waits"),
+    )
 
     _array: Array | None
+    _in_order: bool
     _mine: bool
     _number: bool
     _root: Memory | None
     _seen: Node | None
     _steps: tuple[Step, ...]
     _waits: Node | None
+
+    @classmethod
+    def _of_array(cls, array: Array, mine: bool) -> Self:
+        made = cls.__new__(cls)
+        made._root = made._waits = None
+        made._array, made._mine, made._number = array, mine, False
+        return made
+
+    @classmethod
+    def _of_node(cls, node: Node) -> Self:
+        made = cls.__new__(cls)
+        made._root = None
+        made._number = not node.shape and node.backend is HOST
+        made._in_order = False
+        made._take(node)
+        return made
+
+    def _view(self, step: Step) -> Self:
+        made = self.__new__(type(self))
+        made._array = made._waits = made._seen = None
+        made._number = False
+        if self._root is None:
+            made._root, made._steps = self, (step,)
+        else:
+            made._root, made._steps = self._root, (*self._steps, step)
+        return made
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape; it is known without the values."""
+        array = self._known()
+        return self._node.shape if array is None else array.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type; it is known without the values."""
+        array = self._known()
+        return self._node.dtype if array is None else array.dtype
+
+    @property
+    def _node(self) -> Node:
+        return self._as_node()
+
+    def _is_number(self) -> bool:
+        """True for a number of NumPy, and for a view of one."""
+        return self._number if self._root is None else self._root._number
 
     @property
     def _backend(self) -> Backend:
@@ -85,7 +139,10 @@ class Memory:
         """Take the array of operations that have been computed."""
         waits = self._waits
         if waits is not None and isinstance(waits.work, Leaf):
-            self._array, self._waits, self._mine = waits.work.array, None, True
+            array = waits.work.array
+            if self._in_order and not array.flags.c_contiguous:
+                array = array.copy()
+            self._array, self._waits, self._mine = array, None, True
 
     def _handed_out(self) -> Array:
         """A read-only view of the values; an update then moves to other memory."""
@@ -99,6 +156,8 @@ class Memory:
     def _as_node(self) -> Node:
         """The node of the values: later updates do not change it."""
         root = self if self._root is None else self._root
+        if root is self and self._array is not None:  # the usual case
+            return leaf(self._array)
         root._settle()
         waits = root._waits  # first: another thread may settle the array after this line
         if root._array is None and waits is not None:
@@ -139,9 +198,16 @@ class Memory:
 
     def _replace(self, node: Node) -> None:
         """Take the values of a node of this shape and type; a view cannot."""
+        array = self._array
+        self._in_order = self._in_order if array is None else bool(array.flags.c_contiguous)
+        self._take(node)
+
+    def _take(self, node: Node) -> None:
         work = node.work
         if isinstance(work, Leaf):
             self._array, self._waits, self._mine = work.array, None, False
+            if self._in_order and not self._array.flags.c_contiguous:
+                self._array, self._mine = self._array.copy(), True
         else:
             self._array, self._waits = None, node
 

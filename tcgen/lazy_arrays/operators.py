@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .arguments import product_size
 from .backend import BACKENDS
 from .memory import Memory
 from .record import record_operator
@@ -31,14 +32,19 @@ def _other(value: Any) -> Any:
     return value._known() if isinstance(value, Memory) else None
 
 
-def _is_small(one: Any, other: Any) -> bool:
-    """True if a result that broadcasts the two has few elements."""
+def _is_small(one: Any, other: Any, most: float) -> bool:
+    """True if a result that broadcasts the two has fewer elements, as the first one has."""
     if type(other) not in BACKENDS or one.shape == other.shape:
         return True
-    if one.size * other.size < LIMITS.elements:
+    if one.size * other.size < most:
         return True
     longest = zip_longest(reversed(one.shape), reversed(other.shape), fillvalue=1)
-    return bool(prod([max(pair) for pair in longest]) < LIMITS.elements)
+    return bool(prod([max(pair) for pair in longest]) < most)
+
+
+def _is_small_product(one: Any, other: Any, most: float) -> bool:
+    size = product_size((one, other))
+    return size is not None and size < most
 
 
 def _is_number(value: Any) -> bool:
@@ -55,34 +61,48 @@ _NOTED = {np.add: "add", np.subtract: "subtract", np.multiply: "multiply", np.di
 Binary = Callable[[Any, Any], Any]
 
 
-def _binary(name: str, ufunc: Any, *, broadcasts: bool = True) -> tuple[Binary, Binary, Binary]:
+def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
     """The three methods of a binary operator: forward, reflected, in place."""
     operate: Any = getattr(operator, name)
     change: Any = getattr(operator, f"i{name.strip('_')}", None)
     operation = _NOTED.get(ufunc)
 
+    is_product, is_power = ufunc is np.matmul, ufunc is np.power
+    is_small = _is_small_product if is_product else _is_small
+
+    # Attributes are read here where a call would do: small operations take few microseconds.
     def forward(self: Any, other: Any) -> Any:
-        array = self._known()
-        if array is not None and array.size < LIMITS.elements:
-            value = _other(other)
-            if value is not None and (not broadcasts or _is_small(array, value)):
+        array = self._array if self._root is None else self._known()
+        kind = type(other)
+        if array is not None and (array.size < LIMITS.elements or is_product):
+            if kind is type(self):
+                value = other._array if other._root is None else other._known()
+            else:
+                value = _other(other)
+            if is_power and self._number:
+                array = array[()]  # the square of an array of truth values has another type
+            if value is not None and is_small(array, value, LIMITS.elements):
                 try:
-                    return self._wrapped(operate(array, value))
+                    made = operate(array, value)
                 except (TypeError, ValueError):
                     pass  # said below
-        if operation is not None:
-            kind = type(other)
-            if kind is type(self) or kind is float or kind is int:
-                value = other if kind is not type(self) else other._as_node()
-                node = record_operator(operation, self._as_node(), value)
-                if node is not None:
-                    return self._of_node(node)
+                else:
+                    if type(made) is np.ndarray:
+                        return self._of_array(made, True)
+                    return self._wrapped(made)
+        if operation is not None and (kind is type(self) or kind is float or kind is int):
+            value = other if kind is not type(self) else other._as_node()
+            node = record_operator(operation, self._as_node(), value)
+            if node is not None:
+                return self._of_node(node)
         if disables_ufuncs(other):
             return NotImplemented
+        if is_power and self._number and self.dtype.kind == "b" and kind is int:
+            return operate(self._values()[()], other)
         return self._call(ufunc, (self, other), operate=operate)
 
     def reflected(self: Any, other: Any) -> Any:
-        array = self._known()
+        array = self._array if self._root is None else self._known()
         if array is not None and array.size < LIMITS.elements and type(other) in _NUMBERS:
             try:
                 return self._wrapped(operate(other, array))
@@ -106,7 +126,7 @@ def _binary(name: str, ufunc: Any, *, broadcasts: bool = True) -> tuple[Binary, 
             small = type(other) in _NUMBERS
             if not small:
                 value = _other(other)
-                small = value is not None and _is_small(array, value)
+                small = value is not None and _is_small(array, value, LIMITS.elements)
                 value = None
             if small:
                 array = None
@@ -203,7 +223,7 @@ class Operators:
     __xor__, __rxor__, __ixor__ = _binary("xor", np.bitwise_xor)
     __lshift__, __rlshift__, __ilshift__ = _binary("lshift", np.left_shift)
     __rshift__, __rrshift__, __irshift__ = _binary("rshift", np.right_shift)
-    __matmul__, __rmatmul__, __imatmul__ = _binary("matmul", np.matmul, broadcasts=False)
+    __matmul__, __rmatmul__, __imatmul__ = _binary("matmul", np.matmul)
 
     def __divmod__(self, other: Any) -> Any:
         return self._call(np.divmod, (self, other))  # type: ignore[attr-defined]

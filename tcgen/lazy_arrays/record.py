@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from operator import index
-from sys import getrefcount
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,22 +31,13 @@ from .graph import (
     Roll,
     Scalar,
     Transpose,
-    Work,
-    in_order,
     leaf,
-    operands_of,
     with_axes_of_array,
 )
 from .in_numpy import UFUNCS
+from .noting import record
 
 Labels: TypeAlias = tuple[int, ...]
-# Beyond these numbers, operands are computed first.
-_HEAVIEST = 200  # operations of one kernel
-_DEEPEST = 64  # operations on the longest path: each takes several frames of Python's stack
-_MOST_ARRAYS = 32  # arrays that one kernel reads: their memory cannot be freed before it runs
-_FEW_ARRAYS = 4  # arrays that operations read, up to which their memory is always looked at
-_HELD_BYTES = 2**22  # of arrays that wait for operations alone: about what a cache holds
-_ATTRIBUTE = 2  # references to an object that an attribute alone holds, with that of the call
 _LARGEST_POWER = 16  # whole exponent up to which a power is recorded
 _OPERATIONS: dict[Any, str] = {ufunc: name for name, ufunc in UFUNCS.items()}
 _OPERATIONS[np.power] = "power"
@@ -65,22 +55,10 @@ _OF_COMPLEX = frozenset(
     ("add", "subtract", "multiply", "divide", "negative", "sqrt", "exp", "log", "sin", "cos")
 ) | {"tanh", "conj", "power"}  # which complex numbers have, with a complex result
 _BOOL = np.dtype(bool)
-
-
-def record(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
-    """A node for the work; its operands are computed first if too many operations wait.
-
-    The node itself is computed at once if that frees much memory.
-    """
-    node = Node(work, shape, dtype)
-    if node.reads < 2 and node.depth <= _DEEPEST and node.weight <= _HEAVIEST:
-        return node
-    if _is_too_much(node):
-        evaluate(operands_of(work))
-        node = Node(work, shape, dtype)
-    elif _reads_more(node) and _holds_memory(node):
-        evaluate((node,))
-    return node
+# Functions that take truth values, and those that are another one for some operands.
+_OF_OTHER_TYPES = _LOGICAL | {"power"}
+# Universal functions of which some calls are recorded.
+RECORDED = frozenset((*_OPERATIONS, *_ON_TRUTH, np.matmul, np.square))
 
 
 def record_operator(
@@ -107,7 +85,7 @@ def record_operator(
         ShapeError: the operands cannot be broadcast together.
     """
     dtype = one.dtype
-    if dtype not in KERNEL_TYPES or (compares and dtype.kind == "c"):
+    if dtype not in KERNEL_TYPES or (dtype.kind == "c" and operation not in _OF_COMPLEX):
         return None
     if not isinstance(other, Node):
         try:
@@ -115,7 +93,8 @@ def record_operator(
         except OverflowError:
             return None
     elif other.dtype is not dtype and not (
-        other.computes in (None, dtype) and _fits(other.dtype, dtype)
+        # NumPy takes None for float64 in comparisons.
+        (other.computes is None or other.computes == dtype) and _fits(other.dtype, dtype)
     ):
         return None
     operands = (other, one) if reflected else (one, other)
@@ -123,46 +102,6 @@ def record_operator(
     if other.shape != shape and other.shape:
         shape = _broadcast(operands)
     return record(Elementwise(operation, operands), shape, _BOOL if compares else dtype)
-
-
-def _is_too_much(node: Node) -> bool:
-    if node.weight > _HEAVIEST or node.depth > _DEEPEST:
-        return True
-    if node.reads <= _MOST_ARRAYS:
-        return False
-    return sum(isinstance(n.work, Leaf) for n in in_order([node])) > _MOST_ARRAYS
-
-
-def _reads_more(node: Node) -> bool:
-    """True where operations read one more array of a few, or twice as many as their operands.
-
-    Their memory is looked at then, so that most operations are noted without.
-    """
-    most = max(operand.reads for operand in operands_of(node.work))
-    if node.reads <= _FEW_ARRAYS:
-        return node.reads > most
-    return node.reads.bit_length() > most.bit_length()
-
-
-def _holds_memory(node: Node) -> bool:
-    """True if arrays that nothing but operations hold take a cache and twice the result.
-
-    NumPy would have used them while they were in the cache, and freed them.
-    """
-    held = 0
-    for below in in_order([node]):
-        work = below.work
-        if type(work) is Leaf and _is_temporary(work):
-            held += work.array.nbytes
-    return held >= max(_HELD_BYTES, 2 * math.prod(node.shape) * node.dtype.itemsize)
-
-
-def _is_temporary(work: Leaf) -> bool:
-    """True if nothing but a leaf holds the array."""
-    if getrefcount(work.array) > _ATTRIBUTE:
-        return False
-    base = work.array.base
-    return base is None or getrefcount(base) <= _ATTRIBUTE + 1  # the variable holds it, too
 
 
 def with_axes(array: Node, source: tuple[int | None, ...]) -> Node:
@@ -253,13 +192,11 @@ def _is_number(node: Node) -> bool:
     return isinstance(node.work, Scalar)
 
 
-def is_recorded(ufunc: np.ufunc) -> bool:
-    """True for a universal function of which some calls are recorded."""
-    return ufunc in _OPERATIONS or ufunc in _ON_TRUTH or ufunc in (np.matmul, np.square)
-
-
 def record_ufunc(ufunc: np.ufunc, *inputs: Any) -> Node | None:
     """Record a call of a universal function."""
+    made = _usual(ufunc, inputs)
+    if made is not None:
+        return made
     if ufunc is np.matmul:
         return _matmul(*inputs)
     if ufunc is np.square:
@@ -284,6 +221,22 @@ def record_ufunc(ufunc: np.ufunc, *inputs: Any) -> Node | None:
     return record(Elementwise(operation, nodes), _broadcast(nodes), result)
 
 
+def _usual(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Node | None:
+    """A function of elements of one array, or of an array and another one or a number."""
+    operation, one = _OPERATIONS.get(ufunc), inputs[0]
+    if operation is None or type(one) is not Node or operation in _OF_OTHER_TYPES:
+        return None
+    if len(inputs) == 2:
+        other = inputs[1]
+        if type(other) is Node or type(other) is float or type(other) is int:
+            return record_operator(operation, one, other, compares=operation in _COMPARISONS)
+        return None
+    dtype = one.dtype
+    if dtype not in KERNEL_TYPES or (dtype.kind == "c" and operation not in _OF_COMPLEX):
+        return None
+    return record(Elementwise(operation, inputs), one.shape, dtype)
+
+
 def _logical(operation: str, inputs: Sequence[Any]) -> Node | None:
     """An operation on truth values, which arithmetic on 0 and 1 computes."""
     common = _operands(inputs)
@@ -296,14 +249,29 @@ def where(condition: Any, *chosen: Any) -> Node | None:
     """``numpy.where`` with a recorded condition, or with recorded values."""
     if len(chosen) != 2 or getattr(condition, "dtype", None) != _BOOL:
         return None
+    if isinstance(condition, Node) and _is_complex(chosen):
+        condition = _computed(condition)
     common = _operands((condition, *chosen))
     if common is None or all(n.dtype != common[0] or _is_number(n) for n in common[1]):
         return None
     shape = _broadcast(common[1])
-    # Kernels choose real numbers. Without axes NumPy gives an array, where operations give numbers.
-    if not shape or common[0].kind == "c":
+    if not shape:  # NumPy gives an array, where operations give numbers
         return None
     return record(Elementwise("where", common[1]), shape, common[0])
+
+
+def _is_complex(values: Sequence[Any]) -> bool:
+    """True if a kernel with these operands computes complex numbers."""
+    computes = [v.computes for v in values if isinstance(v, Node)]
+    return any(dtype is not None and dtype.kind == "c" for dtype in computes)
+
+
+def _computed(node: Node) -> Node:
+    """A node of its values, which a kernel of any element type reads."""
+    if type(node.work) is not Leaf:
+        evaluate((node,))
+    assert isinstance(node.work, Leaf)
+    return leaf(node.work.array)
 
 
 def clip(
@@ -340,6 +308,9 @@ def _whole_power(base: Any, exponent: Any) -> Node | None:
 
 
 def _broadcast(nodes: Sequence[Node]) -> tuple[int, ...]:
+    first = nodes[0].shape
+    if all(n.shape == first for n in nodes):
+        return first
     return _broadcast_shapes(*[n.shape for n in nodes])
 
 
@@ -359,6 +330,8 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
         AxisError: an axis does not exist.
         ShapeError: an axis is named twice.
     """
+    if type(axis) is int and -ndim <= axis < ndim:  # the usual case
+        return (axis % ndim,)
     try:
         given = [index(a) for a in (axis if isinstance(axis, tuple | list) else (axis,))]
     except TypeError:

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..ir.reduction import Reduction
 from .graph import Node, Reduce
+from .noting import record
 from .positions import position_node
-from .record import axes_of, record, record_ufunc, with_axes
+from .record import axes_of, record_ufunc, with_axes
 
 
 def sum_of(

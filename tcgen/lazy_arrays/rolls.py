@@ -74,4 +74,5 @@ def _part(node: Node, block: Block, made: dict[int, Node]) -> Node:
 
 def rolled_array(array: Array, shifts: tuple[int, ...]) -> Array:
     """The rolled array itself."""
-    return np.roll(array, shifts, tuple(range(len(shifts))))
+    axes = tuple([axis for axis, shift in enumerate(shifts) if shift])
+    return np.roll(array, tuple([shifts[axis] for axis in axes]), axes)

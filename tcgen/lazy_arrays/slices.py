@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from .graph import CHEAP, Elementwise, Leaf, Node, Scalar, Transpose, leaf
-from .record import record, with_axes
+from .noting import record
+from .record import with_axes
 
 Pick: TypeAlias = int | slice
 _MOST_WORK = 6  # operations for each element; more take longer than a pass over memory

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from ..compiler.program_cache import LeastRecentlyUsed
 from ..environment import lazy_min_elements
 from .kernels import Kernel
+from .times import Times
 
 
 @dataclass(slots=True)
@@ -48,63 +49,6 @@ LIMITS = Limits(lazy_min_elements())
 def read_limits() -> None:
     """Read the environment's limit of elements; a call takes too long for each operation."""
     LIMITS.elements = lazy_min_elements()
-
-
-@dataclass(slots=True)
-class Times:
-    """The least seconds that runs of one size have taken.
-
-    Attributes:
-        numpy: of NumPy.
-        kernel: of the kernel; its first run loads and links it and does not count.
-        runs: of the kernel.
-        later: runs of NumPy after the kernel's first ones. Those before may be slow: their memory
-            is new, and the compiler takes the processor.
-    """
-
-    numpy: float = float("inf")
-    kernel: float = float("inf")
-    runs: int = 0
-    later: int = 0
-
-    def note_numpy(self, seconds: float) -> None:
-        """Count a run in NumPy."""
-        self.numpy = min(self.numpy, seconds)
-        self.later += self.runs >= _MEASURED
-
-    def note_kernel(self, seconds: float) -> None:
-        """Count a run of the kernel."""
-        if self.runs:
-            self.kernel = min(self.kernel, seconds)
-        self.runs += 1
-
-    def is_open(self, trials: int) -> bool:
-        """True where a measurement of the run that is preferred can change what is preferred."""
-        if not self.runs:
-            return False
-        return self.runs <= trials or self._asks_numpy()
-
-    def prefers_kernel(self, trials: int) -> bool:
-        """True where the kernel has been faster, or has not been measured often enough.
-
-        A kernel that is clearly slower gets no further trials: they would cost the user time.
-        """
-        if self.runs < _MEASURED:
-            return True
-        if self._asks_numpy():
-            return False
-        if self.runs <= trials:
-            return self.kernel < _CLEARLY * self.numpy
-        return self.kernel < self.numpy
-
-    def _asks_numpy(self) -> bool:
-        """True where NumPy is measured again, since its first runs may have been slow ones."""
-        return self.runs >= _MEASURED and not self.later and _HOPELESS * self.kernel >= self.numpy
-
-
-_MEASURED = 2  # runs of a kernel, of which one has been measured
-_CLEARLY = 1.2  # times as long: more than two measurements of the same run differ
-_HOPELESS = 10  # times as long as the kernel: no second measurement of NumPy changes the choice
 
 
 @dataclass(slots=True, eq=False)

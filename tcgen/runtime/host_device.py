@@ -18,7 +18,7 @@ Array = npt.NDArray[Any]
 _BYTE = np.dtype(np.uint8)
 # Bytes of the smallest array whose memory the pool retains. The system maps fresh memory page by
 # page, which takes about as long as two writes; for smaller arrays that is little.
-MIN_POOLED_BYTES = 2**20
+MIN_POOLED_BYTES = 2**19
 
 
 def new_array(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:

@@ -17,3 +17,7 @@
     }
 TC_FUNCTIONS(d, double, fmod, copysign)
 TC_FUNCTIONS(s, float, fmodf, copysignf)
+static inline double complex tc_where_z(double condition, double complex x, double complex y)
+{
+    return condition != 0 ? x : y;
+}

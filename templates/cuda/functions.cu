@@ -28,6 +28,10 @@
     }
 TC_FUNCTIONS(d, double, fmod, copysign)
 TC_FUNCTIONS(s, float, fmodf, copysignf)
+__device__ __forceinline__ tc_complex tc_where_z(double condition, tc_complex x, tc_complex y)
+{
+    return condition != 0 ? x : y;
+}
 
 struct tc_by_max {
     __device__ __forceinline__ double operator()(double a, double b) { return tc_maximum_d(a, b); }

@@ -192,6 +192,60 @@ def test_complex_programs() -> None:
         tcgen.compile(text.replace("abs(z[i,j])", "maximum(z[i,j], 0)"), dtype="complex128")
 
 
+CHOICE = """
+space o = 6
+index i j : o
+input z[o,o], w[o], x[o] real
+output c, d, e, r, s
+c[i,j] = where(less(x[i], 0), z[i,j]*z[i,j], w[j])
+d[i,j] = where(x[i]*x[j], z[i,j], 0)*where(real(z[i,j]), x[j], w[i])
+e[i,j] = where(less(abs(z[i,j]), 1), where(imag(z[i,j]), z[i,j], 1), -z[i,j])
+r[i] = where(less(x[i], 0), -x[i], 2)
+s = sum(i,j) where(less(x[i], x[j]), z[i,j], 0)
+"""
+
+
+@pytest.mark.parametrize("objective", ["none", "memory"])
+@pytest.mark.parametrize("target", ["interpreter", "numpy", "cpu", "cuda"])
+def test_choices_of_complex_numbers(
+    target: str, objective: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    z = RANDOM.standard_normal((6, 6)) + 1j * RANDOM.standard_normal((6, 6))
+    w, x = z[0] * 2, RANDOM.standard_normal(6)
+    x[2] = 0
+    z[1, 1], w[3] = np.nan, complex(0, np.inf)  # which spoil no other element
+    with np.errstate(all="ignore"):
+        wanted = {
+            "c": np.where((x < 0)[:, None], z * z, w),
+            "d": np.where(np.outer(x, x) != 0, z, 0) * np.where(z.real != 0, x, w[:, None]),
+            "e": np.where(abs(z) < 1, np.where(z.imag != 0, z, 1), -z),
+            "r": np.where(x < 0, -x, 2),
+            "s": np.where(x[:, None] < x, z, 0).sum(),
+        }
+    given = {"z": z, "w": w, "x": x}
+    if target == "interpreter":
+        found = tcgen.evaluate_system(tcgen.read_spec(CHOICE), given, {"o": 6})
+    else:
+        if target == "cuda":
+            device = device_named("emulator")
+            monkeypatch.setattr("tcgen.runtime.gpu.backend.open_device", lambda: device)
+        program = tcgen.compile(CHOICE, dtype="complex128", target=target, objective=objective)
+        found = program(**given)
+    assert np.isfinite(wanted["s"])
+    for name, value in wanted.items():
+        finite = np.isfinite(value)
+        np.testing.assert_allclose(found[name][finite], value[finite], rtol=1e-13)
+
+
+def test_a_choice_needs_a_real_condition() -> None:
+    wrong = CHOICE.replace("where(less(x[i], 0), z", "where(z[i,j], z")
+    with pytest.raises(tcgen.SpecError, match=mentions("where z[i,j] complex abs(..)")):
+        tcgen.compile(wrong, dtype="complex128")
+    wrong = CHOICE.replace("less(x[i], 0), z", "less(where(x[i], z[i,j], 1), 0), z")
+    with pytest.raises(tcgen.SpecError, match=mentions("less where complex")):
+        tcgen.compile(wrong, dtype="complex128")
+
+
 def test_floyd_and_segments() -> None:
     """Shortest paths by repeated min-plus products, and the largest sum of a segment."""
     text = """

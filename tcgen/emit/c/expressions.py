@@ -254,7 +254,8 @@ def _expression(expr: Expr, scope: Scope, dtype: str) -> tuple[str, int]:
         case Call():
             return _call(expr, scope, dtype), ATOM
         case Calls(function, args):
-            return _calls(function, [expression(a, scope, dtype) for a in args], dtype), ATOM
+            kind = _suffix(is_complex(expr, scope), dtype)
+            return _calls(function, [expression(a, scope, dtype) for a in args], kind, dtype), ATOM
         case Infinity(sign):
             return ("INFINITY", ATOM) if sign > 0 else ("-INFINITY", SUM)
         case Ref() | Delta():
@@ -294,8 +295,10 @@ def _function(name: str, dtype: str) -> str:
     return f"{_REAL_CALLS.get(name, name)}{'f' if dtype == 'float32' else ''}"
 
 
-def _calls(function: str, args: list[str], dtype: str) -> str:
-    """A function of several arguments; a comparison is 1 or 0."""
+def _calls(function: str, args: list[str], kind: str, dtype: str) -> str:
+    """A function of several arguments, with a value of some kind; a comparison is 1 or 0."""
+    if function == "where":
+        return f"{_OWN_CALLS[function]}_{kind}({', '.join(args)})"
     if function in _COMPARISONS:
         one, zero = literal(Fraction(1), dtype), literal(Fraction(0), dtype)
         return f"({args[0]} {_COMPARISONS[function]} {args[1]} ? {one} : {zero})"

@@ -22,33 +22,49 @@ from ..fork_safe_lock import Lock
 Array = npt.NDArray[Any]
 
 
+class _Block:
+    """Memory that arrays use in turn.
+
+    Attributes:
+        memory: bytes.
+        count: of the bytes.
+        start: address of the first cache line.
+        released: number of the last release, of all releases of the pool.
+    """
+
+    __slots__ = ("count", "memory", "released", "start")
+
+    def __init__(self, memory: Array) -> None:
+        self.memory, self.count, self.released = memory, memory.nbytes, 0
+        start: int = memory.__array_interface__["data"][0]
+        self.start = start + -start % ALIGNMENT
+
+
 class _Lease:
     """The base of an array and of all its views; the last of them to go returns the memory."""
 
-    __slots__ = ("__array_interface__", "_memory", "_pool")
+    __slots__ = ("__array_interface__", "_block", "_pool")
 
-    def __init__(self, pool: Pool, memory: Array, shape: tuple[int, ...], kind: Any) -> None:
-        start: int = memory.__array_interface__["data"][0]
-        self._pool, self._memory = pool, memory
+    def __init__(self, pool: Pool, block: _Block, shape: tuple[int, ...], kind: Any) -> None:
+        self._pool, self._block = pool, block
         self.__array_interface__ = {
             "shape": shape,
             "typestr": kind.str,
-            "data": (start + -start % ALIGNMENT, False),
+            "data": (block.start, False),
             "version": 3,
         }
 
     def __del__(self) -> None:
-        self._pool.give(self._memory)
+        self._pool.give(self._block)
 
 
-def _rounded(count: int, most: int) -> int:
-    """Bytes for an array, up to a 32nd more where the pool can retain them.
+def _rounded(count: int) -> int:
+    """Bytes for an array that the pool can retain, up to a 32nd more.
 
     Slices of an array by one row or column then use the same memory in turn, which is in the cache.
     """
     grain = 1 << max(0, count.bit_length() - 6)
-    up = -(-count // grain) * grain
-    return up if up <= most else count
+    return -(-count // grain) * grain
 
 
 class Pool:
@@ -62,31 +78,35 @@ class Pool:
     def __init__(self, new: Callable[[int], Array], most: Callable[[], int]) -> None:
         self._new, self._most = new, most
         self._lock = Lock()
-        self._returned: deque[Array] = deque()
-        self._waiting: list[Array] = []  # in the order in which they were released
+        self._returned: deque[_Block] = deque()
+        self._waiting: dict[int, list[_Block]] = {}  # by bytes, in the order of release
+        # At least the bytes that wait: more in a child that was forked between two steps.
+        self._bytes = 0
+        self._releases = 0
 
     def array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """An array with arbitrary elements."""
         kind = np.dtype(dtype)
-        count = _rounded(prod(shape) * kind.itemsize + ALIGNMENT, self._most())
-        memory = None
+        count = prod(shape) * kind.itemsize + ALIGNMENT
+        rounded = _rounded(count)
+        block = None
         with self._lock:
             self._sort()
-            for n in reversed(range(len(self._waiting))):
-                if self._waiting[n].nbytes == count:
-                    memory = self._waiting.pop(n)
-                    break
-        if memory is None:
-            memory = self._new(count)
-        return np.asarray(_Lease(self, memory, shape, kind))
+            waiting = self._waiting.get(rounded)
+            if waiting:
+                block = waiting.pop()
+                self._bytes -= rounded
+        if block is None:
+            block = _Block(self._new(rounded if rounded <= self._most() else count))
+        return np.asarray(_Lease(self, block, shape, kind))
 
-    def give(self, memory: Array) -> None:
+    def give(self, block: _Block) -> None:
         """Take memory back.
 
         The last view of an array may go at any moment, even while this thread holds the lock. Then
         the next holder of the lock sorts the memory in.
         """
-        self._returned.append(memory)
+        self._returned.append(block)
         if self._lock.acquire(blocking=False):
             try:
                 self._sort()
@@ -96,12 +116,29 @@ class Pool:
     @property
     def waiting_bytes(self) -> int:
         """Bytes that wait for their next use."""
-        return sum(m.nbytes for m in self._waiting)
+        return sum(count * len(blocks) for count, blocks in self._waiting.items())
 
     def _sort(self) -> None:
         """Sort returned memory in, and drop the memory that was released first beyond the limit."""
         while self._returned:
-            self._waiting.append(self._returned.popleft())
+            block = self._returned.popleft()
+            self._releases += 1
+            block.released = self._releases
+            self._bytes += block.count
+            self._waiting.setdefault(block.count, []).append(block)
         most = self._most()
-        while self._waiting and self.waiting_bytes > most:
-            del self._waiting[0]
+        if self._bytes > most:
+            self._bytes = self.waiting_bytes
+            while self._bytes > most:
+                self._drop_first()
+
+    def _drop_first(self) -> None:
+        """Drop the memory that was released first."""
+        count = min(
+            (count for count, blocks in self._waiting.items() if blocks),
+            key=lambda count: self._waiting[count][0].released,
+        )
+        del self._waiting[count][0]
+        self._bytes -= count
+        if not self._waiting[count]:
+            del self._waiting[count]

@@ -493,3 +493,13 @@ def test_numpy_copies_nothing_for_functions_that_only_read(name: str) -> None:
         np.testing.assert_array_equal(found, READING[name](array))
     assert peaks[1] < peaks[0] + array.nbytes / 2
     assert np.array_equal(array, np.linspace(0.0, 1.0, 50_000))
+
+
+@pytest.mark.parametrize("exponent", [0, 2, 2.0, 3, np.int64(2), np.True_])
+@pytest.mark.parametrize("kind", ["bool", "int64", "float64"])
+def test_powers_of_numbers_have_the_types_of_numpys_numbers(kind: str, exponent: Any) -> None:
+    x = np.array([1, 0, 1]).astype(kind)
+    for work in (lambda x: x.max() ** exponent, lambda x: (x > 0).all() ** exponent):
+        found, wanted = work(tcgen.lazy(x)), work(x)
+        assert found.dtype == wanted.dtype
+        assert found == wanted

@@ -151,6 +151,13 @@ def test_values_by_kernels(name: str) -> None:
     assert waiting > 0 or name in OTHERS
 
 
+def test_choices_of_complex_numbers() -> None:
+    z, w = X + 1j * Y, Y - 1j * X
+    found = np.where(on_gpu(MASK), on_gpu(z) * on_gpu(w), 1j)
+    assert found.waiting > 1
+    np.testing.assert_allclose(values(found), np.where(MASK, z * w, 1j), rtol=1e-13)
+
+
 @pytest.mark.parametrize("name", ["functions", *slow("softmax", "mixed types", "variance")])
 def test_values_of_single_precision(name: str) -> None:
     check(DELAYED[name], "float32")
@@ -167,7 +174,10 @@ def test_kernels_compile(dtype: str) -> None:
     names = ["softmax", "argmax"] if kind == dtype else rest
     works = [DELAYED[name] for name in names]
     if kind == "complex128":
-        works = [lambda x, y, i, b: np.exp(x * y).sum(0) / np.sqrt(y[1:]) - np.conj(x[:-1])]
+        works = [
+            lambda x, y, i, b: np.exp(x * y).sum(0) / np.sqrt(y[1:]) - np.conj(x[:-1]),
+            lambda x, y, i, b: np.where(b, x * y, 1j) + i,
+        ]
     given = [tcgen.lazy(a) for a in (X.astype(kind), Y.astype(kind), WHOLE, MASK)]
     for work in works:
         line = line_of((work(*given)._node,))
@@ -279,7 +289,7 @@ def test_kernels_come_from_the_background_and_measurements_end(
         np.testing.assert_allclose(values(np.exp(x) * 3 + x), np.exp(X) * 3 + X)
         worth.wait_for_background()
     assert ran[0] == "cupy"
-    form = next(f for f in worth._FORMS._values.values() if f.kernel is not None)
+    *_, form = (f for f in worth._FORMS._values.values() if f.kernel is not None)  # the latest
     assert form.kernel is not None
     assert form.kernel.program.manifest.target == "cuda"
     assert len(waits) == before  # of the last run

@@ -137,3 +137,17 @@ def test_random_stencils(data) -> None:
     np.testing.assert_allclose(
         work(tcgen.lazy(x), tcgen.lazy(y)), work(x, y), rtol=1e-12, atol=1e-13
     )
+
+
+def test_products_and_sums_compute_the_rolled_arrays_that_they_read() -> None:
+    x, y = np.arange(12.0).reshape(3, 4), np.linspace(0, 1, 12).reshape(3, 4)
+    for read in (lambda moved: moved @ y.T, lambda moved: moved.sum(0), lambda moved: moved.T[1:]):
+        moved = np.roll(tcgen.lazy(x), (1, 2), (0, 1))
+        assert moved.waiting == 1
+        found = read(moved)
+        assert_array_equal(found, read(np.roll(x, (1, 2), (0, 1))))
+        assert moved.waiting == 0
+    moved = np.roll(tcgen.lazy(x), (1, 2), (0, 1))
+    total = moved @ tcgen.lazy(y.T)
+    assert (moved.waiting, total.waiting) == (0, 1)
+    assert_array_equal(total, np.roll(x, (1, 2), (0, 1)) @ y.T)

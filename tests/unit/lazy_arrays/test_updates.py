@@ -226,3 +226,86 @@ def test_a_product_is_added_where_the_array_is() -> None:
     total += factor @ factor.T
     np.testing.assert_array_equal(total, a @ a.T + 2)
     np.testing.assert_array_equal(before, np.full((3, 3), 3.0))
+
+
+@pytest.mark.parametrize("change", [np.add, np.exp])
+@pytest.mark.parametrize(
+    "view", [lambda x: x.reshape(-1), lambda x: x.ravel(), lambda x: x[1:].reshape(3, 2, 2)]
+)
+@pytest.mark.parametrize("least", ["0", "1000"])
+def test_views_of_another_shape_share_memory_with_results_in_fortran_order(
+    change: Any, view: Callable[[Any], Any], least: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", least)
+
+    def run(x: Any, y: Any) -> Any:
+        part = view(x)
+        change(*(y.T,) * change.nin, out=x)
+        part += 1
+        change(*(y.T,) * change.nin, out=x)
+        part[1] = 9
+        return x
+
+    given = np.arange(16.0).reshape(4, 4) / 8, np.linspace(0, 1, 16).reshape(4, 4)
+    wanted = run(*(a.copy() for a in given))
+    np.testing.assert_allclose(run(*map(tcgen.lazy, given)), wanted, rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.squeeze(),
+        lambda x: np.squeeze(x),
+        lambda x: x.astype("f8", copy=False),
+        lambda x: np.moveaxis(x, 0, 0),
+        lambda x: x.reshape(x.shape),
+        lambda x: x.swapaxes(1, 1),
+        lambda x: np.transpose(x, axes=(0, 1)),
+    ],
+)
+@pytest.mark.parametrize("least", ["0", "1000"])
+def test_a_function_that_returns_its_argument_gives_a_view(
+    call: Callable[[Any], Any], least: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", least)
+    x = tcgen.lazy(np.ones((2, 3)), copy=True)
+    view = call(x)
+    view += 1
+    x *= 2
+    x[0, 1] = 7
+    assert view.compute().tolist() == x.compute().tolist() == [[4, 7, 4], [4, 4, 4]]
+
+
+OUT: dict[str, Callable[[Any, Any], Any]] = {
+    "the operand itself": lambda x, v: np.add(x, x, out=x),
+    "a row for each": lambda x, v: np.multiply(x, v, out=x),
+    "a slice that overlaps": lambda x, v: np.subtract(x[1:], x[:-1], out=x[:-1]),
+    "its transpose": lambda x, v: np.add(x, x.T, out=x.T),
+    "one operand": lambda x, v: np.exp(v, out=x[0]),
+    "a broadcast result": lambda x, v: np.exp(v, out=x),
+    "another type": lambda x, v: np.add(x, v, out=np.zeros(x.shape, "f4")),
+    "two results": lambda x, v: np.divmod(x, v, out=(x, x[::-1])),
+    "too few axes": lambda x, v: np.add(x, v, out=v),
+    "whole numbers": lambda x, v: np.add(x, v, out=np.zeros_like(x, int)),
+}
+
+
+@pytest.mark.parametrize("least", ["0", "1000"])
+@pytest.mark.parametrize("name", OUT)
+def test_out_of_few_and_many_elements(
+    name: str, least: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", least)
+
+    def run(x: Any, v: Any) -> Any:
+        before = x + 0
+        try:
+            made = OUT[name](x, v)
+        except (TypeError, ValueError) as error:
+            made = isinstance(error, TypeError)
+        return before, x, v, made
+
+    given = np.arange(16.0).reshape(4, 4) / 8, np.linspace(1, 2, 4)
+    wanted = run(*(a.copy() for a in given))
+    for array, right in zip(run(*map(tcgen.lazy, given)), wanted, strict=True):
+        np.testing.assert_allclose(array, right, rtol=1e-14)

@@ -11,7 +11,8 @@ import pytest
 import tcgen
 from tcgen.lazy_arrays import evaluate as evaluation
 from tcgen.lazy_arrays import in_numpy, worth
-from tcgen.lazy_arrays.worth import LIMITS, Times
+from tcgen.lazy_arrays.times import Times
+from tcgen.lazy_arrays.worth import LIMITS
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +96,7 @@ def test_the_faster_one_is_chosen() -> None:
     times.note_kernel(0.8)
     times.note_kernel(0.75)
     assert not times.prefers_kernel(trials=3)
-    times.kernel = 0.6
+    times.kernel.typical = 0.6
     assert times.prefers_kernel(trials=3)
     assert not times.is_open(trials=3)
 
@@ -105,6 +106,46 @@ def test_a_slow_first_run_of_numpy_does_not_decide() -> None:
     assert not times.prefers_kernel(trials=3)
     times.note_numpy(0.3)
     assert not times.prefers_kernel(trials=3)  # without further trials of the kernel
+
+
+def test_a_slow_kernel_is_tried_again_ever_more_seldom() -> None:
+    times = measured(2.0)
+    lost, spent = 1.0, 0.0  # seconds more than NumPy alone
+    trials = []
+    for run in range(4000):
+        if times.prefers_kernel(trials=3):
+            times.note_kernel(2.0)
+            lost += 1.0
+            trials.append(run)
+        else:
+            times.note_numpy(1.0)
+            spent += 1.0
+        assert lost <= 2 + spent / 20
+    assert 6 <= len(trials) <= 9
+    assert lost < 0.01 * spent
+
+
+def test_a_kernel_that_was_slow_once_is_used_after_all() -> None:
+    """NumPy's time varies with the values, and the kernel's first measured run was slow."""
+    times = measured(3.0)
+    chosen = []
+    for run in range(400):
+        chosen.append(times.prefers_kernel(trials=3))
+        if chosen[-1]:
+            times.note_kernel(0.8)
+        else:
+            times.note_numpy([0.7, 1.5, 1.6][run % 3])
+    assert not any(chosen[:3])
+    assert all(chosen[-200:])
+
+
+def test_one_slow_run_changes_nothing() -> None:
+    times = measured(0.5)
+    for _ in range(5):
+        times.note_numpy(1.0)
+        times.note_kernel(0.5)
+    times.note_kernel(30.0)
+    assert times.prefers_kernel(trials=3)
 
 
 def test_a_kernel_that_is_far_faster_is_chosen_without_another_run_of_numpy() -> None:
@@ -132,8 +173,27 @@ def test_few_elements_do_not_wait() -> None:
     assert (x[:, :, None] + x).waiting == 1  # a result of many elements
 
 
+def test_products_with_few_elements_do_not_wait() -> None:
+    a, b = tcgen.lazy(np.ones((20, 30))), tcgen.lazy(np.ones((30, 20)))
+    for few in (a @ b[:, :4], a @ b[:, 0], a[0] @ b, np.matmul(a[0], b), b[:, 0] @ a.T):
+        assert few.waiting == 0
+        assert (few.compute() == 30).all()
+    assert float(a[0] @ b[:, 0]) == 30
+    for many in (a @ b, (a * 2) @ b[:, 0], np.matmul(a, b), a[None] @ b):
+        assert many.waiting > 0
+    c, d = tcgen.lazy(np.ones((9, 2))), tcgen.lazy(np.ones((2, 30)))  # of few elements
+    for many in (c @ d, np.matmul(c, d), np.dot(c, d), c.dot(d)):
+        assert many.waiting == 1
+        assert (many.compute() == 2).all()
+    for few in (c @ d[:, :9], np.dot(c, d[:, :9]), c.dot(d[:, 0]), np.dot(c, 2)):
+        assert few.waiting == 0
+    for wrong in (lambda: a @ a[:3], lambda: np.matmul(a, a[0, :3])):
+        with pytest.raises(tcgen.ShapeError):
+            wrong()
+
+
 def test_functions_of_few_elements_take_a_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("tcgen.lazy_arrays.array._called")  # the long way
+    monkeypatch.delattr("tcgen.lazy_arrays.calls.Calls._called")  # the long way
     x = tcgen.lazy(np.full(9, 4.0))
     assert np.sqrt(x).compute().tolist() == [2.0] * 9
     assert np.maximum(x, x + 1).compute().tolist() == [5.0] * 9

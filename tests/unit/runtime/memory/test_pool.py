@@ -99,6 +99,21 @@ def test_what_waits_is_bounded() -> None:
     assert made.waiting_bytes <= 10_000
 
 
+def test_a_lower_limit_holds_from_the_next_array_on() -> None:
+    limit = [10**9]
+    made = Pool(lambda count: np.empty(count, np.uint8), lambda: limit[0])
+    arrays = [made.array((100 + n,), "float64") for n in range(3)]
+    del arrays
+    assert made.waiting_bytes > 2400
+    limit[0] = 1500
+    made.array((5,), "float64")
+    assert 0 < made.waiting_bytes <= 1500
+    limit[0] = 0
+    array = made.array((102,), "float64")
+    assert made.waiting_bytes == 0
+    assert array.shape == (102,)
+
+
 def test_threads_and_the_collector() -> None:
     """Arrays in cycles go at any moment; no two that live at once share memory."""
     made = pool(2**20)

@@ -1,0 +1,175 @@
+"""Attributes and methods of NumPy's arrays, as lazy arrays have them.
+
+Methods that NumPy's functions are noted for are noted, too. Others compute the values that they
+need. Where NumPy's result is a view, so is that of a lazy array.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Self
+
+from ..errors import ArgumentError, ShapeError
+from .calls import Calls
+from .functions import METHODS, UPDATING_METHODS
+from .graph import in_order, with_axes_of_array
+from .record import axes_of
+
+
+def _assigned(name: str) -> Any:
+    """An attribute of NumPy's arrays to which values can be assigned."""
+
+    def read(array: Methods) -> Any:
+        return array.__getattr__(name)
+
+    def write(array: Methods, value: Any) -> None:
+        array._update(setattr, (name, value), {})
+
+    return property(read, write, doc=f"``numpy.ndarray.{name}``; values can be assigned to it.")
+
+
+def _noted(name: str) -> Callable[..., Any]:
+    """A method with the arguments of a function that is noted."""
+    recorder = METHODS[name]
+
+    def method(self: Methods, *args: Any, out: Any = None, **options: Any) -> Any:
+        call = getattr(self._backend.array_type, name)
+        return self._called(recorder, call, (self, *args), options, None if out is None else (out,))
+
+    method.__doc__ = f"``numpy.ndarray.{name}``."
+    return method
+
+
+class Methods(Calls):
+    """What Python's dot finds; a name that is not here is looked up in NumPy's class."""
+
+    __slots__ = ()
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def T(self) -> Self:  # noqa: N802  (NumPy's name)
+        """The axes in reverse order."""
+        return self.transpose()
+
+    flat = _assigned("flat")
+    real = _assigned("real")
+    imag = _assigned("imag")
+
+    @property
+    def waiting(self) -> int:
+        """Number of operations that are recorded and have not run."""
+        return sum(bool(node.work.operands) for node in in_order((self._node,)))
+
+    all, any = _noted("all"), _noted("any")
+    argmax, argmin = _noted("argmax"), _noted("argmin")
+    max, min = _noted("max"), _noted("min")
+    sum, prod, mean = _noted("sum"), _noted("prod"), _noted("mean")
+    std, var = _noted("std"), _noted("var")
+    clip, dot = _noted("clip"), _noted("dot")
+
+    def transpose(self, *axes: Any) -> Self:
+        """``numpy.ndarray.transpose``."""
+        given = axes[0] if len(axes) == 1 else axes or None
+        ndim = self.ndim
+        if given is None:
+            return self._view((with_axes_of_array, tuple(range(ndim - 1, -1, -1))))
+        order = axes_of(given, ndim)
+        if len(order) != ndim:
+            raise ShapeError(f"transpose: {given} does not name each of the {ndim} axes once")
+        return self._view((with_axes_of_array, order))
+
+    def swapaxes(self, axis1: Any, axis2: Any) -> Any:
+        """``numpy.ndarray.swapaxes``."""
+        ndim = self.ndim
+        for axis in (axis1, axis2):
+            if type(axis) is not int or not -ndim <= axis < ndim:
+                return self._method("swapaxes", axis1, axis2)
+        order = list(range(ndim))
+        order[axis1], order[axis2] = order[axis2], order[axis1]
+        return self._view((with_axes_of_array, tuple(order)))
+
+    def reshape(self, *shape: Any, **options: Any) -> Any:
+        """``numpy.ndarray.reshape``."""
+        if not options and self._is_flat():
+            try:
+                made = self._known().reshape(*shape)  # type: ignore[union-attr]
+            except (TypeError, ValueError):
+                pass  # raised again below
+            else:
+                return self._view((_reshaped, made.shape))
+        return self._method("reshape", *shape, **options)
+
+    def ravel(self, order: Any = "C") -> Any:
+        """``numpy.ndarray.ravel``."""
+        if order == "C" and self._is_flat():
+            return self._view((_reshaped, (-1,)))
+        return self._method("ravel", order)
+
+    def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
+        """``numpy.ndarray.astype``."""
+        array = None if args or options else self._known()
+        if array is None:
+            return self._method("astype", dtype, *args, **options)
+        return self._of_array(array.astype(dtype), True)
+
+    def copy(self, order: Any = "C") -> Self:
+        """``numpy.ndarray.copy``; operations that wait go on waiting."""
+        if self._known() is None and order in ("C", "K", "A"):
+            return self._of_node(self._node)
+        return self._of_array(self._values().copy(order), True)
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+        """``numpy.ndarray.to_device``."""
+        return self._method("to_device", device, stream=stream)
+
+    def resize(self, *shape: Any, refcheck: bool = True) -> None:
+        """``numpy.ndarray.resize``; other arrays keep the memory that they share."""
+        if self._root is not None:
+            raise ArgumentError("a view cannot be resized: resize the array, or a copy")
+        array = self._values().copy()
+        del refcheck  # the copy has no other references
+        array.resize(*shape, refcheck=False)
+        self._array, self._mine = array, True
+
+    def _is_flat(self) -> bool:
+        """True for known values in C order, of which every other shape is a view."""
+        array = self._known()
+        return array is not None and array.flags.c_contiguous and not self._is_number()
+
+    def _method(self, name: str, *args: Any, **options: Any) -> Any:
+        """The result of a method of NumPy's arrays, or of CuPy's."""
+        out = options.pop("out", None)
+        call = getattr(self._backend.array_type, name)
+        return self._called(None, call, (self, *args), options, None if out is None else (out,))
+
+    @property
+    def _data(self) -> Any:
+        """``numpy.ma`` reads this attribute, and would then ignore that the array is lazy."""
+        raise ArgumentError("a lazy array has no mask: pass array.filled(0) or array.data")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        backend = self._backend
+        found = getattr(backend.array_type, name)
+        if not callable(found):
+            values = backend.read_only(self._values())
+            return self._result(getattr(values, name), getattr, (self, name), {})
+        if name in UPDATING_METHODS:
+            return lambda *args, **options: self._update(found, args, options)
+        return lambda *args, **options: self._method(name, *args, **options)
+
+
+def _reshaped(array: Any, shape: tuple[int, ...]) -> Any:
+    """The step to another shape, which arrays of CuPy know, too."""
+    return array.reshape(shape)
