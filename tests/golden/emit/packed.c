@@ -22,9 +22,22 @@ void tcgen_packing_0(
         for (int64_t a = 0; a < N_v; ++a) {
             if (*tc_stop) continue;
             for (int64_t j = 0; j < N_o; ++j) {
+                tc_positions tc_order_0 = TC_POSITIONS(i, j);
+                (void)tc_sort(2, &tc_order_0);
+                const int64_t tc_at_0_0 = tc_order_0.at[0];
+                const int64_t tc_at_0_1 = tc_order_0.at[1];
+                const int64_t tc_place_0 = tc_at_0_0*(tc_at_0_0 + 1)/2 + tc_at_0_1;
                 #pragma omp simd
-                for (int64_t b = 0; b < N_v; ++b) {
-                    full[((i*N_v + a)*N_o + j)*N_v + b] = (a == b ? 0 : tc_sign(a, b)*g[(tc_triangle(i, j))*(N_v*(N_v - 1)/2) + tc_strict(a, b)]);
+                for (int64_t b = 0; b < tc_min(N_v, a); ++b) {
+                    full[((i*N_v + a)*N_o + j)*N_v + b] = g[tc_place_0*(N_v*(N_v - 1)/2) + a*(a - 1)/2 + b];
+                }
+                if (a < N_v) {
+                    const int64_t b = a;
+                    full[((i*N_v + a)*N_o + j)*N_v + b] = 0;
+                }
+                #pragma omp simd
+                for (int64_t b = a + 1; b < N_v; ++b) {
+                    full[((i*N_v + a)*N_o + j)*N_v + b] = -g[tc_place_0*(N_v*(N_v - 1)/2) + b*(b - 1)/2 + a];
                 }
             }
         }
@@ -102,9 +115,22 @@ void tcgen_packing_2(
     for (int64_t i = 0; i < N_o; ++i) {
         if (*tc_stop) continue;
         for (int64_t j = 0; j < N_o; ++j) {
-            #pragma omp simd
-            for (int64_t a = 0; a < N_v; ++a) {
-                copy[(i*N_o + j)*N_v + a] = (j == i ? 0 : tc_sign(j, i)*n[a*(N_o*(N_o - 1)/2) + tc_strict(j, i)]);
+            tc_positions tc_order_0 = TC_POSITIONS(j, i);
+            const int tc_sign_of_0 = tc_sort(2, &tc_order_0);
+            const int64_t tc_at_0_0 = tc_order_0.at[0];
+            const int64_t tc_at_0_1 = tc_order_0.at[1];
+            const int64_t tc_place_0 = tc_at_0_0*(tc_at_0_0 - 1)/2 + tc_at_0_1;
+            const double tc_row_sign = tc_sign_of_0;
+            if (tc_row_sign == 0) {
+                #pragma omp simd
+                for (int64_t a = 0; a < N_v; ++a) {
+                    copy[(i*N_o + j)*N_v + a] = 0;
+                }
+            } else {
+                #pragma omp simd
+                for (int64_t a = 0; a < N_v; ++a) {
+                    copy[(i*N_o + j)*N_v + a] = tc_row_sign*n[a*(N_o*(N_o - 1)/2) + tc_place_0];
+                }
             }
         }
     }
