@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import ArgumentError
 from .backend import BACKENDS, backend_of, mixed
 from .evaluate import evaluate
+from .graph import tensordot_axes
 from .memory import Memory
 
 
@@ -196,16 +197,27 @@ def broadcasts_little(values: list[Any], most: float) -> bool:
     return count < most
 
 
-def product_size(values: Sequence[Any]) -> int | None:
-    """Elements of the product of two arrays, of a vector or matrix each; None for other values.
+def product_size(values: Sequence[Any], axes: Any = None) -> int | None:
+    """Elements of a product of two arrays; None for other values.
 
     A product of known values with few elements runs at once: a kernel's loops over it gain nothing.
+
+    Args:
+        values: the operands.
+        axes: of ``numpy.tensordot``; None for a product of a vector or matrix each.
     """
-    if len(values) != 2:
+    if len(values) != 2 or any(type(value) not in BACKENDS for value in values):
         return None
-    for value in values:
-        if type(value) not in BACKENDS or not 0 < value.ndim < 3:
-            return None
     one, other = values
-    size: int = math.prod(one.shape[:-1]) * math.prod(other.shape[1:])
-    return size
+    if axes is None:
+        if not (0 < one.ndim < 3 and 0 < other.ndim < 3):
+            return None
+        size: int = math.prod(one.shape[:-1]) * math.prod(other.shape[1:])
+        return size
+    summed = tensordot_axes(one.ndim, other.ndim, axes)
+    if summed is None:
+        return None
+    count = 1
+    for array, side in zip((one, other), summed, strict=True):
+        count *= math.prod(n for k, n in enumerate(array.shape) if k not in side)
+    return count

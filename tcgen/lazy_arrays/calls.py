@@ -173,7 +173,12 @@ class Calls(Elements):
         only_read = recorder is not None or call in READERS
         values: Any = known_values(args, most, only_read=only_read)
         if values is not None and recorder is not None:
-            size = product_size(values) if call in _PRODUCTS else None
+            size = None
+            if call in _PRODUCTS:
+                size = product_size(values)
+            elif call is np.tensordot:
+                axes = values[2] if len(values) > 2 else options.get("axes", 2)
+                size = product_size(values[:2], axes)
             if not (broadcasts_little(values, most) if size is None else size < most):
                 values = None
         noted = recorder is not None and values is None

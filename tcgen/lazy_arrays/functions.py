@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .graph import Node
-from .record import clip, dot, einsum, rolled, transposed, where
+from .record import clip, dot, einsum, rolled, tensordot, transposed, where
 from .reductions import (
     all_of,
     any_of,
@@ -43,6 +43,7 @@ FUNCTIONS: dict[Any, Callable[..., Node | None]] = {
     np.clip: clip,
     np.einsum: einsum,
     np.dot: dot,
+    np.tensordot: tensordot,
     np.transpose: transposed,
     np.roll: rolled,
 }
@@ -95,7 +96,7 @@ READERS = frozenset(
     (
         *(np.argmax, np.argmin, np.bincount, np.choose, np.concatenate, np.convolve, np.correlate),
         *(np.cumsum, np.flip, np.interp, np.moveaxis, np.repeat, np.roll, np.stack, np.squeeze),
-        *(np.take, np.tensordot, np.zeros_like, np.expand_dims),
+        *(np.take, np.zeros_like, np.expand_dims),
     )
 ) | {
     getattr(np.ndarray, name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import index
 from typing import Any, ClassVar, TypeAlias, assert_never
 
 import numpy as np
@@ -272,3 +273,29 @@ def _visit(node: Node, visited: dict[int, Node]) -> None:
         if id(operand) not in visited:
             _visit(operand, visited)
     visited[id(node)] = node
+
+
+def tensordot_axes(first: int, second: int, axes: Any) -> tuple[list[int], list[int]] | None:
+    """The axes of two arrays that ``numpy.tensordot`` sums over; None where it refuses them.
+
+    Example:
+        >>> tensordot_axes(3, 2, 1), tensordot_axes(3, 2, ((0, -1), (1, 0)))
+        (([2], [0]), ([0, 2], [1, 0]))
+    """
+    try:
+        pair: Any = axes
+        if not isinstance(axes, tuple | list):
+            count = index(axes)
+            pair = (range(first - count, first), range(count))
+        left, right = ([index(n) for n in np.atleast_1d(side)] for side in pair)
+    except (TypeError, ValueError):
+        return None
+    if len(left) != len(right):
+        return None
+    for ndim, side in ((first, left), (second, right)):
+        if any(not -ndim <= n < ndim for n in side):
+            return None
+        side[:] = [n % ndim for n in side]
+        if len({*side}) < len(side):
+            return None
+    return left, right

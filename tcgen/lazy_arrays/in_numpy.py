@@ -248,10 +248,27 @@ def _product(work: Product, given: list[Any], line: Line, place: int) -> Any:
         multiply: Any = np.matmul
         out = _memory(line.backend, line.shapes[place], line.dtypes[place], ())
         return multiply(*given, out=out)
+    if len(given) == 2 and (summed := _summed_axes(work)) is not None:
+        multiplied: Any = np.tensordot
+        made = multiplied(*given, axes=summed)
+        free = [n for labels in work.labels for n in labels if n in work.output]
+        return made.transpose([free.index(n) for n in work.output])
     parts: list[Any] = []
     for operand, axes in zip(given, work.labels, strict=True):
         parts += [operand, list(axes)]
     return np.einsum(*parts, list(work.output), optimize=len(given) > 2)
+
+
+def _summed_axes(work: Product) -> tuple[list[int], list[int]] | None:
+    """The axes of two operands that ``tensordot`` sums over; None for other products."""
+    left, right = work.labels
+    both = [n for n in left if n in right]
+    once = all(len({*labels}) == len(labels) for labels in (left, right, work.output))
+    if not both or not once or {*both} & {*work.output}:
+        return None
+    if len(work.output) + 2 * len(both) != len(left) + len(right):
+        return None  # an index of one operand is summed, too
+    return [left.index(n) for n in both], [right.index(n) for n in both]
 
 
 def _is_matmul(left: Labels, right: Labels, output: Labels) -> bool:

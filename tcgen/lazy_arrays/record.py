@@ -32,6 +32,7 @@ from .graph import (
     Scalar,
     Transpose,
     leaf,
+    tensordot_axes,
     with_axes_of_array,
 )
 from .in_numpy import UFUNCS
@@ -417,6 +418,29 @@ def dot(a: Any, b: Any, out: Any = None) -> Node | None:
     if out is None and 0 < len(_shape_of(a)) < 3 and 0 < len(_shape_of(b)) < 3:
         return _matmul(a, b)
     return None
+
+
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Node | None:
+    """``numpy.tensordot`` of two arrays; None where NumPy does it, or refuses it."""
+    common = _same_type_operands((a, b))
+    if common is None:
+        return None
+    dtype, (one, other) = common
+    summed = tensordot_axes(one.ndim, other.ndim, axes)
+    if summed is None:
+        return None
+    left, right = summed
+    if any(one.shape[m] != other.shape[n] for m, n in zip(left, right, strict=True)):
+        return None
+    first = tuple(range(one.ndim))
+    second = tuple(left[right.index(n)] if n in right else one.ndim + n for n in range(other.ndim))
+    output = (*(n for n in first if n not in left), *(n for n in second if n >= one.ndim))
+    extents = {
+        **dict(zip(first, one.shape, strict=True)),
+        **dict(zip(second, other.shape, strict=True)),
+    }
+    work = Product((one, other), (first, second), output)
+    return record(work, tuple(extents[n] for n in output), dtype)
 
 
 def transposed(array: Node, axes: Any = None) -> Node:

@@ -54,6 +54,12 @@ DELAYED: dict[str, Work] = {
     "transposed": lambda x, y, i, b: (x > 0).T,
     "masked sum": lambda x, y, i, b: np.sum(np.where(b, x, 0) * i),
     "where whole": lambda x, y, i, b: np.where(b, x * 2, 1.0),
+    "tensordot": lambda x, y, i, b: 2 + np.tensordot(x, y.T, 1) + np.tensordot(x, y, axes=(1, -1)),
+    "tensordot of sums": lambda x, y, i, b: np.tensordot(x + y, x[:3] * 2, ([1], [1])),
+    "outer product": lambda x, y, i, b: np.tensordot(x, y, 0) * 2,
+    "tensordot of three axes": lambda x, y, i, b: (
+        np.tensordot(x.reshape(2, 3, 7), y.reshape(7, 3, 2), ((1, 2), (1, 0))) - 1
+    ),
 }
 OTHERS: dict[str, Work] = {
     "count": lambda x, y, i, b: (x > 0).sum(),
@@ -65,6 +71,8 @@ OTHERS: dict[str, Work] = {
     "cast": lambda x, y, i, b: -(x > 0).astype(float),
     "mask of whole": lambda x, y, i, b: (i > 0) * x,
     "masked": lambda x, y, i, b: (x + 0) * (1 - (x > 0)),
+    "tensordot of all axes": lambda x, y, i, b: np.tensordot(x, y),
+    "tensordot of whole numbers": lambda x, y, i, b: np.tensordot(x, i, (0, 0)),
     "reduce": lambda x, y, i, b: np.maximum.reduce(x) + np.multiply.reduce(y),
 }
 
@@ -167,3 +175,17 @@ def test_nan_stays(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda x: np.sign(x) * np.minimum(0.5, x),
     ):
         np.testing.assert_array_equal(np.asarray(work(tcgen.lazy(x))), work(x))
+
+
+@pytest.mark.parametrize(
+    "axes", [1, 3, (0, 1), ((0, 0), (0, 1)), ((0, 1), (0,)), ((0, 2), (0, 1)), 1.5, (0,)]
+)
+def test_tensordot_refuses_what_numpy_refuses(axes: Any) -> None:
+    for elements in ("0", "1000000"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TCGEN_LAZY_MIN_ELEMENTS", elements)
+            with pytest.raises((ValueError, TypeError, IndexError)) as wanted:
+                np.tensordot(X, Y, axes)
+            with pytest.raises(wanted.type) as found:
+                np.tensordot(tcgen.lazy(X), tcgen.lazy(Y), axes)
+            assert str(found.value) == str(wanted.value)
