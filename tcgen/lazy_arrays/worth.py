@@ -73,15 +73,15 @@ class Form:
 
 
 _MOST_FORMS = 4096  # forms that a process remembers
-_FORMS: LeastRecentlyUsed[Form] = LeastRecentlyUsed(lambda: _MOST_FORMS)
+FORMS: LeastRecentlyUsed[Form] = LeastRecentlyUsed(lambda: _MOST_FORMS)
 
 
 def form_of(key: Hashable) -> Form:
     """The record of a form."""
-    form = _FORMS.get(key)
+    form = FORMS.get(key)
     if form is None:
         form = Form()
-        _FORMS.add(key, form)
+        FORMS.add(key, form)
     return form
 
 

@@ -289,7 +289,7 @@ def test_kernels_come_from_the_background_and_measurements_end(
         np.testing.assert_allclose(values(np.exp(x) * 3 + x), np.exp(X) * 3 + X)
         worth.wait_for_background()
     assert ran[0] == "cupy"
-    *_, form = (f for f in worth._FORMS._values.values() if f.kernel is not None)  # the latest
+    *_, form = (f for f in worth.FORMS._values.values() if f.kernel is not None)  # the latest
     assert form.kernel is not None
     assert form.kernel.program.manifest.target == "cuda"
     assert len(waits) == before  # of the last run
