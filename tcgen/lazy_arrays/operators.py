@@ -97,7 +97,8 @@ def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
                 return self._of_node(node)
         if disables_ufuncs(other):
             return NotImplemented
-        if is_power and self._number and self.dtype.kind == "b" and kind is int:
+        is_number = kind in _NUMBERS or isinstance(other, np.generic)
+        if is_power and is_number and self._number and self.dtype.kind == "b":
             return operate(self._values()[()], other)
         return self._call(ufunc, (self, other), operate=operate)
 
