@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..errors import ArgumentError
 from .arguments import PLAIN, evaluated, is_basic, settle
 from .backend import BACKENDS
 from .evaluate import evaluate_into
@@ -147,12 +146,3 @@ class Elements(Memory):
         array = self._known()
         made = change(array, *values, **named)
         return self if made is array else made
-
-    def _resize(self, *shape: Any, refcheck: bool = True) -> None:
-        """``numpy.ndarray.resize``; other arrays keep the memory that they share."""
-        if self._root is not None:
-            raise ArgumentError("a view cannot be resized: resize the array, or a copy")
-        array = self._values().copy()
-        del refcheck  # the copy has no other references
-        array.resize(*shape, refcheck=False)
-        self._array, self._mine = array, True
