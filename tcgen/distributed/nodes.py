@@ -99,7 +99,7 @@ def price_nodes(
     held = {t.name: 0 for t in program.manifest.tensors if t.role != "output" and not t.volatile}
     plan = find_plan(program, extents, held, Cluster(nodes, 1, node_memory), along)
     if isinstance(plan, Shortage):
-        return NodesReport(nodes, node_memory, network, False, plan.least)
+        return NodesReport(nodes, node_memory, network, False, plan.min_bytes)
     shares = _shares(plan, held, nodes)
     compute = _compute_seconds(plan, nodes)
     loaded = max(sum(share.constants.values()) for share in shares)

@@ -7,15 +7,18 @@ what the least memory is where none do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from ..artifact.folder import Artifact
+from ..artifact.parts import ChainEntry
 from ..artifact.sizes import array_bytes
 from ..compiler.driver import compile_system, read_artifact_system, read_plan
 from ..dtypes import BY_NAME
 from ..errors import ArgumentError, MemoryLimitError, PlanError
+from ..ir.cost import Poly
 from ..options import Options
 from ..runtime.program import Program
 from .slicing import Restricted, SlicedOutput, SlicedStage, sliceable_spaces, sliced_stages
@@ -70,12 +73,12 @@ class Shortage:
     """No cut fits into the memory of a worker.
 
     Attributes:
-        least: bytes of a worker that suffice.
-        how: the tasks for which they do.
+        min_bytes: smallest memory of a worker that works.
+        cut: the tasks with which it works.
     """
 
-    least: int
-    how: str
+    min_bytes: int
+    cut: str
 
 
 def make_plan(
@@ -103,8 +106,8 @@ def make_plan(
     if isinstance(found, Plan):
         return found
     raise MemoryLimitError(
-        f"{program.manifest.name}: a worker needs at least {found.least:,} bytes (with "
-        f"{found.how}), and {cluster.memory:,} are allowed: give memory={found.least}, fewer "
+        f"{program.manifest.name}: a worker needs at least {found.min_bytes:,} bytes (with "
+        f"{found.cut}), and {cluster.memory:,} are allowed: give memory={found.min_bytes}, fewer "
         f"threads a worker, or more of the inputs as references (tcgen.stored)"
     )
 
@@ -129,99 +132,121 @@ def find_plan(
         )
     small = _seconds(program, extents) < 2 * cluster.task_seconds
     if along is None and (program.parts(extents) > 1 or small):
-        return _parts(program, extents, held, cluster)
-    return _slices(program, extents, held, cluster, along)
+        candidate = _of_iterations(program, extents, cluster)
+    else:
+        candidate = _of_space(program, extents, cluster, along)
+    return _fitted(candidate, held, cluster)
 
 
-# ---------------------------------------------------------------- parts
+# ---------------------------------------------------------------- stages
 
 
-def _parts(
-    program: Program, extents: Mapping[str, int], held: Mapping[str, int], cluster: Cluster
-) -> Plan | Shortage:
-    count = program.parts(extents)
-    manifest = program.manifest
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """Stages that could run, and how many tasks they would have.
+
+    Attributes:
+        stages: all stages; their tasks are ranges of as many iterations.
+        programs: program of each stage.
+        flops: flops of a task of each stage, by the first and the end of its range.
+        whole_flops: flops of the program in one piece.
+        wanted: number of tasks of a stage if memory does not matter.
+        single: name of a task of one iteration.
+    """
+
+    stages: tuple[Stage, ...]
+    programs: tuple[Program, ...]
+    flops: tuple[Callable[[int, int], float], ...]
+    whole_flops: float
+    wanted: int
+    single: str
+
+
+def _of_iterations(program: Program, extents: Mapping[str, int], cluster: Cluster) -> _Candidate:
+    """The program itself, which runs ranges of the iterations of its outermost loops."""
+    manifest, count = program.manifest, program.parts(extents)
     stage = Stage(
         lean(program.artifact),
-        "parts",
         tuple(sorted(extents.items())),
+        () if manifest.parts is None else manifest.parts.chain,
         tuple(Restricted(t.name, t.name, None) for t in manifest.tensors if t.role != "output"),
         tuple(SlicedOutput(t.name, None, "reduce") for t in manifest.outputs),
     )
-    total = program.seconds(0, count, extents)
-    wanted = _tasks_wanted(total, count, cluster, PARTS_PER_SLOT)
-    need = 0
-    for number in _growing(wanted, count):
-        ranges = _ranges(count, number)
-        need = _need(program, stage, ranges, held, cluster) + _results((stage,), cluster)
-        if need <= cluster.memory:
-            tasks = tuple(
-                Task(0, n, first, last, program.seconds(first, last, extents))
-                for n, (first, last) in enumerate(ranges)
-            )
-            text = f"parts of {manifest.name}: {count} iterations in {number} tasks"
-            executed = sum(program.flops(first, last, extents) for first, last in ranges)
-            whole = program.flops(0, count, extents)
-            repeated = executed / whole if whole else 1.0
-            return Plan((stage,), (program,), tasks, need, repeated, (text,))
-    return Shortage(need, f"{count} tasks of one iteration each")
+    return _Candidate(
+        (stage,),
+        (program,),
+        (lambda first, last: program.flops(first, last, extents),),
+        program.flops(0, count, extents),
+        _tasks_wanted(_seconds(program, extents), count, cluster, PARTS_PER_SLOT),
+        "tasks of one iteration",
+    )
 
 
-# ---------------------------------------------------------------- slices
-
-
-def _slices(
-    program: Program,
-    extents: Mapping[str, int],
-    held: Mapping[str, int],
-    cluster: Cluster,
-    along: str | None,
-) -> Plan | Shortage:
+def _of_space(
+    program: Program, extents: Mapping[str, int], cluster: Cluster, along: str | None
+) -> _Candidate:
+    """Programs for ranges of a space, compiled from the equations."""
     system = read_artifact_system(program.artifact)
     space = _chosen(program, sliceable_spaces(system), extents, along)
     whole = read_plan(program.artifact)
-    whole_flops = whole.program.flops().value(dict(extents))
-    extent = extents[space]
-    wanted = _tasks_wanted(_seconds(program, extents), extent, cluster, 1)  # slices repeat work
-    made = sliced_stages(system, space, extents, wanted)
-    here = -(-extent // wanted)
+    # More ranges than tasks at one time would only repeat more work.
+    wanted = _tasks_wanted(_seconds(program, extents), extents[space], cluster, 1)
     objective = whole.solve.objective if whole.solve is not None else "none"
     stages, programs, flops = [], [], []
-    for number, sliced in enumerate(made):
-        compiled = compile_system(
-            sliced.system, _options(program.artifact, objective, sliced, extents, here)
+    for number, sliced in enumerate(sliced_stages(system, space, extents, wanted)):
+        length = -(-extents[space] // wanted)
+        options = _options(program.artifact, objective, sliced, extents, length)
+        compiled = compile_system(sliced.system, options)
+        stage = Stage(
+            lean(compiled.artifact),
+            tuple(sorted(extents.items())),
+            (ChainEntry(space, space, None, below=False),),
+            sliced.inputs,
+            sliced.outputs,
+            sliced.here,
+            number,
         )
-        stages.append(
-            Stage(
-                lean(compiled.artifact),
-                "slices",
-                tuple(sorted(extents.items())),
-                sliced.inputs,
-                sliced.outputs,
-                space,
-                sliced.here,
-                number,
-            )
-        )
+        stages.append(stage)
         programs.append(Program(compiled.artifact))
-        flops.append(compiled.program.flops())
+        flops.append(partial(_flops_of_range, compiled.program.flops(), stage))
+    return _Candidate(
+        tuple(stages),
+        tuple(programs),
+        tuple(flops),
+        whole.program.flops().value(dict(extents)),
+        wanted,
+        f"slices of one element of {space}",
+    )
+
+
+def _flops_of_range(flops: Poly, stage: Stage, first: int, last: int) -> float:
+    return float(flops.value(stage.extents_of(first, last)))
+
+
+def _fitted(found: _Candidate, held: Mapping[str, int], cluster: Cluster) -> Plan | Shortage:
+    """The plan with the fewest tasks, at least those wanted, that fit into a worker's memory."""
+    count = found.stages[0].iterations
     need = 0
-    for number in _growing(wanted, extent):
-        ranges = _ranges(extent, number)
-        need = max(
-            _need(p, s, ranges, held, cluster) for p, s in zip(programs, stages, strict=True)
-        ) + _results(stages, cluster)
+    for number in _growing(found.wanted, count):
+        ranges = _ranges(count, number)
+        need = _results(found.stages, cluster) + max(
+            _need(program, stage, ranges, held, cluster)
+            for program, stage in zip(found.programs, found.stages, strict=True)
+        )
         if need <= cluster.memory:
-            tasks, executed = [], 0.0
-            for stage, own, polynomial in zip(stages, programs, flops, strict=True):
-                for n, (first, last) in enumerate(ranges):
-                    here_now = stage.extents_of(first, last)
-                    executed += float(polynomial.value(here_now))
-                    tasks.append(Task(stage.number, n, first, last, _seconds(own, here_now)))
-            repeated = executed / whole_flops if whole_flops else 1.0
-            text = tuple(_described(s, number) for s in stages)
-            return Plan(tuple(stages), tuple(programs), tuple(tasks), need, repeated, text)
-    return Shortage(need, f"{extent} slices of one element of {space} each")
+            return _planned(found, ranges, need)
+    return Shortage(need, f"{count} {found.single} each")
+
+
+def _planned(found: _Candidate, ranges: tuple[tuple[int, int], ...], need: int) -> Plan:
+    tasks, executed = [], 0.0
+    for stage, program, flops in zip(found.stages, found.programs, found.flops, strict=True):
+        for n, (first, last) in enumerate(ranges):
+            executed += flops(first, last)
+            tasks.append(Task(stage.number, n, first, last, stage.seconds(program, first, last)))
+    repeated = executed / found.whole_flops if found.whole_flops else 1.0
+    text = tuple(_described(stage, len(ranges)) for stage in found.stages)
+    return Plan(found.stages, found.programs, tuple(tasks), need, repeated, text)
 
 
 def _chosen(
@@ -266,6 +291,9 @@ def _options(
 
 
 def _described(stage: Stage, number: int) -> str:
+    if not stage.here:
+        name = stage.artifact.manifest.name
+        return f"parts of {name}: {stage.iterations} iterations in {number} tasks"
     results = ", ".join(o.name for o in stage.outputs)
     whole = [i.source for i in stage.inputs if i.axis is None]
     return (
@@ -291,7 +319,7 @@ def _need(
     """
     longest = max(ranges, key=lambda r: r[1] - r[0])
     need = _task_need(program, stage, *longest, held, cluster)
-    for first, last in ranges if stage.kind == "parts" else ():
+    for first, last in () if stage.here else ranges:
         if need > cluster.memory:
             break
         need = max(need, _task_need(program, stage, first, last, held, cluster))
@@ -326,7 +354,7 @@ def _task_need(
             for n in reading.shape:
                 count *= n
             sent += count
-    if stage.kind == "slices":
+    if stage.here:
         constant = [t for t in program.manifest.tensors if not t.volatile]
         extents = stage.extents_of(first, last)
         results = program.manifest.constant_outputs

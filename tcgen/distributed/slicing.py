@@ -485,14 +485,14 @@ def _finished(system: System, along: Space, here: Space, demand: _Demand) -> Sli
     inputs = tuple(
         _described(tensors[key].name, tensor, key[1], along) for key, tensor in demand.read.items()
     )
-    made = replace(
+    system_of_range = replace(
         system,
         spaces=(*system.spaces, here),
         tensors=tuple(tensors.values()),
         equations=tuple(equations),
         warnings=(),
     )
-    return SlicedStage(made, along.name, here.name, inputs, demand.outputs)
+    return SlicedStage(system_of_range, along.name, here.name, inputs, demand.outputs)
 
 
 def _new_name(name: str, taken: set[str]) -> str:

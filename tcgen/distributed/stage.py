@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from .._version import __version__
 from ..artifact.folder import Artifact
 from ..artifact.manifest import SOURCES, TensorEntry
+from ..artifact.parts import ChainEntry, count_iterations
 from ..artifact.sizes import stored_shape
 from ..dtypes import BY_NAME
 from ..ir.reduction import Reduction
@@ -117,34 +119,57 @@ class Writing:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A program and how it is cut; small, so that workers receive it as it is.
+    """A program and the loops whose iterations its tasks divide; small enough to be sent.
 
     Attributes:
         artifact: sources and manifest of the program.
-        kind: ``parts`` cuts iterations of its outermost loops, ``slices`` cuts a space.
-        extents: of the base spaces of the whole.
-        along: name of the space that slices cut, or "".
-        here: name of the space of one slice in the program, or "".
-        inputs: of the program.
-        outputs: of the program.
-        number: the first stage is 0.
-        version: of tcgen that made it.
+        extents: extents of the whole, by base space.
+        loops: the divided loops: the program's own outermost loops, or the one over the space that
+            the program has a range of.
+        inputs: inputs of the program, as ranges of whole arrays.
+        outputs: outputs of the program, and how ranges are combined.
+        here: name of the space of a range in a program that was compiled for ranges, or "".
+        number: position among the stages, from 0.
+        version: version of tcgen that made it.
     """
 
     artifact: Artifact
-    kind: Literal["parts", "slices"]
     extents: tuple[tuple[str, int], ...]
+    loops: tuple[ChainEntry, ...]
     inputs: tuple[Restricted, ...]
     outputs: tuple[SlicedOutput, ...]
-    along: str = ""
     here: str = ""
     number: int = 0
     version: str = __version__
 
+    @property
+    def along(self) -> str:
+        """Name of the space whose ranges the program is compiled for, or ""."""
+        return self.loops[0].space if self.here else ""
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations, which tasks divide; at least 1."""
+        extents = dict(self.extents)
+        extent = partial(self.artifact.manifest.extent, extents=extents)
+        return max(1, count_iterations(self.loops, extents.__getitem__ if self.here else extent))
+
     def extents_of(self, first: int, last: int) -> dict[str, int]:
         """Extents of a call of the program on this range."""
         extents = dict(self.extents)
-        return {**extents, self.here: last - first} if self.kind == "slices" else extents
+        return {**extents, self.here: last - first} if self.here else extents
+
+    def seconds(self, program: Program, first: int, last: int) -> float:
+        """Predicted seconds of the task of this range."""
+        extents = self.extents_of(first, last)
+        numbers = (0, program.parts(extents)) if self.here else (first, last)
+        return program.seconds(*numbers, extents)
+
+    def touched(
+        self, program: Program, first: int, last: int
+    ) -> Mapping[str, tuple[Rectangle, ...]]:
+        """Rectangles of the whole arrays that some iterations of the program's own loops touch."""
+        return {} if self.here else program.touches(first, last, self.extents_of(first, last))
 
     def entry(self, name: str) -> TensorEntry:
         """The tensor of the program that has this name."""
@@ -153,7 +178,7 @@ class Stage:
     def readings(self, program: Program, first: int, last: int) -> tuple[Reading, ...]:
         """What the task of this range reads of each input."""
         extents = self.extents_of(first, last)
-        touched = program.touches(first, last, extents) if self.kind == "parts" else {}
+        touched = self.touched(program, first, last)
         found = []
         for given in self.inputs:
             entry = self.entry(given.name)
@@ -212,7 +237,7 @@ class Stage:
     def writings(self, program: Program, first: int, last: int) -> tuple[Writing, ...]:
         """What the task of this range gives of each output."""
         extents = self.extents_of(first, last)
-        touched = program.touches(first, last, extents) if self.kind == "parts" else {}
+        touched = self.touched(program, first, last)
         found = []
         for output in self.outputs:
             entry = self.entry(output.name)
@@ -231,7 +256,7 @@ class Stage:
     def output_shape(self, name: str) -> tuple[int, ...]:
         """Shape of a whole result."""
         extents = dict(self.extents)
-        if self.kind == "slices":
+        if self.here:
             extents[self.here] = extents[self.along]
         return stored_shape(self.entry(name), self.artifact.manifest, extents)
 

@@ -249,7 +249,7 @@ def run_task(job: Job, task: Task) -> Done:
         array = outputs[writing.name]
         pieces = []
         for rectangle in writing.rectangles:
-            own = stage.kind == "slices"  # the array is the rectangle itself
+            own = bool(stage.here)  # the array is the rectangle itself
             piece = np.asarray(array if own else np.array(array[rectangle], order="C"))
             pieces.append((rectangle, piece))
             result_bytes += int(piece.nbytes)
@@ -288,7 +288,7 @@ def _call(
 ) -> tuple[Mapping[str, Array], int]:
     """The outputs, and the bytes of a bound program's state, which the shelf counts too."""
     stage, job = loader.stage, loader.job
-    parts = stage.kind == "parts"
+    parts = not stage.here
     numbers: dict[str, Any] = {"part": (task.first, task.last)} if parts else {}
     entries = {t.name: t for t in stage.artifact.manifest.tensors}
     fixed = [r for r in readings if not entries[r.name].volatile]
