@@ -1,8 +1,8 @@
-"""How a program is cut for a number of workers with so much memory each: stages and tasks.
+"""Cut a program into stages and tasks for workers with a given amount of memory.
 
-A program whose iterations are numbered is cut into parts. Any other one is compiled again for
-slices of a space. More slices need less memory each; the plan takes the fewest that fit, and says
-what the least memory is where none do.
+A program that numbers its iterations runs ranges of them. Any other program is compiled again for
+ranges of a space. Shorter ranges need less memory; the plan takes the longest that fit, or names
+the smallest memory that works.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..runtime.program import Program
 from .slicing import Restricted, SlicedOutput, SlicedStage, sliceable_spaces, sliced_stages
 from .stage import Stage, Task, lean, rectangle_bytes
 
-PARTS_PER_SLOT = 8  # enough that the last task of a worker is short; more only cost messages
+PARTS_PER_SLOT = 8  # short last tasks balance the workers; more tasks only cost messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,12 @@ class Cluster:
     """The workers that a plan is for.
 
     Attributes:
-        slots: tasks that run at one time.
-        slots_per_worker: of these in one process, which share arrays.
+        slots: number of tasks that run at one time.
+        slots_per_worker: number of tasks that run at one time in one process, and share arrays.
         memory: bytes of a worker.
-        task_seconds: the least predicted seconds of a task.
-        ranks: workers of a node that have one copy of arrays and results; 0 where each worker has
-            its own arrays, and none has the results.
+        task_seconds: minimum predicted seconds of a task.
+        ranks: number of workers of a node that share arrays and results; 0 if each worker has its
+            own arrays, and results go to the caller.
     """
 
     slots: int
@@ -49,12 +49,12 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Stages in order, each with its program, its tasks, and what a worker needs for it.
+    """Stages in order, with their programs and tasks.
 
     Attributes:
-        stages: as the workers receive them.
-        programs: of the stages.
-        tasks: of all stages, in order.
+        stages: stages as the workers receive them.
+        programs: program of each stage.
+        tasks: tasks of all stages, in order.
         need: bytes of a worker.
         repeated: flops of all tasks over those of the whole program.
         text: a line for each stage.
@@ -91,16 +91,16 @@ def make_plan(
     """The plan of fewest tasks that fit into the memory of a worker.
 
     Args:
-        program: the user's.
-        extents: of all base spaces.
-        held: bytes by name of the inputs that workers keep between calls, of whole arrays.
+        program: the user's program.
+        extents: extents of all base spaces.
+        held: bytes of whole inputs that workers store between calls, by name; 0 for references.
         cluster: the workers.
-        along: name of the space to slice, for programs without parts; None chooses.
+        along: name of the space to cut; None chooses.
 
     Raises:
-        MemoryLimitError: no plan fits; the message has the least memory that does.
-        PlanError: the program has no parts, and its equations cannot be sliced.
-        ArgumentError: ``along`` is no space of the program.
+        MemoryLimitError: no plan fits; the message has the smallest memory that works.
+        PlanError: neither the iterations nor the equations of the program can be cut.
+        ArgumentError: ``along`` is not a base space of the program.
     """
     found = find_plan(program, extents, held, cluster, along)
     if isinstance(found, Plan):
@@ -119,11 +119,11 @@ def find_plan(
     cluster: Cluster,
     along: str | None = None,
 ) -> Plan | Shortage:
-    """The plan of :func:`make_plan`, or what is missing.
+    """The plan of :func:`make_plan`, or the memory that it lacks.
 
     Raises:
-        PlanError: the program has no parts, and its equations cannot be sliced.
-        ArgumentError: ``along`` is no space of the program.
+        PlanError: neither the iterations nor the equations of the program can be cut.
+        ArgumentError: ``along`` is not a base space of the program.
     """
     if any(extents[base] == 0 for base in extents):
         raise PlanError(
@@ -150,7 +150,7 @@ class _Candidate:
         programs: program of each stage.
         flops: flops of a task of each stage, by the first and the end of its range.
         whole_flops: flops of the program in one piece.
-        wanted: number of tasks of a stage if memory does not matter.
+        tasks: number of tasks of a stage if memory does not matter.
         single: name of a task of one iteration.
     """
 
@@ -158,7 +158,7 @@ class _Candidate:
     programs: tuple[Program, ...]
     flops: tuple[Callable[[int, int], float], ...]
     whole_flops: float
-    wanted: int
+    tasks: int
     single: str
 
 
@@ -177,7 +177,7 @@ def _of_iterations(program: Program, extents: Mapping[str, int], cluster: Cluste
         (program,),
         (lambda first, last: program.flops(first, last, extents),),
         program.flops(0, count, extents),
-        _tasks_wanted(_seconds(program, extents), count, cluster, PARTS_PER_SLOT),
+        _task_count(_seconds(program, extents), count, cluster, PARTS_PER_SLOT),
         "tasks of one iteration",
     )
 
@@ -190,11 +190,11 @@ def _of_space(
     space = _chosen(program, sliceable_spaces(system), extents, along)
     whole = read_plan(program.artifact)
     # More ranges than tasks at one time would only repeat more work.
-    wanted = _tasks_wanted(_seconds(program, extents), extents[space], cluster, 1)
+    tasks = _task_count(_seconds(program, extents), extents[space], cluster, 1)
     objective = whole.solve.objective if whole.solve is not None else "none"
     stages, programs, flops = [], [], []
-    for number, sliced in enumerate(sliced_stages(system, space, extents, wanted)):
-        length = -(-extents[space] // wanted)
+    for number, sliced in enumerate(sliced_stages(system, space, extents, tasks)):
+        length = -(-extents[space] // tasks)
         options = _options(program.artifact, objective, sliced, extents, length)
         compiled = compile_system(sliced.system, options)
         stage = Stage(
@@ -214,7 +214,7 @@ def _of_space(
         tuple(programs),
         tuple(flops),
         whole.program.flops().value(dict(extents)),
-        wanted,
+        tasks,
         f"slices of one element of {space}",
     )
 
@@ -224,10 +224,10 @@ def _flops_of_range(flops: Poly, stage: Stage, first: int, last: int) -> float:
 
 
 def _fitted(found: _Candidate, held: Mapping[str, int], cluster: Cluster) -> Plan | Shortage:
-    """The plan with the fewest tasks, at least those wanted, that fit into a worker's memory."""
+    """The plan with the fewest tasks that fit into a worker's memory."""
     count = found.stages[0].iterations
     need = 0
-    for number in _growing(found.wanted, count):
+    for number in _growing(found.tasks, count):
         ranges = _ranges(count, number)
         need = _results(found.stages, cluster) + max(
             _need(program, stage, ranges, held, cluster)
@@ -252,7 +252,7 @@ def _planned(found: _Candidate, ranges: tuple[tuple[int, int], ...], need: int) 
 def _chosen(
     program: Program, spaces: tuple[str, ...], extents: Mapping[str, int], along: str | None
 ) -> str:
-    """The space to slice: the one that was asked for, else the largest."""
+    """The space to cut: the given one, else the largest."""
     name = program.manifest.name
     if along is not None:
         if along not in program.manifest.bases:
@@ -312,10 +312,10 @@ def _need(
     held: Mapping[str, int],
     cluster: Cluster,
 ) -> int:
-    """Bytes of a worker for the task that needs most: what it allocates, and all its arrays.
+    """Bytes of a worker for the task that needs most: its allocations, and all its arrays.
 
-    Equal slices need the same. Parts that have as many iterations read more or less of an array; a
-    part that needs too much already ends the search.
+    Ranges of a space with equal lengths need the same. Ranges of the program's own iterations may
+    read more or less of an array; one that needs too much ends the search.
     """
     longest = max(ranges, key=lambda r: r[1] - r[0])
     need = _task_need(program, stage, *longest, held, cluster)
@@ -341,12 +341,14 @@ def _task_need(
         if stage.entry(reading.name).role == "generated":
             continue
         if reading.shrunk:
-            own += reading.kept_bytes
-            if reading.unpacking is not None:  # each rectangle is read before it is unpacked
+            own += reading.array_bytes
+            if reading.unpacking is not None:
+                # Each rectangle is read before it is unpacked.
                 own += max(
                     (rectangle_bytes(r, reading.itemsize) for r in reading.rectangles), default=0
                 )
-        if reading.source in held and held[reading.source] == 0:  # a reference: only what is read
+        if reading.source in held and held[reading.source] == 0:
+            # Only the read elements of a reference are in memory.
             read += 0 if reading.shrunk else reading.nbytes
         elif reading.source not in counted:
             counted.add(reading.source)
@@ -364,7 +366,7 @@ def _task_need(
 
 
 def _results(stages: Iterable[Stage], cluster: Cluster) -> int:
-    """Bytes of the whole results that a worker has."""
+    """Bytes of the whole results in the memory of a worker."""
     results = {o.name: stage for stage in stages for o in stage.outputs}
     total = 0
     for name, stage in results.items():
@@ -377,8 +379,8 @@ def _share(count: int, cluster: Cluster) -> int:
     return -(-count // max(1, cluster.ranks))
 
 
-def _tasks_wanted(seconds: float, most: int, cluster: Cluster, a_slot: int) -> int:
-    """As many tasks a slot as asked for, as long as each is worth its message."""
+def _task_count(seconds: float, most: int, cluster: Cluster, a_slot: int) -> int:
+    """Number of tasks: some for each slot, unless they become shorter than ``task_seconds``."""
     most = min(most, cluster.slots * a_slot)
     if cluster.task_seconds <= 0:
         return most

@@ -116,7 +116,7 @@ def sliced_stages(
     Args:
         system: equations of the whole program.
         space: name of the base space to cut.
-        extents: extents of all base spaces, by which work is weighed.
+        extents: extents of all base spaces, for weighing work.
         slices: number of ranges; each repeats the work that does not depend on its range.
 
     Raises:
