@@ -150,8 +150,8 @@ def test_survives_fork() -> None:
     queue = context.Queue()
     child = context.Process(target=_in_child, args=(queue,))
     child.start()
-    assert queue.get(timeout=60)
-    child.join(timeout=60)
+    assert queue.get(timeout=600)
+    child.join(timeout=600)
     assert child.exitcode == 0
 
 
