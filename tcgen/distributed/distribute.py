@@ -1,4 +1,4 @@
-"""``program.distribute(where)``: the engine of a client, a communicator or an executor."""
+"""``tcgen.distribute(program, where)``: the engine of a client, a communicator or an executor."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def distribute(
         >>> import numpy as np
         >>> import tcgen
         >>> program = tcgen.compile("ij,jk->ik", extents={"i": 4, "j": 3, "k": 2})
-        >>> with ThreadPoolExecutor(2) as pool, program.distribute(pool, along="i") as run:
+        >>> with ThreadPoolExecutor(2) as pool, tcgen.distribute(program, pool, along="i") as run:
         ...     y = run(x0=np.ones((4, 3)), x1=np.ones((3, 2)))["y"]
         >>> y.shape
         (4, 2)

@@ -1,4 +1,4 @@
-"""``program.distribute(...)``: a program that runs on many workers."""
+"""``tcgen.distribute(program, ...)``: a program that runs on many workers."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Stored:
 
 
 def stored(path: str | Path, name: str = "") -> Stored:
-    """A reference to an array in a file, for ``program.distribute(...).bind(...)``.
+    """A reference to an array in a file, for ``tcgen.distribute(program, ...).bind(...)``.
 
     The array stays on disk. Each worker reads the part of it that its tasks need.
 
