@@ -16,9 +16,9 @@ from ..ir.layouts import unpack
 from ..ir.quantity import Quantity
 from ..ir.tensor import Role, Symmetry, Tensor, symmetry_group
 from .equations import Amplitude, differences
+from .probe import Probe
 from .quantities import INTEGRALS, Found, not_zero
 from .spaces import Kind, OrbitalSpaces
-from .trial import Trial
 
 _DEVIATION = 1e-9  # up to which a residual is a multiple of integrals, in units of their norm
 _PAIRS_OF_CHEMIST = (((1, 0, 2, 3), 1), ((0, 1, 3, 2), 1), ((2, 3, 0, 1), 1))
@@ -56,9 +56,9 @@ def is_over_spin_orbitals(tensors: Iterable[Tensor], spaces: OrbitalSpaces) -> b
 
 
 def with_conventions(
-    trial: Trial,
+    probe: Probe,
     amplitudes: Sequence[Amplitude],
-    asked: Mapping[str, str],
+    roles: Mapping[str, str],
     *,
     spin_orbitals: bool,
 ) -> dict[str, Found]:
@@ -72,19 +72,19 @@ def with_conventions(
     physicists' has the integrals of MP2, or a symmetry is declared as physicists would.
 
     Args:
-        trial: of the equations; its inputs have no convention yet.
+        probe: of the equations; its inputs have no convention yet.
         amplitudes: with their residuals.
-        asked: quantities that the user named.
+        roles: quantities that the user named.
         spin_orbitals: the equations are over spin orbitals.
 
     Raises:
         ArgumentError: no convention has all symmetries that are declared for the integrals.
     """
-    found, spaces = trial.found, trial.spaces
+    found, spaces = probe.found, probe.spaces
     chosen = {}
     same_spin = []
     for name, one in found.items():
-        if one.quantity not in INTEGRALS or name in asked:
+        if one.quantity not in INTEGRALS or name in roles:
             continue
         possible = not_zero(one.tensor, spaces)
         if possible == INTEGRALS:
@@ -96,7 +96,7 @@ def with_conventions(
     elif spaces.by_spin or spin_orbitals:
         order = (Quantity.ANTISYMMETRISED, Quantity.CHEMIST, Quantity.PHYSICIST)
     elif any(map(_exchanges_electrons, same_spin)) or _only_in_physicists_notation(
-        _blocks_read(trial, same_spin)
+        _blocks_read(probe, same_spin)
     ):
         order = (Quantity.PHYSICIST, Quantity.CHEMIST, Quantity.ANTISYMMETRISED)
     else:
@@ -117,32 +117,32 @@ def with_conventions(
 
     if not same:
         return filled(fitting[0])
-    found_in = {c: _first_order(trial, amplitudes, filled(c)) for c in fitting}
+    found_in = {c: _first_order(probe, amplitudes, filled(c)) for c in fitting}
     return filled(min(fitting, key=lambda c: found_in[c]))  # the first of equal ones
 
 
-def _first_order(trial: Trial, amplitudes: Sequence[Amplitude], found: Mapping[str, Found]) -> int:
+def _first_order(probe: Probe, amplitudes: Sequence[Amplitude], found: Mapping[str, Found]) -> int:
     """0 if doubles are those of MP2 to first order, 1 if they are multiples of them, else 2.
 
     The residuals without amplitudes are then (ia|jb), less (ib|ja) where the amplitude is
     antisymmetric, times the number by which the residual begins with -D*t.
     """
-    doubles = [a for a in amplitudes if _pairs(a.tensor, trial.spaces)]
+    doubles = [a for a in amplitudes if _pairs(a.tensor, probe.spaces)]
     integrals = {n: f for n, f in found.items() if f.quantity in (*INTEGRALS, Quantity.THREE_INDEX)}
-    results = trial.without_amplitudes(integrals) if doubles else {}
+    results = probe.without_amplitudes(integrals) if doubles else {}
     worst = 0 if doubles else 2
     for amplitude in doubles:
         tensor = amplitude.tensor
-        i, j, a, b = _pairs(tensor, trial.spaces)
+        i, j, a, b = _pairs(tensor, probe.spaces)
         spaces = [tensor.spaces[k] for k in (i, a, j, b)]
-        expected = trial.chemist(*spaces)
+        expected = probe.chemist(*spaces)
         if any(s.sign < 0 for s in tensor.symmetry):
             exchanged = [tensor.spaces[k] for k in (i, b, j, a)]
-            expected = expected - trial.chemist(*exchanged).transpose(0, 3, 2, 1)
+            expected = expected - probe.chemist(*exchanged).transpose(0, 3, 2, 1)
         expected = expected.transpose(np.argsort((i, a, j, b)))
         if amplitude.scale is None:  # the updated amplitude itself
-            expected = expected / differences(tensor, trial.spaces, trial.energies)
-        value = unpack(amplitude.output, results[amplitude.output.name], trial.extents)
+            expected = expected / differences(tensor, probe.spaces, probe.energies)
+        value = unpack(amplitude.output, results[amplitude.output.name], probe.extents)
         value = value.transpose(amplitude.axes)
         norm = float(np.vdot(expected, expected).real)
         factor = float(np.vdot(expected, value).real) / norm if norm else 0.0
@@ -154,12 +154,12 @@ def _first_order(trial: Trial, amplitudes: Sequence[Amplitude], found: Mapping[s
     return worst
 
 
-def _blocks_read(trial: Trial, tensors: Sequence[Tensor]) -> set[str]:
+def _blocks_read(probe: Probe, tensors: Sequence[Tensor]) -> set[str]:
     """Classes of the indices with which equations read some tensors, such as oovv."""
     names = {tensor.name for tensor in tensors}
     return {
-        "".join(trial.spaces.letter(index.space) for index in ref.indices)
-        for equation in trial.system.equations
+        "".join(probe.spaces.letter(index.space) for index in ref.indices)
+        for equation in probe.system.equations
         for term in equation.terms
         for ref in term.refs
         if ref.tensor.name in names

@@ -21,15 +21,15 @@ from ..errors import ArgumentError
 from ..ir.layouts import unpack
 from ..ir.system import System
 from ..ir.tensor import Space, Symmetry, Tensor
+from .probe import Probe
 from .spaces import Kind, OrbitalSpaces
-from .trial import Trial
 
 Array = npt.NDArray[Any]
 
 _UPDATED = re.compile(r"(?P<after>\w+?)_?(new|next|updated)|(new|next|updated)_?(?P<before>\w+)")
 _CORRELATION = re.compile(r"(?i)(e|energy|e_?corr|e_?c)")
 _ORDER = re.compile(r"(?i)e_?[2-9]")  # an energy of perturbation theory
-_ASKED = re.compile(r"(residual|update|sigma) of (\w+)|energy|value")
+_ROLE = re.compile(r"(residual|update|sigma) of (\w+)|energy|value")
 _DEVIATION = 1e-9  # relative deviation up to which c*D*t counts as equal to a residual
 
 
@@ -74,38 +74,38 @@ class Equations:
     values: tuple[str, ...]
 
 
-def understand(trial: Trial, passed: Sequence[str], asked: Mapping[str, str]) -> Equations:
-    """Roles of the inputs and outputs of a system.
+def infer_roles(probe: Probe, inputs: Sequence[str], roles: Mapping[str, str]) -> Equations:
+    """Infer the roles of the inputs and outputs of a system.
 
     Args:
-        trial: of the system.
-        passed: inputs that the caller passes as arrays.
-        asked: roles of outputs that the user named, such as ``{"omega": "residual of t1"}``.
+        probe: the system at small extents.
+        inputs: names of the inputs that the caller passes as arrays.
+        roles: roles of outputs that the user named, such as ``{"omega": "residual of t1"}``.
 
     Raises:
         ArgumentError: a role does not fit, or it is not clear what an output is.
     """
-    system = trial.system
-    _refuse_roles(system, asked)
-    taken = {*trial.found, *passed}
+    system = probe.system
+    _refuse_roles(system, roles)
+    taken = {*probe.found, *inputs}
     free = [t for t in system.inputs if t.name not in taken and t.default is None]
-    updated = _updated(system, free, asked)
-    residuals = _residuals(system, free, trial, asked)
+    updated = _updated(system, free, roles)
+    residuals = _residuals(system, free, probe, roles)
     amplitudes = []
     for tensor in free:
         one = residuals.get(tensor.name) or updated.get(tensor.name)
         if one is not None:
             amplitudes.append(one)
     solved = {a.tensor.name for a in amplitudes}
-    sigma = {name for name, role in asked.items() if role.startswith("sigma")}
+    sigma = {name for name, role in roles.items() if role.startswith("sigma")}
     eigenvalue = bool(sigma) or (
         bool(amplitudes)
         and all(a.scale is not None for a in amplitudes)
-        and trial.vanishes(solved, [a.output.name for a in amplitudes])
+        and probe.vanishes(solved, [a.output.name for a in amplitudes])
     )
     used = {a.output.name for a in (*residuals.values(), *updated.values())}
-    scalars = [t.name for t in system.outputs if not t.rank and asked.get(t.name) != "value"]
-    said = tuple(name for name in scalars if asked.get(name) == "energy")
+    scalars = [t.name for t in system.outputs if not t.rank and roles.get(t.name) != "value"]
+    said = tuple(name for name in scalars if roles.get(name) == "energy")
     named = tuple(name for name in scalars if _CORRELATION.fullmatch(name))
     given = tuple(t for t in free if t.name not in solved)
     only = tuple(scalars) if len(scalars) == 1 and not given else ()
@@ -117,7 +117,7 @@ def understand(trial: Trial, passed: Sequence[str], asked: Mapping[str, str]) ->
         given=given,
         energies=tuple(t.name for t in system.outputs if not t.rank),
         correlation=correlation,
-        with_reference=bool(amplitudes) and not trial.vanishes(solved, correlation),
+        with_reference=bool(amplitudes) and not probe.vanishes(solved, correlation),
         values=tuple(t.name for t in system.outputs if t.rank and t.name not in used),
     )
 
@@ -146,14 +146,14 @@ def differences(
     return result
 
 
-def _refuse_roles(system: System, asked: Mapping[str, str]) -> None:
+def _refuse_roles(system: System, roles: Mapping[str, str]) -> None:
     outputs = {t.name: t for t in system.outputs}
-    for name, role in asked.items():
+    for name, role in roles.items():
         if name not in outputs:
             raise ArgumentError(
                 f"outputs: {system.name} has no output {name}; there are {', '.join(outputs)}"
             )
-        if not isinstance(role, str) or not _ASKED.fullmatch(role):
+        if not isinstance(role, str) or not _ROLE.fullmatch(role):
             raise ArgumentError(
                 f"outputs: {role!r} for {name} is not a role: write 'energy', 'value', "
                 f"'residual of t1', 'update of t1' or 'sigma of r1'"
@@ -187,13 +187,13 @@ def _matched_axes(output: Tensor, amplitude: Tensor) -> tuple[int, ...] | None:
 
 
 def _updated(
-    system: System, free: Sequence[Tensor], asked: Mapping[str, str]
+    system: System, free: Sequence[Tensor], roles: Mapping[str, str]
 ) -> dict[str, Amplitude]:
     """Updated amplitudes, found by name, by the amplitude that they update."""
     result = {}
     by_name = {t.name: t for t in free}
     for output in system.outputs:
-        role = asked.get(output.name)
+        role = roles.get(output.name)
         match = _UPDATED.fullmatch(output.name) if role is None else None
         name = match["after"] or match["before"] if match else None
         if role is not None and role.startswith("update"):
@@ -208,18 +208,18 @@ def _updated(
 
 
 def _residuals(
-    system: System, free: Sequence[Tensor], trial: Trial, asked: Mapping[str, str]
+    system: System, free: Sequence[Tensor], probe: Probe, roles: Mapping[str, str]
 ) -> dict[str, Amplitude]:
     """Residuals by the amplitude that they belong to."""
     by_name = {t.name: t for t in free}
     result: dict[str, Amplitude] = {}
     for output in system.outputs:
-        role = asked.get(output.name, "")
+        role = roles.get(output.name, "")
         if role.startswith(("residual", "sigma")):
             tensor = by_name[_target(output, role, by_name)]
             if _matched_axes(output, tensor) is None:
                 raise _other_axes(output, tensor)
-            found = _found_residuals(tensor, [output], trial)
+            found = _found_residuals(tensor, [output], probe)
             if not found:
                 raise ArgumentError(
                     f"outputs: {output.name} is given as the {role}, but without integrals it is "
@@ -230,8 +230,8 @@ def _residuals(
     for tensor in free:
         if tensor.name in result:
             continue
-        outputs = [t for t in system.outputs if t.rank and t.name not in asked]
-        found = _found_residuals(tensor, outputs, trial)
+        outputs = [t for t in system.outputs if t.rank and t.name not in roles]
+        found = _found_residuals(tensor, outputs, probe)
         if len(found) > 1:
             names = ", ".join(one.output.name for one in found)
             first, role = found[0].output.name, f"residual of {tensor.name}"
@@ -244,7 +244,7 @@ def _residuals(
     return result
 
 
-def _found_residuals(tensor: Tensor, outputs: Sequence[Tensor], trial: Trial) -> list[Amplitude]:
+def _found_residuals(tensor: Tensor, outputs: Sequence[Tensor], probe: Probe) -> list[Amplitude]:
     """The outputs that could be the residual of an amplitude.
 
     Equations may rely on a symmetry of an amplitude that is not declared. Where no output is a
@@ -254,10 +254,10 @@ def _found_residuals(tensor: Tensor, outputs: Sequence[Tensor], trial: Trial) ->
     if not matching:
         return []
     for assumed in (tensor, *_with_usual_symmetry(tensor)):
-        values = trial.change_with(assumed)
+        values = probe.change_with(assumed)
         found = []
         for output, axes in matching:
-            scale = _scale(trial, values, output, axes, assumed)
+            scale = _scale(probe, values, output, axes, assumed)
             if scale is not None:
                 found.append(Amplitude(assumed, output, axes, scale))
         if found:
@@ -292,16 +292,16 @@ def _exchanged(rank: int, pairs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
 
 
 def _scale(
-    trial: Trial,
+    probe: Probe,
     values: Mapping[str, Array],
     output: Tensor,
     axes: tuple[int, ...],
     tensor: Tensor,
 ) -> float | None:
     """The number c if the output is c*D*t, else None."""
-    t = unpack(tensor, trial.drawn(tensor), trial.extents)
-    expected = differences(tensor, trial.spaces, trial.energies) * t
-    found = unpack(output, values[output.name], trial.extents).transpose(axes)
+    t = unpack(tensor, probe.drawn(tensor), probe.extents)
+    expected = differences(tensor, probe.spaces, probe.energies) * t
+    found = unpack(output, values[output.name], probe.extents).transpose(axes)
     norm = float(np.vdot(expected, expected).real)
     if norm == 0.0 or not np.all(np.isfinite(found)):
         return None

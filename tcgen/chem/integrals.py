@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ArgumentError
-from .reference import Frame, Reference
+from .reference import Frame, Reference, build_fit
 
 Array = npt.NDArray[Any]
 
@@ -26,23 +25,6 @@ class Block:
 
     frame: str
     places: tuple[int, ...]
-
-
-def build_fit(fit: Any) -> None:
-    """Make the three-index integrals of a PySCF object for density fitting.
-
-    Raises:
-        ArgumentError: its auxiliary basis set is unknown.
-    """
-    if fit._cderi is not None:
-        return
-    try:
-        fit.build()
-    except RuntimeError as error:  # of which PySCF derives the error for unknown basis sets
-        raise ArgumentError(
-            f"PySCF cannot fit densities in the auxiliary basis {fit.auxbasis}: "
-            f"{' '.join(str(error).split())}: choose another one with auxbasis"
-        ) from error
 
 
 class Integrals:

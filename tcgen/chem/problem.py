@@ -16,48 +16,13 @@ from ..ir.tensor import Symmetry, Tensor, element_type
 from .eigen import Roots, independent_elements, lowest_roots
 from .equations import Amplitude, Equations, differences
 from .iterate import Amplitudes, Iterated, Step, iterate
-from .restart import Earlier
+from .options import SolveOptions
+from .result import Earlier
 from .spaces import Kind, OrbitalSpaces
 
 Array = npt.NDArray[Any]
 _OF_REFERENCE = 1e-2  # relative deviation of the reference energy that fitted integrals explain
 Run = Callable[..., Mapping[str, Array]]
-
-
-@dataclass(frozen=True, slots=True)
-class Iteration:
-    """How equations are iterated.
-
-    Attributes:
-        tolerance: on the 2-norm of each residual, in Hartree.
-        max_cycle: most iterations.
-        diis: vectors that DIIS keeps; 0 switches it off.
-        level_shift: is added to virtual energies in denominators, in Hartree.
-        damping: part of the old amplitudes that remains after an update.
-        nroots: roots of an eigenvalue problem.
-
-    Raises:
-        ArgumentError: a value is out of range.
-    """
-
-    tolerance: float = 1e-9
-    max_cycle: int = 100
-    diis: int = 8
-    level_shift: float = 0.0
-    damping: float = 0.0
-    nroots: int = 1
-
-    def __post_init__(self) -> None:
-        for name, right, range_ in (
-            ("tolerance", self.tolerance > 0, "above 0"),
-            ("max_cycle", self.max_cycle >= 1, "at least 1"),
-            ("diis", self.diis >= 0, "at least 0"),
-            ("level_shift", self.level_shift >= 0, "at least 0"),
-            ("damping", 0 <= self.damping < 1, "at least 0 and below 1"),
-            ("nroots", self.nroots >= 1, "at least 1"),
-        ):
-            if not right:
-                raise ArgumentError(f"{name}={getattr(self, name)} must be {range_}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,8 +36,8 @@ class Problem:
         extents: of the base spaces.
         energies: of the orbitals, by base space, in Hartree.
         dtype: element type of the program.
-        run: takes amplitudes in the caller's layout by name, returns the outputs.
-        options: of the iteration.
+        run: calls the program with amplitudes by name in the caller's layout.
+        options: options of the iteration.
     """
 
     system: System
@@ -82,7 +47,7 @@ class Problem:
     energies: Mapping[str, Array]
     dtype: str
     run: Run
-    options: Iteration
+    options: SolveOptions
 
     def iterate(self, earlier: Earlier, show: Callable[[int, Step], None]) -> Iterated:
         """Solve for the amplitudes; without amplitudes, evaluate once.

@@ -70,7 +70,7 @@ class Found:
         return f"{self.tensor.name} = {self.quantity.value}"
 
 
-def recognise(system: System, spaces: OrbitalSpaces, asked: Mapping[str, str]) -> dict[str, Found]:
+def recognise(system: System, spaces: OrbitalSpaces, roles: Mapping[str, str]) -> dict[str, Found]:
     """The inputs that are quantities of a mean field, by name; others are left out.
 
     The convention of integrals is still open: see ``conventions``.
@@ -78,7 +78,7 @@ def recognise(system: System, spaces: OrbitalSpaces, asked: Mapping[str, str]) -
     Args:
         system: the equations.
         spaces: of the system.
-        asked: quantities that the user named, such as ``{"w": "(pq|rs)"}``.
+        roles: quantities that the user named, such as ``{"w": "(pq|rs)"}``.
 
     Raises:
         ArgumentError: an asked quantity is unknown or does not fit its input.
@@ -87,8 +87,8 @@ def recognise(system: System, spaces: OrbitalSpaces, asked: Mapping[str, str]) -
     for tensor in system.inputs:
         shape, other = _shape(tensor, spaces)
         rules = [rule for rule in _RULES if rule.shape == shape]
-        if tensor.name in asked:
-            quantity = _asked(tensor, asked[tensor.name], rules)
+        if tensor.name in roles:
+            quantity = _asked(tensor, roles[tensor.name], rules)
             found[tensor.name] = Found(tensor, quantity, other)
             continue
         rule = next((r for r in rules if re.fullmatch(r.names, tensor.name)), None)

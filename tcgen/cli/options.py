@@ -10,11 +10,31 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from ..compiler.target import for_machine
+from ..compiler.target import default_target, for_machine
 from ..options import Options, Planning, described, parse_bytes, parse_extents
 
 F = TypeVar("F", bound=Callable[..., Any])
 _PLANNING = [option.name for option in fields(Planning)]
+
+
+class Command(click.Command):
+    """A command that also accepts -v and -q after its name."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        for short, name in (("-v", "verbose"), ("-q", "quiet")):
+            option = click.Option(
+                [short, f"--{name}"],
+                is_flag=True,
+                hidden=True,
+                expose_value=False,
+                callback=_set_flag,
+            )
+            self.params.append(option)
+
+
+def _set_flag(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    ctx.obj[param.name] = ctx.obj[param.name] or value
 
 
 def _parsed_extents(
@@ -37,7 +57,7 @@ def _parsed_extents(
 
 
 def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
-    """One decorator that does what these do, the first one outermost."""
+    """One decorator that applies several, the first one outermost."""
 
     def apply(command: F) -> F:
         for decorator in reversed(decorators):
@@ -48,7 +68,7 @@ def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
 
 
 def _made_from(options: Iterable[Field[Any]]) -> Iterator[Callable[[F], F]]:
-    """An option of the command line for each field of a record that users set."""
+    """An option of the command line for each described field of a record."""
     for option in options:
         info = described(option)
         if info is None:
@@ -95,13 +115,18 @@ planning_options = together(
 )
 
 
+def output_option(text: str) -> Callable[[F], F]:
+    """The option -o with its help text."""
+    return click.option("-o", "--output", type=click.Path(path_type=Path), help=text)
+
+
 def refuse_planning(ctx: click.Context, source: Path, *allowed: str) -> None:
-    """Refuse options that shape a plan where the plan is that of a compiled folder.
+    """Refuse options that shape a plan if the source is a compiled folder, which has its plan.
 
     Args:
-        ctx: of the command.
+        ctx: context of the command.
         source: the folder.
-        allowed: parameter names that the command honours for a folder too.
+        allowed: names of parameters that the command also accepts for a folder.
 
     Raises:
         click.UsageError: naming the options.
@@ -122,8 +147,17 @@ def refuse_planning(ctx: click.Context, source: Path, *allowed: str) -> None:
 
 
 def chosen_planning(planning: dict[str, Any]) -> Planning:
-    """How equations are factored and loops fused, from values by parameter name."""
+    """The record of planning from values by parameter name."""
     return Planning(**{name: planning[name] for name in _PLANNING})
+
+
+def chosen_target(ctx: click.Context, planning: dict[str, Any]) -> str:
+    """The target named by --target, or the default one; a warning says why it is numpy."""
+    if planning["target"] or planning["tune"]:
+        return planning["target"] or "cpu"
+    if ctx.obj["quiet"]:
+        return default_target()
+    return default_target(lambda text: click.echo(f"tcgen: {text}", err=True))
 
 
 def chosen_options(planning: dict[str, Any], target: str) -> Options:
@@ -131,7 +165,7 @@ def chosen_options(planning: dict[str, Any], target: str) -> Options:
 
     Args:
         planning: values of ``planning_options`` by parameter name.
-        target: that is used where none was asked for.
+        target: target of the program.
     """
     limit = planning["memory_limit"]
     chosen = for_machine(chosen_planning(planning), target)

@@ -82,7 +82,7 @@ def compile(
         >>> program(a=np.eye(3), x=np.arange(3.0))["y"]
         array([0., 1., 2.])
     """
-    plan = _planning(planning, shorthand)
+    plan = planning_record(planning, shorthand, "compile")
     target = target or ("cpu" if plan.tune else default_target(_warn))
     plan = for_machine(plan, target)
     options = Options(
@@ -114,8 +114,8 @@ def compile(
 _warn = partial(warnings.warn, stacklevel=3)  # in the line that calls compile
 
 
-def _planning(given: Planning | None, shorthand: Mapping[str, Any]) -> Planning:
-    """The record with the fields that were given as keywords.
+def planning_record(given: Planning | None, shorthand: Mapping[str, Any], caller: str) -> Planning:
+    """The record with the fields that were given as keywords of a function.
 
     Raises:
         ArgumentError: a keyword is not the name of a field, or ``given`` is not a record.
@@ -126,7 +126,7 @@ def _planning(given: Planning | None, shorthand: Mapping[str, Any]) -> Planning:
     unknown = [name for name in shorthand if name not in names]
     if unknown:
         raise ArgumentError(
-            f"compile has no keyword {unknown[0]!r}; those of planning are {', '.join(names)}"
+            f"{caller} has no keyword {unknown[0]!r}; those of planning are {', '.join(names)}"
         )
     return replace(given or Planning(), **shorthand)
 

@@ -11,7 +11,7 @@ import pytest
 
 import tcgen
 from support.messages import mentions
-from tcgen.cli.commands import compile_command
+from tcgen.cli.compile import compile_command
 from tcgen.options import Options, parse_bytes
 
 TRACE = "space o\nindex i : o\ninput f[o,o]\noutput r\nr = f[i,i]\n"

@@ -26,7 +26,7 @@ Array = npt.NDArray[Any]
 _FACTORS = 3  # three-index factors of the integrals where no space of them has an extent
 
 
-class Trial:
+class Probe:
     """A system at small extents.
 
     Args:
