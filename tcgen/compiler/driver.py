@@ -272,11 +272,13 @@ def document(
 ) -> Artifact:
     """Add the equations, the plan, the executed work and the reports to an artifact."""
     from .documents import compile_records, with_documents  # noqa: PLC0415
-    from .pareto import pareto_points  # noqa: PLC0415
+    from .limits import pareto_plan, pareto_points  # noqa: PLC0415
 
     def make() -> Artifact:
-        points = pareto_points(plan, options) if options.pareto else []
-        records = compile_records(system, options, points, choices)
+        records = compile_records(system, options, choices)
+        if options.pareto:
+            records["pareto"] = pareto_points(plan, options)
+            records |= {"pareto_plan": point} if (point := pareto_plan(plan, options)) else {}
         return with_documents(artifact, system, plan, executed_by(module), records)
 
     tracer.progress("report")

@@ -18,7 +18,7 @@ from ..cache_files import cache_folder, keep_text, kept_files, kept_text
 from ..environment import keeps_plans
 from ..errors import TcgenError
 from ..options import Options
-from .serialize import decode, encode
+from .documents import decode, encode
 
 T = TypeVar("T")
 

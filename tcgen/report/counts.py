@@ -19,10 +19,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import lcm
+from heapq import heapify, heappop
+from itertools import pairwise
+from math import inf, lcm
 from typing import Any
 
 from ..artifact.manifest import BufferEntry, Manifest, TensorEntry
+from ..dtypes import BY_NAME
 from ..ir.cost import ZERO, Poly
 from ..ir.executed import Amount, StatementWork
 from ..ir.iteration_domain import Domain, connected
@@ -147,3 +150,53 @@ def stored_product(entry: TensorEntry | BufferEntry, manifest: Manifest) -> list
 
 def _axis(space: Space, fixed: int | None = None) -> Factor:
     return [[base.name for base in space.bases], fixed, 0]
+
+
+def live_bytes(manifest: Manifest) -> tuple[Poly, ...]:
+    """Bytes of the arrays beyond the inputs at each moment of a call: a lower bound of its peak.
+
+    Counts results, arrays that the constant phase stores, and the live buffers. A moment is left
+    out if all its arrays are also live at the next one. The peak itself comes from
+    :func:`tcgen.runtime.memory.usage.memory_use`, which places and aligns the blocks of the arenas
+    and adds packed blocks of contractions and scratch of kernels on a GPU.
+    """
+    # On a GPU private buffers are in shared memory, or part of the scratch of their kernel.
+    places = ("arena",) if manifest.target == "cuda" else ("arena", "private")
+    arena = [b for b in manifest.buffers if b.place in places]
+    always = _bytes(manifest.outputs, manifest)
+    always = always + _bytes([b for b in arena if b.keep], manifest)
+    split = manifest.constant_positions
+    phases = (
+        [b for b in arena if not b.keep and b.live[0] < split],
+        [b for b in arena if not b.keep and b.live[0] >= split],
+    )
+    moments = [always + held for p in phases for held in _largest_sums(p, manifest)]
+    return tuple(dict.fromkeys(moments)) or (always,)
+
+
+def peak_bound(manifest: Manifest, extents: Mapping[str, int]) -> int:
+    """Lower bound of the peak in bytes: the largest of the polynomials at these extents."""
+    return max(poly.value(extents) for poly in live_bytes(manifest))
+
+
+def _largest_sums(buffers: list[BufferEntry], manifest: Manifest) -> list[Poly]:
+    """Bytes of the sets of buffers live at one moment that are within no other such set."""
+    sizes = [_bytes([b], manifest) for b in buffers]
+    starting: dict[int, list[int]] = {}
+    for number, buffer in enumerate(buffers):
+        starting.setdefault(buffer.live[0], []).append(number)
+    ending = [(buffer.live[1], number) for number, buffer in enumerate(buffers)]
+    heapify(ending)
+    held, sums = ZERO, list[Poly]()
+    for now, after in pairwise([*sorted(starting), inf]):
+        held = sum((sizes[n] for n in starting[int(now)]), held)
+        if ending and ending[0][0] < after:
+            sums.append(held)
+        while ending and ending[0][0] < after:
+            held = held + sizes[heappop(ending)[1]] * Poly.of(-1)
+    return sums
+
+
+def _bytes(entries: Iterable[TensorEntry | BufferEntry], manifest: Manifest) -> Poly:
+    sizes = (stored_polynomial(e, manifest) * Poly.of(BY_NAME[e.dtype].itemsize) for e in entries)
+    return sum(sizes, ZERO)

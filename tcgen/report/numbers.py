@@ -7,7 +7,7 @@ of this report. Units: flops (multiply + add = 2), elements, bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import prod
 from typing import Any
@@ -16,8 +16,6 @@ from ..artifact.launches import launches
 from ..artifact.manifest import Manifest
 from ..artifact.product import MatrixEntry
 from ..artifact.sizes import array_bytes
-from ..fusion.placement.memory import array_bytes as instance_bytes
-from ..fusion.placement.memory import array_elements, unfused_bytes, whole_elements
 from ..ir.cost import Poly
 from ..ir.executed import Counts, Executed, Totals, totals
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId
@@ -26,6 +24,7 @@ from ..ir.program import Add, Contract, FormulaSequence, Map, Phase, Step
 from ..ir.tensor import Index, Role, Tensor, element_bytes
 from ..options import MOST
 from ..runtime.memory.usage import memory_use
+from .counts import Factor, array_product, product_value, whole_product
 from .nest import nest_text
 
 SCHEMA = 1
@@ -171,14 +170,21 @@ def _memory(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]) ->
         entries = (t for t in manifest.tensors if t.role == role.value)
         return sum(array_bytes(t, manifest, extents) for t in entries)
 
-    static = sum(instance_bytes(a, extents, dtype) for a in plan.arrays if a.tensor.is_held)
-    use = memory_use(manifest, extents, threads=1)
+    def held(arrays: Iterable[tuple[Tensor, list[Factor]]]) -> int:
+        return sum(
+            product_value(product, extents) * element_bytes(tensor, dtype)
+            for tensor, product in arrays
+            if tensor.is_held
+        )
+
     return {
         "inputs_bytes": stored(Role.INPUT),
         "outputs_bytes": stored(Role.OUTPUT),
-        "intermediates_unfused_bytes": unfused_bytes(program, extents, dtype),
-        "intermediates_static_bytes": static,
-        "peak_bytes": use.peak,
+        "intermediates_unfused_bytes": held(
+            (tensor, whole_product(tensor)) for tensor in program.tensors
+        ),
+        "intermediates_static_bytes": held((a.tensor, array_product(a)) for a in plan.arrays),
+        "peak_bytes": memory_use(manifest, extents, threads=1).peak,
         "limit_bytes": manifest.memory_limit,
     }
 
@@ -197,10 +203,10 @@ def _arrays(
         whole = (
             array_bytes(stored[tensor.name], manifest, extents) // item
             if tensor.name in stored
-            else whole_elements(tensor, extents)
+            else product_value(whole_product(tensor), extents)
         )
         for array in instances or (ArrayPlan(tensor),):
-            count = whole if not array.contracted else array_elements(array, extents)
+            count = product_value(array_product(array), extents) if array.contracted else whole
             if never_held(array, plan):
                 count = 0
             contracted = dict(array.contracted)

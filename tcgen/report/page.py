@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from html import escape
 from typing import Any
 
 from ..artifact.manifest import Manifest
 from ..dtypes import BY_NAME
-from ..fusion.placement.memory import output_bytes, plan_peak
 from ..ir.executed import Executed, StatementWork
 from ..ir.plan import ArrayPlan, FusionPlan
 from ..ir.pretty import pretty
@@ -25,15 +25,29 @@ from ..ir.tensor import Role, element_bytes
 from ..resources import fill, template_text
 from ..runtime.part_work import longest_seconds
 from ..runtime.report import fusion_text
-from .counts import DomainTable, array_product, polynomial, stored_product, whole_product
+from .charts import (
+    NAMED,
+    TIMELINE_FRAME,
+    Timeline,
+    after_fusion,
+    before_fusion,
+    colours,
+    pareto_svg,
+    timeline_svg,
+)
+from .counts import (
+    DomainTable,
+    array_product,
+    live_bytes,
+    polynomial,
+    stored_product,
+    whole_product,
+)
 from .fusion_graph import figure_graph, graph_note, graph_svg
 from .mathml import mathml
 from .numbers import never_held
-from .pareto import pareto_svg
-from .peak import live_bytes
 from .svg import as_file
-from .tables import readable_bytes
-from .timeline import NAMED, Timeline, after_fusion, before_fusion, colours, timeline_svg
+from .units import readable_bytes, readable_seconds
 
 DEAREST = 3  # steps that the summary names
 EXTENTS_SHOWN = 4  # a slider runs to this multiple of the extent that it starts from
@@ -58,7 +72,7 @@ def figures(plan: FusionPlan, manifest: Manifest, report: Mapping[str, Any]) -> 
     before, after = _drawn(plan, _timelines(plan, manifest), report["extents"])
     drawings |= {"memory-before-fusion.svg": before, "memory-after-fusion.svg": after}
     if report.get("pareto"):
-        drawings["time-memory.svg"] = _pareto_svg(plan, report)
+        drawings["time-memory.svg"] = pareto_svg(report["pareto"], report.get("pareto_plan"))
     return {name: as_file(svg) for name, svg in drawings.items()}
 
 
@@ -105,7 +119,7 @@ def report_html(
         "fusion": escape(_fusion(report)),
         "nest": escape(report["nest"].rstrip()),
         "timelines": _figures(plan, timelines, extents, numbers),
-        "pareto": _pareto(plan, report),
+        "pareto": _pareto(report),
         "pareto_link": (
             '<a href="#pareto">Time-memory trade-off</a> ' if report.get("pareto") else ""
         ),
@@ -117,6 +131,7 @@ def report_html(
         "domains": numbers.domains.parts,
         "before": timelines[0].data(),
         "after": timelines[1].data(),
+        "frame": asdict(TIMELINE_FRAME),
     }
     return fill(
         "report/page.html",
@@ -162,7 +177,7 @@ def _glance(
     tiles = (
         (
             "time of a call",
-            f'<span class="exact">{_readable_seconds(seconds)}</span>'
+            f'<span class="exact">{readable_seconds(seconds)}</span>'
             '<span class="bound">not predicted here</span>',
             f"predicted for {model}",
         ),
@@ -199,19 +214,6 @@ def _target(step: Mapping[str, Any]) -> str:
     """Name of the array that a step makes."""
     name: str = step["text"].partition(": ")[2]
     return re.split(r"[\[ ]", name, maxsplit=1)[0]
-
-
-def _readable_seconds(seconds: float) -> str:
-    """A time with three digits.
-
-    Example:
-        >>> _readable_seconds(0.01841), _readable_seconds(7200.0)
-        ('18.4 ms', '2 h')
-    """
-    for unit, least in (("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3)):
-        if seconds >= least:
-            return f"{seconds / least:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} µs"
 
 
 def _figures(
@@ -492,7 +494,7 @@ def _arrays(
     return "".join(rows)
 
 
-def _pareto(plan: FusionPlan, report: Mapping[str, Any]) -> str:
+def _pareto(report: Mapping[str, Any]) -> str:
     """The section of the time-memory trade-off, at the planning extents; nothing without points."""
     points = report.get("pareto")
     if not points:
@@ -507,31 +509,8 @@ def _pareto(plan: FusionPlan, report: Mapping[str, Any]) -> str:
         )
         for p in points
     )
-    head = "".join(
-        f'<th scope="col"{kind}>{name}</th>'
-        for name, kind in (
-            ("limit, bytes", ' class="number"'),
-            ("peak, bytes", ' class="number"'),
-            ("predicted seconds", ' class="number"'),
-            ("shared loops", ""),
-            ("steps repeated", ' class="number"'),
-        )
-    )
-    return (
-        '<section id="pareto"><h2>Time-memory trade-off</h2>'
-        '<p class="soft">Plans of least predicted time for a series of memory limits, at the '
-        "extents of planning. The ring is the plan of this page.</p>"
-        f'<figure><div class="drawing">{_pareto_svg(plan, report)}</div></figure>'
-        '<div class="scroll" tabindex="0" role="region" aria-label="Time-memory trade-off">'
-        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></section>"
-    )
-
-
-def _pareto_svg(plan: FusionPlan, report: Mapping[str, Any]) -> str:
-    """The curve, and the plan of the page as a ring."""
-    seconds = report["fusion"]["value"] if plan.solve.unit == "seconds" else None
-    held = plan_peak(plan) + output_bytes(plan.program, plan.extent_of, report["dtype"])
-    return pareto_svg(report["pareto"], {"peak_bytes": held, "seconds": seconds})
+    curve = pareto_svg(points, report.get("pareto_plan"))
+    return fill("report/pareto.html", curve=curve, rows=rows)
 
 
 def _fusion(report: Mapping[str, Any]) -> str:

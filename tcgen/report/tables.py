@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..runtime.report import fusion_text
+from .units import readable_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,21 +96,6 @@ def _tuning(rows: list[dict[str, Any]], width: int) -> Table:
         _Column("by", [row["taken"] for row in rows]),
         _Column("the model", other, dropped=0),
     )
-
-
-def readable_bytes(count: int) -> str:
-    """Bytes with a binary unit.
-
-    Example:
-        >>> readable_bytes(3 * 2**20)
-        '3.00 MiB'
-    """
-    amount = float(count)
-    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
-        if amount < 1024 or unit == "TiB":
-            return f"{count} bytes" if unit == "bytes" else f"{amount:.2f} {unit}"
-        amount /= 1024
-    return f"{count} bytes"
 
 
 def _table(title: str, width: int, *columns: _Column) -> Table:

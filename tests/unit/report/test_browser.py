@@ -22,9 +22,8 @@ from tcgen.ir.executed import executed_by
 from tcgen.ir.iteration_domain import Range, points
 from tcgen.options import Options
 from tcgen.report import report_html, report_json
-from tcgen.report.counts import domain_rows
-from tcgen.report.peak import peak_bound
-from tcgen.report.timeline import after_fusion, before_fusion
+from tcgen.report.charts import after_fusion, before_fusion
+from tcgen.report.counts import domain_rows, peak_bound
 from tcgen.runtime.memory.usage import memory_use
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
