@@ -1,7 +1,7 @@
-"""In which convention the integrals of a system are: (pq|rs), <pq|rs> or <pq||rs>.
+"""The convention of the integrals of a system: (pq|rs), <pq|rs> or <pq||rs>.
 
-Declared symmetry excludes conventions, the spins of mixed blocks decide, and where residuals of
-doubles are known, their first order does.
+Declared symmetry excludes conventions; then the spins of mixed blocks decide, or else the first
+order of known residuals of doubles.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from .probe import Probe
 from .quantities import INTEGRALS, Found, not_zero
 from .spaces import Kind, OrbitalSpaces
 
-_DEVIATION = 1e-9  # up to which a residual is a multiple of integrals, in units of their norm
+# Largest deviation of a residual from a multiple of integrals, in units of their norm.
+_DEVIATION = 1e-9
 _PAIRS_OF_CHEMIST = (((1, 0, 2, 3), 1), ((0, 1, 3, 2), 1), ((2, 3, 0, 1), 1))
 _SYMMETRY = {
     Quantity.CHEMIST: _PAIRS_OF_CHEMIST,
@@ -32,14 +33,14 @@ _SYMMETRY = {
 def is_over_spin_orbitals(tensors: Iterable[Tensor], spaces: OrbitalSpaces) -> bool:
     """True for equations over spin orbitals: a tensor changes sign when orbitals are exchanged.
 
-    Triples of a closed shell do so for two electrons of equal spin. Integrals and doubles, which
-    are free of spin there, show what the orbitals are. Beside integrals that the spec says are
-    antisymmetrised, others without exchange are over spin orbitals as well. So are all tensors
-    beside one that declares which axes conserve the spin, since spatial orbitals have none.
+    Triples of a closed shell do so for two electrons of equal spin. Spin-free integrals and doubles
+    identify spatial orbitals. Integrals without exchange are over spin orbitals if the spec
+    declares others as antisymmetrised. So are all tensors if one declares which axes conserve the
+    spin, since spatial orbitals have none.
 
     Args:
-        tensors: inputs, with symmetry that equations need though it is not declared.
-        spaces: of the system.
+        tensors: inputs, with the symmetry that equations need even if it is not declared.
+        spaces: kinds and spins of the system's spaces.
     """
     tensors = tuple(tensors)
     if spaces.by_spin:
@@ -64,16 +65,16 @@ def with_conventions(
 ) -> dict[str, Found]:
     """The same inputs, with the convention of each block of integrals.
 
-    Blocks of mixed spin have the one in which they are not zero. All others have the same one of
-    those that have the declared symmetries. It is the one in which doubles are those of MP2 to
-    first order, else one in which they are multiples of them, else the usual one: chemists'
-    notation where mixed blocks are in it, antisymmetrised where equations are over spin orbitals or
-    mixed blocks are in physicists' notation, and for a closed shell chemists', unless only
-    physicists' has the integrals of MP2, or a symmetry is declared as physicists would.
+    A block of mixed spin has the convention that does not make it zero. All other blocks share one
+    convention that has their declared symmetries: one that gives the doubles of MP2 to first order,
+    else one that gives multiples of them, else the usual one. The usual one is chemists' notation
+    if mixed blocks have it; antisymmetrised for spin orbitals or mixed blocks in physicists'
+    notation; and for a closed shell chemists', unless only physicists' has the integrals of MP2, or
+    a symmetry is declared in physicists' notation.
 
     Args:
-        probe: of the equations; its inputs have no convention yet.
-        amplitudes: with their residuals.
+        probe: the equations at small extents, with inputs that have no convention yet.
+        amplitudes: amplitudes with their residuals.
         roles: quantities that the user named.
         spin_orbitals: the equations are over spin orbitals.
 
@@ -105,8 +106,8 @@ def with_conventions(
     if not fitting:
         raise ArgumentError(
             f"no convention of real integrals, (pq|rs), <pq|rs> or <pq||rs>, has all symmetries "
-            f"that are declared for {', '.join(t.name for t in same_spin)}: correct them, or say "
-            f'what an input is with inputs={{"{same_spin[0].name}": "(pq|rs)"}} '
+            f"that are declared for {', '.join(t.name for t in same_spin)}: correct them, or name "
+            f'the role of an input with inputs={{"{same_spin[0].name}": "(pq|rs)"}} '
             f'(--role "{same_spin[0].name}=(pq|rs)")'
         )
     same = {tensor.name for tensor in same_spin}
@@ -118,7 +119,7 @@ def with_conventions(
     if not same:
         return filled(fitting[0])
     found_in = {c: _first_order(probe, amplitudes, filled(c)) for c in fitting}
-    return filled(min(fitting, key=lambda c: found_in[c]))  # the first of equal ones
+    return filled(min(fitting, key=lambda c: found_in[c]))
 
 
 def _first_order(probe: Probe, amplitudes: Sequence[Amplitude], found: Mapping[str, Found]) -> int:
@@ -140,7 +141,7 @@ def _first_order(probe: Probe, amplitudes: Sequence[Amplitude], found: Mapping[s
             exchanged = [tensor.spaces[k] for k in (i, b, j, a)]
             expected = expected - probe.chemist(*exchanged).transpose(0, 3, 2, 1)
         expected = expected.transpose(np.argsort((i, a, j, b)))
-        if amplitude.scale is None:  # the updated amplitude itself
+        if amplitude.scale is None:  # an updated amplitude
             expected = expected / differences(tensor, probe.spaces, probe.energies)
         value = unpack(amplitude.output, results[amplitude.output.name], probe.extents)
         value = value.transpose(amplitude.axes)
@@ -155,7 +156,7 @@ def _first_order(probe: Probe, amplitudes: Sequence[Amplitude], found: Mapping[s
 
 
 def _blocks_read(probe: Probe, tensors: Sequence[Tensor]) -> set[str]:
-    """Classes of the indices with which equations read some tensors, such as oovv."""
+    """Classes of the indices at references to some tensors, such as oovv."""
     names = {tensor.name for tensor in tensors}
     return {
         "".join(probe.spaces.letter(index.space) for index in ref.indices)
@@ -175,7 +176,7 @@ def _is_free_of_spin(tensor: Tensor) -> bool:
 def _exchanges_electrons(tensor: Tensor) -> bool:
     """True for a block that is declared to be <pq|rs> = <qp|sr>, and not (pq|rs) = (qp|rs).
 
-    Chemists would declare the second, from which the first follows.
+    Chemists would declare the second, which implies the first.
     """
     if tensor.rank != 4:
         return False

@@ -157,12 +157,14 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
     earlier = Earlier(options.amplitudes, spaces, extents)
     given = _given(system, spaces, equations, earlier)
     arrays |= {t.name: in_layout(t, given[t.name], options.dtype) for t in equations.given}
-    if options.memory_limit is None:  # else intermediates of these inputs might not fit
+    # With a memory limit, stored intermediates of these inputs might not fit.
+    if options.memory_limit is None:
         system = _with_inputs(system, {*given}, lambda t: replace(t, volatile=False))
     tensors = (f.tensor for f in found.values())
     on_disk = inputs_on_disk(tensors, extents, options.dtype, reference.memory)
     if on_disk:
-        system = _with_inputs(system, {*on_disk}, unpacked)  # triangles cannot be sliced
+        # Packed triangles cannot be sliced.
+        system = _with_inputs(system, {*on_disk}, unpacked)
         found |= {n: replace(found[n], tensor=unpacked(found[n].tensor)) for n in on_disk}
     return _Setup(
         system, spaces, reference, equations, found, blocks, extents, earlier, given, arrays,
@@ -175,7 +177,7 @@ def _compiled(setup: _Setup, options: SolveOptions) -> Program:
     planning = options.planning or Planning()
     return compile(
         setup.system,
-        extents={name: max(1, extent) for name, extent in setup.extents.items()},  # 0: no plan
+        extents={name: max(1, extent) for name, extent in setup.extents.items()},
         target=options.target,
         dtype=options.dtype,
         memory_limit=options.memory_limit,
@@ -200,14 +202,15 @@ def _problem(
         of_reference = blocks.occupied_energy() if equations.with_reference else 0.0
     blocks.forget()
     run = _bound(program, system, arrays, equations)
-    arrays.clear()  # the bound program may have copied constants to another layout
+    # Bound constants may be copies in another layout.
+    arrays.clear()
     extents = setup.extents
     problem = Problem(system, setup.spaces, equations, extents, energies, dtype, run, options)
     return problem, of_reference
 
 
 def read_equations(source: object) -> System:
-    """A System, or the one of a path, of text, or of the name of a shipped spec.
+    """The System of a path, a text, or the name of a shipped spec; a System itself.
 
     Raises:
         TcgenError: there is no such file or spec, or the equations cannot be read.
@@ -304,13 +307,13 @@ def _given(
         tried = "\n".join(f"    {described(t)}: {rules_for(t, spaces)}" for t in missing)
         first = missing[0].name
         raise ArgumentError(
-            f"{system.name}: no rule finds what these inputs are, and no output is their residual "
-            f"or update:\n{tried}\n"
+            f"{system.name}: no rule finds the role of these inputs, and no output is their "
+            f"residual or update:\n{tried}\n"
             f"    pass the amplitudes of an earlier solve: amplitudes= (--amplitudes FILE)\n"
             f'    pass other arrays: inputs={{"{first}": array}} (--inputs FILE)\n'
-            f"    or say in the spec which quantity an input is: from fock, from eri(chemist) "
+            f"    or declare the quantity of an input in the spec: from fock, from eri(chemist) "
             f"and the like behind its axes\n"
-            f'    or say which output determines it: outputs={{"r": "residual of {first}"}} '
+            f'    or name the output that determines it: outputs={{"r": "residual of {first}"}} '
             f'(--role "r=residual of {first}")'
         )
     return arrays

@@ -19,9 +19,9 @@ from ..ir.tensor import Tensor, symmetry_group
 
 Array = npt.NDArray[Any]
 
-_MORE = 4  # vectors to start from beyond the roots asked for, so that none of those is missed
-_WHOLE = 64  # rows up to which a matrix is made whole
-_NEGLIGIBLE = 1e-2  # norm of a new direction, in units of the tolerance, that is left out
+_MORE = 4  # start vectors beyond the number of roots, so that no root is missed
+_WHOLE = 64  # largest number of rows of a matrix that is made whole
+_NEGLIGIBLE = 1e-2  # norm of a new direction that is dropped, in units of the tolerance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,10 +29,10 @@ class Independent:
     """Elements of a tensor that symmetry leaves independent.
 
     Attributes:
-        shape: of the dense array.
-        places: of the independent elements in the flat array.
-        source: for each element the number of the independent one that it is equal to.
-        sign: for each element 1, -1, or 0 where symmetry requires zero.
+        shape: shape of the dense array.
+        places: positions of the independent elements in the flat array.
+        source: number of the independent element that each element equals up to its sign.
+        sign: 1, -1, or 0 by element; 0 if symmetry requires zero.
     """
 
     shape: tuple[int, ...]
@@ -103,9 +103,9 @@ def lowest_roots(
         parts: independent elements of each amplitude, without that axis.
         diagonal: an estimate of the matrix' diagonal, as dense amplitudes.
         start: amplitudes to start from, with vectors on their first axis, or {}.
-        count: of roots.
-        tolerance: on the norm of each residual.
-        max_cycle: most iterations.
+        count: number of roots.
+        tolerance: largest norm of each residual.
+        max_cycle: largest number of iterations.
 
     Raises:
         ArgumentError: the matrix has fewer rows than there are roots.
@@ -154,8 +154,8 @@ def lowest_roots(
     if estimate.size <= _WHOLE:
         return done(*_all_roots(np.stack(apply(list(np.eye(estimate.size))), axis=1)))
     guess = packed(start)[:count] if start else []
-    wanted = min(count + _MORE, estimate.size) if len(guess) < count else 0
-    for place in np.argsort(estimate, kind="stable")[:wanted]:
+    more = min(count + _MORE, estimate.size) if len(guess) < count else 0
+    for place in np.argsort(estimate, kind="stable")[:more]:
         unit = np.zeros(estimate.size)
         unit[place] = 1.0
         guess.append(unit)

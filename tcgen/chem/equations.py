@@ -1,4 +1,4 @@
-"""What the outputs of a system are: energies, residuals, updated amplitudes, sigma vectors.
+"""Roles of outputs: energies, residuals, updated amplitudes, sigma vectors.
 
 A residual is found by evaluation, not by its name. With integrals set to zero and a diagonal Fock
 matrix, the residual of an amplitude t changes by c*D*t in each element, where D is the difference
@@ -30,7 +30,7 @@ _UPDATED = re.compile(r"(?P<after>\w+?)_?(new|next|updated)|(new|next|updated)_?
 _CORRELATION = re.compile(r"(?i)(e|energy|e_?corr|e_?c)")
 _ORDER = re.compile(r"(?i)e_?[2-9]")  # an energy of perturbation theory
 _ROLE = re.compile(r"(residual|update|sigma) of (\w+)|energy|value")
-_DEVIATION = 1e-9  # relative deviation up to which c*D*t counts as equal to a residual
+_DEVIATION = 1e-9  # largest relative deviation of a residual from c*D*t
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class Amplitude:
 
     Attributes:
         tensor: the input, with the symmetry that its residual needs.
-        output: name of its residual, or of the updated amplitude.
-        axes: order of the axes of ``output`` that is the order of those of ``tensor``.
-        scale: c, where the residual begins with c*D*t; None for an updated amplitude.
+        output: its residual, or the updated amplitude.
+        axes: axes of ``output`` in the order of those of ``tensor``.
+        scale: the factor c of a residual that begins with c*D*t; None for an updated amplitude.
     """
 
     tensor: Tensor
@@ -59,9 +59,9 @@ class Equations:
         eigenvalue: the residuals are the products of a matrix and the amplitudes.
         given: inputs that the caller must pass, among them amplitudes that do not change.
         energies: scalar outputs.
-        correlation: those whose sum is the correlation energy; () if none is known to be.
-        with_reference: this sum is not zero without amplitudes: it may contain the energy of the
-            reference.
+        correlation: outputs whose sum is the correlation energy; () if they are not known.
+        with_reference: the sum may contain the energy of the reference, since it is not zero
+            without amplitudes.
         values: outputs with axes that are results, such as densities.
     """
 
@@ -83,7 +83,7 @@ def infer_roles(probe: Probe, inputs: Sequence[str], roles: Mapping[str, str]) -
         roles: roles of outputs that the user named, such as ``{"omega": "residual of t1"}``.
 
     Raises:
-        ArgumentError: a role does not fit, or it is not clear what an output is.
+        ArgumentError: a role does not fit, or the role of an output is ambiguous.
     """
     system = probe.system
     _refuse_roles(system, roles)
@@ -105,12 +105,12 @@ def infer_roles(probe: Probe, inputs: Sequence[str], roles: Mapping[str, str]) -
     )
     used = {a.output.name for a in (*residuals.values(), *updated.values())}
     scalars = [t.name for t in system.outputs if not t.rank and roles.get(t.name) != "value"]
-    said = tuple(name for name in scalars if roles.get(name) == "energy")
+    declared = tuple(name for name in scalars if roles.get(name) == "energy")
     named = tuple(name for name in scalars if _CORRELATION.fullmatch(name))
     given = tuple(t for t in free if t.name not in solved)
     only = tuple(scalars) if len(scalars) == 1 and not given else ()
     orders = tuple(scalars) if all(_ORDER.fullmatch(name) for name in scalars) else ()
-    correlation = said or (named if len(named) == 1 else orders or only)
+    correlation = declared or (named if len(named) == 1 else orders or only)
     return Equations(
         amplitudes=tuple(amplitudes),
         eigenvalue=eigenvalue,
@@ -129,9 +129,9 @@ def differences(
 
     Args:
         tensor: an amplitude.
-        spaces: of the system.
-        energies: of the orbitals, by base space, in Hartree.
-        shift: is added to the energies of virtual orbitals.
+        spaces: kinds and spins of the system's spaces.
+        energies: orbital energies by base space, in Hartree.
+        shift: energy added to virtual orbitals, in Hartree.
     """
     result = np.zeros((1,) * tensor.rank)
     for axis, space in enumerate(tensor.spaces):
@@ -166,7 +166,7 @@ def _refuse_roles(system: System, roles: Mapping[str, str]) -> None:
     if accumulated:
         raise ArgumentError(
             f"{system.name}: {', '.join(accumulated)} is declared accumulate: remove the word, "
-            f"for there is no array to add to"
+            f"since solve has no array to add to"
         )
 
 
@@ -247,8 +247,8 @@ def _residuals(
 def _found_residuals(tensor: Tensor, outputs: Sequence[Tensor], probe: Probe) -> list[Amplitude]:
     """The outputs that could be the residual of an amplitude.
 
-    Equations may rely on a symmetry of an amplitude that is not declared. Where no output is a
-    residual at an amplitude with the declared symmetry only, the usual ones are tried as well.
+    Equations may rely on a symmetry of an amplitude that is not declared. If no output is a
+    residual at an amplitude with only the declared symmetry, the usual symmetries are tried.
     """
     matching = [(t, axes) for t in outputs if (axes := _matched_axes(t, tensor)) is not None]
     if not matching:
@@ -266,7 +266,7 @@ def _found_residuals(tensor: Tensor, outputs: Sequence[Tensor], probe: Probe) ->
 
 
 def _with_usual_symmetry(tensor: Tensor) -> list[Tensor]:
-    """The amplitude with equal pairs of electrons, and antisymmetric, where it declares neither."""
+    """The amplitude with equal pairs of electrons, and antisymmetric, if it declares neither."""
     groups: dict[Space, list[int]] = {}
     for axis, space in enumerate(tensor.spaces):
         groups.setdefault(space, []).append(axis)

@@ -31,8 +31,10 @@ from .reference import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, Frame, Reference
 from .spaces import Kind, OrbitalSpaces
 
 Array = npt.NDArray[Any]
-_IN_MEMORY = 1 / 2  # part of PySCF's memory for all arrays that are held whole
-_COPIES = 8  # copies of a block that exist while it is made
+# Part of PySCF's memory for all arrays that are held whole.
+_IN_MEMORY = 1 / 2
+# Copies of a block that exist while it is made.
+_COPIES = 8
 
 
 class MeanFieldInputs:
@@ -40,10 +42,10 @@ class MeanFieldInputs:
 
     Args:
         system: the equations.
-        spaces: of the system.
+        spaces: kinds and spins of the system's spaces.
         reference: the mean field.
         spin_orbitals: the equations are over spin orbitals.
-        auxbasis: for three-index integrals of a reference that is not density-fitted.
+        auxbasis: auxiliary basis of three-index integrals of a reference without density fitting.
 
     Raises:
         ArgumentError: the reference has no orbitals of the kind that the equations are over.
@@ -84,8 +86,8 @@ class MeanFieldInputs:
     def occupied_energy(self) -> float:
         """Energy of the occupied orbitals that are not frozen, among themselves, in Hartree.
 
-        It is sum_i f_ii - 1/2 sum_ij <ij||ij> over spin orbitals, which equations for energies
-        contain that were derived without leaving the reference out.
+        It is sum_i f_ii - 1/2 sum_ij <ij||ij> over spin orbitals: a part of energies that were
+        derived with the reference.
         """
         frame = self._reference.frames[SPIN_ORBITAL]
         block = Block(SPIN_ORBITAL, tuple(range(frame.occupied)))
@@ -117,7 +119,7 @@ class MeanFieldInputs:
         return file.write(tensor, shape, axis, blocks(), element)
 
     def forget(self) -> None:
-        """Drop the transformed blocks from which arrays were made."""
+        """Drop the transformed blocks."""
         self._integrals.forget()
 
     def _frame(self, space: Space) -> Frame:
@@ -222,7 +224,7 @@ def inputs_on_disk(
 
     Args:
         tensors: inputs that are quantities of a mean field.
-        extents: of the base spaces.
+        extents: extents of the base spaces.
         dtype: element type of the program.
         memory: bytes that PySCF may use.
 

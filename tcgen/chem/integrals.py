@@ -28,12 +28,12 @@ class Block:
 
 
 class Integrals:
-    """Integrals over orbitals; each transformed block is kept for blocks that are equal to it.
+    """Integrals over orbitals; transformed blocks are cached.
 
     Args:
         reference: the mean field. Density-fitted references give fitted integrals, as in PySCF.
-        auxbasis: for three-index integrals where the reference is not density-fitted; by default
-            PySCF's choice for MP2.
+        auxbasis: auxiliary basis of three-index integrals of a reference without density fitting;
+            by default PySCF's choice for MP2.
     """
 
     def __init__(self, reference: Reference, auxbasis: str | None = None) -> None:
@@ -49,7 +49,7 @@ class Integrals:
         return int(self._density_fit().get_naoaux())
 
     def forget(self) -> None:
-        """Drop the blocks that are kept."""
+        """Drop the cached blocks."""
         self._chemist.clear()
         self._factors.clear()
 
@@ -137,7 +137,7 @@ class Integrals:
             stop = start + len(over_orbitals)
             for spin in self._common_spins(p, q):
                 (left, rows), (right, columns) = self._columns(p, spin), self._columns(q, spin)
-                half = np.tensordot(over_orbitals, right, axes=(2, 0))  # P, AO, q
+                half = np.tensordot(over_orbitals, right, axes=(2, 0))  # axes P, AO, q
                 part = np.matmul(left.T, half)
                 result[np.ix_(np.arange(start, stop), rows, columns)] += part
             start = stop

@@ -41,7 +41,7 @@ class SolveOptions:
         target: "cpu", "cuda" or "numpy"; see :func:`tcgen.compile`.
         dtype: element type of the program.
         memory_limit: bytes that the program may allocate.
-        planning: how equations are factored and loops fused; solve takes its fields as keywords.
+        planning: options of factoring and fusion; solve also takes its fields as keywords.
         show: True prints a table, False nothing; a function is called with each line.
         progress: True shows a bar until iterations begin; a function is called with each stage,
             such as "factoring".

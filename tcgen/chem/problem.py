@@ -21,20 +21,21 @@ from .result import Earlier
 from .spaces import Kind, OrbitalSpaces
 
 Array = npt.NDArray[Any]
-_OF_REFERENCE = 1e-2  # relative deviation of the reference energy that fitted integrals explain
+# Largest relative deviation of the reference energy that fitted integrals explain.
+_OF_REFERENCE = 1e-2
 Run = Callable[..., Mapping[str, Array]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """Equations with all that they need but amplitudes.
+    """Equations with all their data except amplitudes.
 
     Attributes:
         system: the equations.
         spaces: kinds and spins of their spaces.
         equations: roles of inputs and outputs.
-        extents: of the base spaces.
-        energies: of the orbitals, by base space, in Hartree.
+        extents: extents of the base spaces.
+        energies: orbital energies by base space, in Hartree.
         dtype: element type of the program.
         run: calls the program with amplitudes by name in the caller's layout.
         options: options of the iteration.
@@ -53,7 +54,7 @@ class Problem:
         """Solve for the amplitudes; without amplitudes, evaluate once.
 
         Raises:
-            ArgumentError: a level shift is asked for, but amplitudes are updated by the equations.
+            ArgumentError: a level shift is given, but amplitudes are updated by the equations.
             ConvergenceError: the amplitudes diverge.
         """
         if not self.equations.amplitudes:
@@ -136,10 +137,9 @@ class Problem:
         return replace(found, amplitudes=moved)
 
     def energy_of_reference(self, expected: float) -> float:
-        """What the energy contains of the reference, or 0.0.
+        """The energy without amplitudes if it is that of the reference, else 0.0.
 
-        It is the energy without amplitudes if that is about what is expected; from fitted integrals
-        it is not quite the same.
+        Fitted integrals may change it a little.
         """
         zero = {
             a.tensor.name: np.zeros(dense_shape(a.tensor, self.extents))
@@ -209,9 +209,9 @@ def _without_axis(tensor: Tensor, axis: int | None) -> Tensor:
     """The tensor of one vector."""
     if axis is None:
         return tensor
-    kept = [k for k in range(tensor.rank) if k != axis]
+    others = [k for k in range(tensor.rank) if k != axis]
     symmetry = tuple(
-        Symmetry(tuple(kept.index(s.perm[k]) for k in kept), s.sign, s.conj)
+        Symmetry(tuple(others.index(s.perm[k]) for k in others), s.sign, s.conj)
         for s in tensor.symmetry
     )
-    return replace(tensor, spaces=tuple(tensor.spaces[k] for k in kept), symmetry=symmetry)
+    return replace(tensor, spaces=tuple(tensor.spaces[k] for k in others), symmetry=symmetry)

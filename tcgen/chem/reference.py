@@ -20,7 +20,8 @@ import numpy.typing as npt
 from ..errors import ArgumentError, ConvergenceError, UnavailableError
 
 Array = npt.NDArray[Any]
-Frozen = int | Sequence[int] | None  # number of core orbitals, or the numbers of orbitals
+# The number of core orbitals, or the numbers of orbitals.
+Frozen = int | Sequence[int] | None
 # Convergence of mean fields that tcgen runs, as tight as that of amplitudes.
 _ENERGY = 1e-12  # Hartree
 _GRADIENT = 1e-8  # norm of the orbital gradient
@@ -75,14 +76,14 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reference:
-    """A mean field as equations need it.
+    """The parts of a mean field that equations need.
 
     Attributes:
         kind: "RHF", "ROHF", "UHF" or "GHF".
         e_hf: total energy in Hartree.
-        frames: those that this kind of reference can fill.
+        frames: sets of orbitals by name.
         mol: PySCF's molecule.
-        eri: integrals over atomic orbitals that PySCF keeps, or None.
+        eri: integrals over atomic orbitals that PySCF stores, or None.
         density_fit: PySCF's object for density fitting, or None.
         hcore: core Hamiltonian over atomic orbitals, without spin.
         memory: bytes that PySCF may use.
@@ -275,12 +276,12 @@ def run_mean_field(
 
     Args:
         atom: atoms and coordinates in Angstrom, "O 0 0 0.1; H ...".
-        xyz: a file with them, instead.
+        xyz: a file with atoms and coordinates instead.
         basis: name of a basis set.
-        charge: of the molecule.
+        charge: charge of the molecule.
         spin: 2S, the number of unpaired electrons, as in PySCF.
         kind: "rhf", "uhf", "rohf" or "ghf"; by default RHF for spin 0 and UHF otherwise.
-        density_fit: fit integrals, in the mean field too.
+        density_fit: fit integrals, also in the mean field.
         auxbasis: basis set of the fit; by default PySCF's choice.
 
     Raises:
@@ -299,7 +300,7 @@ def run_mean_field(
         mol = gto.M(atom=atoms, basis=basis, charge=charge, spin=spin, verbose=0)
     except OSError:
         raise
-    except Exception as error:  # of many classes: PySCF has none of its own for input
+    except Exception as error:  # PySCF has no class of its own for bad input
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ArgumentError(
             f"PySCF cannot read the molecule: {reason}: check atoms, basis, charge and spin (2S)"
@@ -330,7 +331,7 @@ def build_fit(fit: Any) -> None:
         return
     try:
         fit.build()
-    except RuntimeError as error:  # of which PySCF derives the error for unknown basis sets
+    except RuntimeError as error:  # the base class of PySCF's error for unknown basis sets
         raise ArgumentError(
             f"PySCF cannot fit densities in the auxiliary basis {fit.auxbasis}: "
             f"{' '.join(str(error).split())}: choose another one with auxbasis"

@@ -20,9 +20,9 @@ from ..ir.tensor import Tensor
 from .spaces import Kind, OrbitalSpaces
 
 Array = npt.NDArray[Any]
-_NUMBERS = "solution.json"  # name of the array that holds everything but arrays
+_NUMBERS = "solution.json"  # name of the array with all other fields
 _ARRAYS = ("amplitudes", "values")
-_BESIDE = ("letters",)  # fields of the file that users are not shown
+_BESIDE = ("letters",)  # internal fields of the file
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -30,21 +30,20 @@ class Solution:
     """Energies in Hartree, amplitudes, and how they were found.
 
     Attributes:
-        name: of the equations.
+        name: name of the equations.
         reference: "RHF", "ROHF", "UHF" or "GHF".
         converged: every residual norm, or every root, is within the tolerance.
         e_hf: energy of the reference.
-        e_corr: correlation energy; None where the equations do not show which output it is.
+        e_corr: correlation energy; None if it cannot be inferred which output it is.
         energies: every scalar output by name.
         roots: eigenvalues of an eigenvalue problem, lowest first.
-        amplitudes: those that were solved for and those that were passed, by name, in declared
-            order of axes. Eigenvectors have an axis for the roots, the first one where the
-            equations declare none.
+        amplitudes: solved and passed amplitudes by name, in declared order of axes. Eigenvectors
+            have an axis for the roots, the first one unless the equations declare it.
         values: other outputs with axes by name, such as density matrices.
         letters: classes of the axes of each amplitude: o and v, upper case for beta.
         iterations: evaluations of the equations.
-        residual_norms: by the name of the residual.
-        seconds: spent in ``solve``.
+        residual_norms: 2-norms by the name of the residual.
+        seconds: wall time of ``solve``.
     """
 
     name: str
@@ -118,7 +117,7 @@ def load(path: str | Path) -> Solution:
     """The solution that :meth:`Solution.save` wrote.
 
     Args:
-        path: of the .npz file.
+        path: the .npz file.
 
     Raises:
         ArgumentError: the file cannot be read, or ``save`` has not written it.
@@ -164,13 +163,13 @@ class Earlier:
     """Arrays by name, from a solution, its file or a dictionary.
 
     Attributes:
-        arrays: by name.
-        letters: classes of their axes by name, where they are known.
+        arrays: dense arrays by name.
+        letters: classes of their axes by name, if they are known.
 
     Args:
-        source: where they come from; None for no amplitudes.
-        spaces: of the equations that will read them.
-        extents: of these spaces.
+        source: origin of the amplitudes; None for no amplitudes.
+        spaces: spaces of the equations that will read them.
+        extents: extents of these spaces.
 
     Raises:
         ArgumentError: the file cannot be read.
@@ -195,10 +194,10 @@ class Earlier:
         array = self.arrays.get(tensor.name)
         if array is None:
             return None
-        wanted, letters = self._spaces.letters(tensor), self.letters.get(tensor.name)
-        wanted = f"x{wanted}" if roots_first else wanted
-        if letters is not None and letters != wanted:
-            array = self._reordered(tensor, array, letters, wanted)
+        needed, letters = self._spaces.letters(tensor), self.letters.get(tensor.name)
+        needed = f"x{needed}" if roots_first else needed
+        if letters is not None and letters != needed:
+            array = self._reordered(tensor, array, letters, needed)
         expected = [
             None if self._spaces.kind(space) is Kind.OTHER else extent_of(space, self._extents)
             for space in tensor.spaces
@@ -216,20 +215,20 @@ class Earlier:
             )
         return array
 
-    def _reordered(self, tensor: Tensor, array: Array, letters: str, wanted: str) -> Array:
+    def _reordered(self, tensor: Tensor, array: Array, letters: str, needed: str) -> Array:
         """The array with its axes in another order; of equal classes the first stays first."""
         left = list(range(len(letters)))
         axes = []
-        for letter in wanted:
+        for letter in needed:
             axis = next((k for k in left if letters[k] == letter), None)
             if axis is None:
                 break
             axes.append(axis)
             left.remove(axis)
-        if left or len(axes) != len(wanted):
+        if left or len(axes) != len(needed):
             raise ShapeError(
-                f"amplitudes: {tensor.name} has axes {wanted!r} in these equations and {letters!r} "
+                f"amplitudes: {tensor.name} has axes {needed!r} in these equations and {letters!r} "
                 f"in the earlier solution: its equations must be over the same kind of orbitals; "
-                f"pass other amplitudes, or another file, if they are not meant"
+                f"pass other amplitudes or another file"
             )
         return array.transpose(axes)

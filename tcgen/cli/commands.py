@@ -34,12 +34,13 @@ class _Group(click.Group):
             click.echo(f"{prefix}{error}", err=True)
             ctx.exit(error.exit_code)
         except BrokenPipeError:
-            raise  # the reader of our output has closed it; click ends quietly
+            raise  # click ends quietly
         except OSError as error:
             file = f"{error.filename}: " if error.filename else ""
             click.echo(f"tcgen: error: {file}{error.strerror or error}", err=True)
             ctx.exit(2)
-        except MemoryError as error:  # of arrays outside programs, such as random inputs
+        except MemoryError as error:
+            # Arrays outside of programs, such as random inputs.
             click.echo(f"tcgen: error: not enough memory: {error or 'no details'}", err=True)
             ctx.exit(3)
 

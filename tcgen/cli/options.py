@@ -49,7 +49,7 @@ def _parsed_extents(
             extent = int(number)
         except ValueError:
             shown = f"{number!r:.40} in {value!r:.40}"
-            raise click.BadParameter(f"{shown} is not a whole number of few digits") from None
+            raise click.BadParameter(f"{shown} is not an integer of few digits") from None
         name = space.strip()
         if extents.setdefault(name, extent) != extent:
             raise click.BadParameter(f"{name} is given twice, as {extents[name]} and {extent}")
@@ -90,7 +90,7 @@ def _made_from(options: Iterable[Field[Any]]) -> Iterator[Callable[[F], F]]:
             case _:
                 more |= {"metavar": info.metavar, "multiple": isinstance(default, tuple)}
         if option.name == "target":
-            del more["default"]  # it depends on this machine
+            del more["default"]  # depends on the machine
         yield click.option(f"--{name}", option.name, **more, show_default="default" in more)
 
 

@@ -64,7 +64,9 @@ _solve_options = together(
         show_default=True,
         help="Number of core orbitals (spatial) that are not correlated.",
     ),
-    click.option("--df", "density_fit", is_flag=True, help="Fit densities, in the mean field too."),
+    click.option(
+        "--df", "density_fit", is_flag=True, help="Fit densities, also in the mean field."
+    ),
     click.option("--auxbasis", help="Basis set of density fitting.  [default: PySCF's]"),
     click.option(
         "--amplitudes",
@@ -78,8 +80,8 @@ _solve_options = together(
         metavar="NAME=ROLE",
         multiple=True,
         callback=_parsed_roles,
-        help="What an output is (energy, value, residual of t1, update of t1, sigma of r1) or an "
-        "input ((pq|rs), <pq|rs>, <pq||rs>, df, fock, hcore, energies, dipole); repeatable.",
+        help="Role of an output (energy, value, residual of t1, update of t1, sigma of r1) or of "
+        "an input ((pq|rs), <pq|rs>, <pq||rs>, df, fock, hcore, energies, dipole); repeatable.",
     ),
     click.option(
         "--orbitals",
@@ -108,21 +110,21 @@ _solve_options = together(
         help="Largest number of iterations.",
     ),
     click.option(
-        "--diis", type=int, default=8, show_default=True, help="Number of vectors that DIIS keeps."
+        "--diis", type=int, default=8, show_default=True, help="Number of vectors that DIIS stores."
     ),
     click.option(
         "--level-shift",
         type=float,
         default=0.0,
         show_default=True,
-        help="Hartree added to virtual energies in denominators.",
+        help="Energy added to virtual orbitals in denominators, in Hartree.",
     ),
     click.option(
         "--damping",
         type=float,
         default=0.0,
         show_default=True,
-        help="Part of the old amplitudes that remains.",
+        help="Fraction of the old amplitudes that remains.",
     ),
 )
 

@@ -29,7 +29,7 @@ from .output import StatusLine
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Inputs of a run; ``starts`` are the arrays to which accumulating outputs are added."""
+    """Inputs of a run; accumulating outputs are added to the arrays ``starts``."""
 
     inputs: Arrays
     starts: Arrays
@@ -104,7 +104,7 @@ def run(
 
 @contextlib.contextmanager
 def _in_a_thread(status: StatusLine) -> Iterator[ThreadPoolExecutor]:
-    """A thread for the kernels: in the main thread, Ctrl-C would wait until the kernel returns."""
+    """A thread for the kernels: the main thread must be free to react to Ctrl-C."""
     worker = ThreadPoolExecutor(1)
     try:
         yield worker
@@ -112,7 +112,7 @@ def _in_a_thread(status: StatusLine) -> Iterator[ThreadPoolExecutor]:
         status.clear()
         sys.stderr.write("Aborted!\n")
         sys.stderr.flush()
-        os._exit(1)  # any other exit waits for the thread
+        os._exit(1)  # other exits join the thread
     finally:
         worker.shutdown()
 

@@ -91,7 +91,9 @@ def load_artifact(path: Path) -> Artifact:
         ArtifactError: it is missing, damaged, or of another version.
     """
     if not path.is_dir():
-        raise ArtifactError(f"there is no folder {path}: give the folder that tcgen compile wrote")
+        raise ArtifactError(
+            f"folder {path} does not exist: give the folder that tcgen compile wrote"
+        )
     return Artifact.load(path)
 
 

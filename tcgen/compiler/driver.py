@@ -61,7 +61,7 @@ class Compilation:
         """Properties of the equations that their author may not have meant."""
         return tuple(
             f"output {t.name} is zero for all inputs: its terms cancel, or vanish by the "
-            f"symmetries declared for what they read"
+            f"symmetries declared for the arrays they read"
             for t in self.program.zero_outputs
             if not t.accumulate
         )
@@ -99,7 +99,8 @@ def compile_system(
             f"a program for the target {options.target} has no fallback: leave fallback out, or "
             f"compile for the target cpu"
         )
-    check_names(system)  # at any TCGEN_VERIFY: generated code contains the names
+    # Not only with TCGEN_VERIFY, since generated code contains the names.
+    check_names(system)
     tracer = tracer or Tracer()
     options = replace(options, extents=planning_extents(system, options.extent_of))
     if environment.verify_level() >= 2:

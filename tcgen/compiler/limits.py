@@ -51,8 +51,9 @@ def plan_within(program: FormulaSequence, options: Options) -> FusionPlan:
         return plan
     from ..fusion.time.objective import planned_bytes, smaller_tiles  # noqa: PLC0415
 
+    # If no tiles fit, this plan is the smallest.
     if planned_bytes(plan, options.dtype) > limit:
-        return plan  # no tiles fit; this plan is the smallest
+        return plan
     room, tried = limit, plan
     for _ in range(_TRIES):
         needed = planned_use(lower_plan(tried, options, thrifty=False), options).peak
@@ -130,7 +131,8 @@ def _memory_advice(program: FormulaSequence, options: Options, peak: int) -> str
         from ..fusion.time.objective import proven_bytes  # noqa: PLC0415
 
         least = proven_bytes(program, options)
-        if least > peak:  # steps were rewritten: the bound is for these steps as they are
+        # The bound holds for the given steps only; the plan may have rewritten them.
+        if least > peak:
             return advice
         if least == peak:
             return f"{advice} (it is proven that shared loops and repeated steps need as much)"
@@ -190,7 +192,8 @@ def pareto_points(plan: FusionPlan, options: Options) -> list[dict[str, Any]]:
         limit = results + (limit - results) // _STEP
         made = plan_fusion(plan.program, replace(wish, memory_limit=limit))
         point = _point(made, limit, results)
-        if point["peak_bytes"] > limit:  # no plan fits: its peak is the last limit
+        if point["peak_bytes"] > limit:
+            # Nothing fits: the smallest peak is the last limit.
             limit = point["peak_bytes"]
             made = plan_fusion(plan.program, replace(wish, memory_limit=limit))
             points.append(_point(made, limit, results))

@@ -235,7 +235,7 @@ def _libraries(device: Gpu, options: Options) -> tuple[Library, ...]:
 def _within(
     peak: int | None, product: _Product, module: Module, options: Options
 ) -> tuple[Any, ...]:
-    """The predicted variant, and the others with which a call's peak passes no limit."""
+    """The predicted variant, and the others whose calls need at most ``peak`` bytes."""
     variants = product.variants()
     if peak is None or len(variants) < 2:
         return variants

@@ -22,7 +22,7 @@ from .nest import visits_in_loops
 from .svg import drawing, element, label, number
 from .units import readable_bytes, short_bytes
 
-NAMED = 8  # arrays with a colour of their own
+NAMED = 8  # number of arrays with their own colour
 _GAP = 14.0  # between the curve of the trade-off and its axes, in units of the drawing
 _APART = 16.0  # smallest distance of two ticks, in units of the drawing
 
@@ -99,7 +99,8 @@ def before_fusion(program: FormulaSequence, dtype: str) -> Timeline:
         if tensor.role is Role.INPUT:
             continue
         uses = [s.id for s in (*program.producers(tensor), *program.consumers(tensor))]
-        if not uses:  # a generated input that no step reads
+        # No step reads this generated input.
+        if not uses:
             continue
         end = last if _stays(program, tensor) else max(uses)
         bands.append(
@@ -129,7 +130,7 @@ def after_fusion(plan: FusionPlan, dtype: str) -> Timeline:
 
 
 def _stays(program: FormulaSequence, tensor: Tensor) -> bool:
-    """True for results and for arrays that the constant phase keeps."""
+    """True for results and for arrays that the constant phase stores."""
     if tensor.role is Role.OUTPUT:
         return True
     made = [s.phase for s in program.producers(tensor)]
@@ -144,16 +145,15 @@ def _held(
     first, last = array.live
     loops = plan.visits[first].loops
     own = loops[: loops.index(array.home) + 1] if array.home in loops else ()
-    outlived = [
-        o for n in (first, last) for o in plan.visits[n].loops[len(own) : len(own) + 1]
-    ]  # the outermost loops inside its home that use it
+    # The outermost loops inside its home that use it.
+    outlived = [o for n in (first, last) for o in plan.visits[n].loops[len(own) : len(own) + 1]]
     for loop in outlived:
         first, last = min(first, inside[loop][0]), max(last, inside[loop][-1])
     return first, last
 
 
 def colours(timelines: Iterable[Timeline], extents: Mapping[str, int]) -> dict[str, str]:
-    """A class for each array, the same in all drawings: the largest at given extents first."""
+    """The class of each array in all drawings; the largest arrays come first."""
     most: dict[str, int] = {}
     for band in (band for timeline in timelines for band in timeline.bands):
         most[band.name] = max(most.get(band.name, 0), band.bytes(extents))
@@ -172,10 +172,10 @@ def timeline_svg(
     """The stacked area, drawn at given extents.
 
     Args:
-        timeline: to draw.
-        extents: of the base spaces.
-        colour: a class for each array.
-        title: for screen readers.
+        timeline: steps and the arrays held during them.
+        extents: extents of the base spaces.
+        colour: class of each array.
+        title: title for screen readers.
         top: bytes at the upper edge, at least 1.
     """
     count = max(1, len(timeline.steps))
@@ -254,7 +254,8 @@ def pareto_svg(points: list[dict[str, Any]], chosen: Mapping[str, Any] | None) -
         element("polyline", points=line, class_="chosen c0", fill="none"),
     ]
     last_x, last_y = frame.width + 4 * _APART, frame.height + 2 * _APART
-    for point in drawn:  # from right to left and upwards; ticks that would overlap are omitted
+    # From right to left and upwards, without ticks that would overlap.
+    for point in drawn:
         x, y = place(point)
         parts.append(element("circle", cx=x, cy=y, r=4.0, class_="loop c0"))
         if last_x - x > 4 * _APART:

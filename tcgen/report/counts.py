@@ -6,8 +6,8 @@ for products in Python.
 A product is a list of factors ``[spaces, fixed, sign]``: the sum of the extents of the base
 ``spaces``, or ``min(fixed, that sum)`` for a tile where ``fixed`` is not None, or the length n(n +
 sign)/2 of a packed triangle where ``sign`` is not 0; without spaces it is ``fixed`` itself. A
-polynomial is ``[denominator, [[coefficient, [[space, power], ...]], ...]]`` in whole numbers as
-text, divided at the end, rounded towards zero. Work is ``[[each, place], ...]``: a number for each
+polynomial is ``[denominator, [[coefficient, [[space, power], ...]], ...]]`` of integers as text,
+divided at the end, rounded towards zero. Work is ``[[each, place], ...]``: a number for each
 point of the domain at that place of a table. A domain (``tcgen/ir/iteration_domain.py``) is a list
 of parts that do not depend on each other, a part a list of ranges ``[spaces, fixed, step, base,
 tile, bound, past]``.
@@ -55,7 +55,7 @@ class DomainTable:
     """Domains of loops as plain data; work refers to them by position.
 
     Attributes:
-        parts: of each domain.
+        parts: parts of each domain.
         places: position of each domain.
     """
 

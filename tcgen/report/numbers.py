@@ -1,8 +1,8 @@
 """The report as plain data: the JSON contract of ``tcgen compile`` and ``tcgen report``.
 
-Reads a plan (level 3), the manifest of its module and what the module executes; evaluates them at
-given extents, which need not be the planning extents. Whatever shows operations shows the numbers
-of this report. Units: flops (multiply + add = 2), elements, bytes.
+Evaluates a plan (level 3), the manifest of its module and the module's operations at given extents,
+which need not be the planning extents. All other reports show these numbers. Units: flops (multiply
++ add = 2), elements, bytes.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def report_json(
     """The report of a plan at the extents of the base spaces, without any wall time.
 
     Args:
-        plan: of the program.
-        manifest: of its artifact.
+        plan: plan of the program.
+        manifest: manifest of its artifact.
         executed: work of its module.
-        extents: of the base spaces.
+        extents: extents of the base spaces.
 
     Example: ``report_json(...)["memory"]["peak_bytes"]``
     """
@@ -60,6 +60,7 @@ def report_json(
         "operations": _operations(program, counted, extents),
         "memory": _memory(plan, manifest, extents),
         "launches": launches(manifest, extents),
+        # Extents and seconds are those of the search; a saved plan has no seconds.
         "fusion": {
             "objective": plan.solve.objective,
             "model": plan.solve.model,
@@ -67,8 +68,8 @@ def report_json(
             "value": _number(plan.solve.value),
             "bound": _number(plan.solve.bound),
             "unit": plan.solve.unit,
-            "extents": dict(plan.extents),  # of the search
-            "seconds": None,  # of the search: known only where one was made
+            "extents": dict(plan.extents),
+            "seconds": None,
         },
         "arrays": _arrays(plan, manifest, extents),
         "nest": nest_text(plan),
@@ -117,7 +118,7 @@ def _library(manifest: Manifest, extents: Mapping[str, int]) -> list[dict[str, A
 
 
 def _matrix(entry: MatrixEntry) -> str:
-    """``t2[i,j,a,b]``; a place that no variable of the product walks is 0."""
+    """``t2[i,j,a,b]``; a subscript without a variable of the product is 0."""
     return f"{entry.buffer}[{','.join(s.variable or '0' for s in entry.subscripts)}]"
 
 
@@ -144,7 +145,7 @@ def _operations(
 
 
 def _executed(step: Step, counted: Totals) -> dict[str, Any]:
-    """What the code of a step executes; the caller computes generated inputs."""
+    """Work of the code of a step; the caller computes generated inputs."""
     counts = counted.steps.get(step.id)
     if counts is None:
         counts = Counts()
@@ -155,7 +156,7 @@ def _executed(step: Step, counted: Totals) -> dict[str, Any]:
 
 
 def _number(value: int | Fraction | None) -> int | float | None:
-    """A whole number as it is, seconds as a float."""
+    """An integer unchanged, seconds as a float."""
     return float(value) if isinstance(value, Fraction) else value
 
 
@@ -227,12 +228,12 @@ def _arrays(
 
 
 def never_held(array: ArrayPlan, plan: FusionPlan) -> bool:
-    """True for a generated input that nothing reads: no tile of it is ever asked for."""
+    """True for a generated input that no step reads, so that no tile of it is made."""
     return array.tensor.role is Role.GENERATED and not plan.instances(array.tensor)
 
 
 def _letters(program: FormulaSequence) -> dict[Tensor, tuple[str, ...]]:
-    """Index letters of each array: of its first producer, else of its first reader."""
+    """Index letters of each array, from its first producer or else its first reader."""
     letters: dict[Tensor, tuple[str, ...]] = {}
     for step in program.steps:
         for ref in (step.out, *step.operands):

@@ -49,13 +49,13 @@ from .numbers import never_held
 from .svg import as_file
 from .units import readable_bytes, readable_seconds
 
-DEAREST = 3  # steps that the summary names
-EXTENTS_SHOWN = 4  # a slider runs to this multiple of the extent that it starts from
+_EXPENSIVE_STEPS = 3  # number of steps in the summary
+_SLIDER = 4  # largest value of a slider, in units of the extent at its start
 
-# The script shows the second label where the extents are not those of the page.
+# The script shows the second label at other extents than those of the page.
 _PEAK = (
     '<span class="exact">peak of a call, one thread</span>'
-    '<span class="bound">lower bound of the peak, arrays alone</span>'
+    '<span class="bound">lower bound of the peak, only arrays</span>'
 )
 
 
@@ -63,9 +63,9 @@ def figures(plan: FusionPlan, manifest: Manifest, report: Mapping[str, Any]) -> 
     """Drawings by file name: fusion graph (unless empty), memory before and after, trade-off.
 
     Args:
-        plan: of the program.
-        manifest: of its artifact.
-        report: of the plan; the trade-off of time and memory is drawn if it has one.
+        plan: plan of the program.
+        manifest: manifest of its artifact.
+        report: report of the plan; a trade-off of time and memory in it is drawn.
     """
     graph = graph_svg(plan)
     drawings = {} if graph is None else {"fusion-graph.svg": graph}
@@ -87,10 +87,10 @@ def report_html(
 
     Args:
         system: the equations.
-        plan: of these equations.
-        manifest: of the artifact.
+        plan: plan of these equations.
+        manifest: manifest of the artifact.
         executed: work of its module.
-        report: of the plan, at the extents at which the page opens.
+        report: report of the plan; the page opens at its extents.
     """
     extents = report["extents"]
     numbers = _Numbers()
@@ -143,7 +143,7 @@ def report_html(
 
 
 def _equations(system: System) -> str:
-    """The equations, after the names that the source writes in another way."""
+    """The equations, after the names that the source spells differently."""
     names = [f"{name} is {text} in the source" for name, text in system.written]
     return "\n".join([*names, *([""] if names else []), pretty(system).rstrip()])
 
@@ -155,9 +155,9 @@ def _glance(
     peak: dict[str, Any],
     numbers: _Numbers,
 ) -> str:
-    """What is asked first: time, memory, leading cost, and the steps with most of the work.
+    """Summary: time, memory, leading cost, and the steps with most of the work.
 
-    What does not follow from the numbers of the page is shown at its own extents alone.
+    Values that the script cannot compute are shown only at the page's own extents.
     """
     counted, memory = report["operations"], report["memory"]
     machine = dict(manifest.machine)
@@ -187,7 +187,7 @@ def _glance(
             f'<span class="cost">{_powers(counted["leading"].removesuffix(" + ..."))}</span>',
             f"{phases[0]} flops per call, {phases[1]} once",
         ),
-        ("most of the work", _dearest(report), '<a href="#sequence">all steps</a>'),
+        ("most of the work", _most_expensive(report), '<a href="#sequence">all steps</a>'),
     )
     return "".join(
         f"<div><dt>{name}</dt><dd>{value}</dd><dd class='soft'>{note}</dd></div>"
@@ -195,10 +195,10 @@ def _glance(
     )
 
 
-def _dearest(report: Mapping[str, Any]) -> str:
-    """The steps with most of the executed flops, and their parts of all of them."""
+def _most_expensive(report: Mapping[str, Any]) -> str:
+    """The steps with most of the executed flops, and their part of all flops."""
     whole = max(1, sum(step["executed"] for step in report["steps"]))
-    largest = sorted(report["steps"], key=lambda s: -s["executed"])[:DEAREST]
+    largest = sorted(report["steps"], key=lambda s: -s["executed"])[:_EXPENSIVE_STEPS]
     shown = "<br>".join(
         f"{100 * step['executed'] / whole:.0f} % {escape(_target(step))} "
         f'<span class="soft">s{step["id"]}</span>'
@@ -222,7 +222,7 @@ def _figures(
     extents: Mapping[str, int],
     numbers: _Numbers,
 ) -> str:
-    """Memory before and after fusion; one figure where fusion changes nothing."""
+    """Memory before and after fusion; one figure if fusion changes nothing."""
     places = [
         ("before", "<b>Before fusion</b>, every array whole"),
         ("after", "<b>After fusion</b>, as planned"),
@@ -230,7 +230,7 @@ def _figures(
     drawn = _drawn(plan, timelines, extents)
     peaks = [timeline.peak(extents) for timeline in timelines]
     rows = list(zip(places, drawn, peaks, strict=True))
-    if timelines[0] == timelines[1]:  # arrays of the same lengths, and steps in the same order
+    if timelines[0] == timelines[1]:
         rows = [(("after", "<b>Nothing is fused</b>"), drawn[1], peaks[1])]
     shown = "".join(
         f"<figure><figcaption>{caption}: peak {numbers.held(name, peak)}</figcaption>"
@@ -296,7 +296,7 @@ def _drawn(
 def _control(plan: FusionPlan, name: str, extent: int) -> str:
     space = next(s for s in plan.program.spaces if s.name == name)
     kind = f' <span class="soft">{escape(space.kind)}</span>' if space.kind else ""
-    safe, top = escape(name), max(20, EXTENTS_SHOWN * extent)
+    safe, top = escape(name), max(20, _SLIDER * extent)
     return (
         f'<div class="extent"><label for="number-{safe}"><b>{safe}</b>{kind}</label>'
         f'<input type="range" min="1" max="{top}" value="{extent}" data-space="{safe}" '
