@@ -38,8 +38,8 @@ from tcgen.testing import random_arrays
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LONG = (
-    *("README", "quickstart", "memory", "cli", "contractions", "solve", "spin", "gallery"),
-    *("howto_pyscf", "howto_pdaggerq"),
+    *("README", "quickstart", "memory", "cli", "targets", "solve", "spin", "reports"),
+    "howto_methods",
 )
 LANGUAGE_PAGE = ROOT / "docs" / "spec.md"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
