@@ -378,7 +378,7 @@ class _ValueCheck:
 
     def __call__(self, stage: str, level: Level) -> None:
         from ..interp import evaluate_program, evaluate_system, run_module  # noqa: PLC0415
-        from ..testing import assert_same_values, random_arrays, split_starts  # noqa: PLC0415
+        from ..probes import assert_same_values, random_arrays, split_starts  # noqa: PLC0415
 
         bases = [s.name for s in self.system.spaces if not s.parts]
         extents = {name: 2 + n % 3 for n, name in enumerate(bases)}

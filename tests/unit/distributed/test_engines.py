@@ -225,7 +225,7 @@ def test_the_command_line_runs_on_a_dask_scheduler(
     program.save(tmp_path / "ladder")
     command = [sys.executable, "-m", "tcgen", "run", str(tmp_path / "ladder")]
     command += ["--inputs", stored.path, "--scheduler", cluster.scheduler_address, "--json"]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    found = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert found.returncode == 0, found.stderr
     report = json.loads(found.stdout)["distributed"]
     assert report["bytes_moved"] == report["bytes_predicted"] > 0
@@ -295,7 +295,7 @@ def test_mpi_ranks_agree_and_a_failure_ends_all(
     (tmp_path / "ranks.py").write_text(RANKS)
     command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", sys.executable]
     command += [str(tmp_path / "ranks.py"), str(folder), stored.path, ending]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    found = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if ending == "well":
         assert found.returncode == 0, found.stderr
         assert found.stdout.count("done") == 2
