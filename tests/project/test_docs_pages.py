@@ -86,3 +86,12 @@ def test_picture_shows_the_measured_times() -> None:
     assert drawing.PICTURE.read_text(encoding="utf-8") == drawing.picture(results), (
         "run python docs/make_readme_picture.py"
     )
+
+
+@pytest.mark.usefixtures("scripts")
+def test_command_line_page_has_the_options_of_the_commands() -> None:
+    generator = importlib.import_module("make_cli_page")
+    page = generator.PAGE.read_text(encoding="utf-8")
+    assert page == generator.filled(page), "run python docs/make_cli_page.py"
+    described = set(re.findall(r"^## (\S+)$", page, re.MULTILINE))
+    assert set(generator.main.commands) <= described
