@@ -20,7 +20,7 @@ PAGES = [
 ]
 WIDTH = 100
 README_LINES = 110
-CHANGELOG_LINES = 60  # of one version
+LINES_PER_VERSION = 60
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_readme_fits_one_screen() -> None:
 def test_changes_of_a_version_fit_one_page() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
-        assert len(section.splitlines()) <= CHANGELOG_LINES, section.splitlines()[0]
+        assert len(section.splitlines()) <= LINES_PER_VERSION, section.splitlines()[0]
 
 
 @pytest.mark.usefixtures("scripts")
