@@ -31,9 +31,9 @@ from ..ir.executed import Executed, executed_by
 from ..ir.loops import Module
 from ..ir.plan import FusionPlan
 from ..ir.pretty import pretty
-from ..ir.pretty.program import pretty_step
+from ..ir.pretty.equations import pretty_step
 from ..ir.program import FormulaSequence
-from ..ir.system import System, planning_extents
+from ..ir.system import System, planning_extents, with_inputs_on_disk
 from ..ir.verify import verify
 from ..ir.verify.system import check_names
 from ..options import Options, changed_options
@@ -149,7 +149,6 @@ def compile_system(
     """
     from ..algebra import form_sequence  # noqa: PLC0415  (each stage is loaded when it is used)
     from ..emit import emit_artifact  # noqa: PLC0415
-    from ..frontend.sliced import read_in_slices  # noqa: PLC0415
     from .launch_limit import refuse_many_launches  # noqa: PLC0415
     from .memory_limit import lower_within, plan_within, refuse_excess  # noqa: PLC0415
     from .numbers_in_range import check_numbers  # noqa: PLC0415
@@ -175,7 +174,7 @@ def compile_system(
     options = replace(options, extents=planning_extents(system, options.extent_of))
     if environment.verify_level() >= 2:
         tracer.check_values = _ValueCheck(system, options.dtype)
-    equations = read_in_slices(system, options.sliced)
+    equations = with_inputs_on_disk(system, options.sliced)
     system = tracer.run("system", lambda: equations)
     planning = replace(options, tune=False)
     factoring = replace(  # what the search for a sequence reads

@@ -19,9 +19,7 @@ from numpy import einsum as numpy_einsum
 from ..compiler.program_cache import LeastRecentlyUsed
 from ..environment import einsum_min_flops
 from ..errors import ArgumentError, DtypeError, EinsumError, ShapeError
-from ..frontend.einsum.equation import Update, extents_of
-from ..frontend.einsum.path import ContractionPath
-from ..frontend.einsum.subscripts import Expression, express
+from ..frontend.einsum import ContractionPath, Expression, Update, express, extents_of
 from ..options import parse_bytes
 from .routes import Array, Arrays, Call, Dtype, Prepared, makes_view, prepare
 

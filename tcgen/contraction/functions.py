@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ArgumentError, DtypeError, EinsumError, ShapeError
-from ..frontend.einsum.path import contraction_path
-from ..frontend.einsum.subscripts import LETTERS, Expression, interleaved
+from ..frontend.einsum import LETTERS, Expression, contraction_path, interleaved
 from .call import check_out, check_shape, numpy_casts, run_einsum
 from .on_gpu import GpuOperands, any_on_gpu, contract_on_gpu, run_on_gpu
 from .routes import Array

@@ -14,9 +14,7 @@ import numpy.typing as npt
 from ..compiler.program_cache import LeastRecentlyUsed
 from ..environment import einsum_min_flops
 from ..errors import ArgumentError, EinsumError, ShapeError
-from ..frontend.einsum.equation import Update
-from ..frontend.einsum.path import ContractionPath
-from ..frontend.einsum.subscripts import LETTERS, Expression
+from ..frontend.einsum import LETTERS, ContractionPath, Expression, Update
 from ..runtime.fork_safe_lock import Once
 from ..runtime.gpu.cupy_device import CupyDevice, open_device
 from ..runtime.guests import adopt, hand_back, on_a_gpu

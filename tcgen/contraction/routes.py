@@ -15,9 +15,14 @@ from numpy import einsum as numpy_einsum
 
 from ..compiler.target import with_kernels
 from ..errors import DtypeError, EinsumError
-from ..frontend.einsum.equation import LabelPattern, Update
-from ..frontend.einsum.path import ContractionPath, contraction_path
-from ..frontend.einsum.subscripts import LETTERS, Expression
+from ..frontend.einsum import (
+    LETTERS,
+    ContractionPath,
+    Expression,
+    LabelPattern,
+    Update,
+    contraction_path,
+)
 from ..options import DTYPES
 from ..runtime.call.strided import left_out
 from ..runtime.execution import Execution
