@@ -38,7 +38,7 @@ _HOME = {  # the module of each public name
     "Program": "runtime.program",
     "ReadOnlyError": "errors",
     "Report": "runtime.report",
-    "RunReport": "distributed.report",
+    "RunReport": "distributed.run",
     "ShapeError": "errors",
     "SpecError": "errors",
     "Stored": "distributed.stored",
@@ -148,8 +148,7 @@ if TYPE_CHECKING:
     from .contraction.functions import contract, einsum, tensordot
     from .contraction.report import EinsumReport, einsum_report
     from .distributed.distribute import distribute
-    from .distributed.report import RunReport
-    from .distributed.run import DistributedProgram
+    from .distributed.run import DistributedProgram, RunReport
     from .distributed.stored import Stored, stored
     from .errors import (
         ArgumentError,

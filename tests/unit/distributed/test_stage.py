@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tcgen
-from tcgen.distributed.unpacking import Unpacking
+from tcgen.distributed.stage import Unpacking
 from tcgen.simplices import parity
 
 

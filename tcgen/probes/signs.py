@@ -2,7 +2,7 @@
 
 Orbital energies are the model: ``e_o[i] + e_o[j] - e_v[a] - e_v[b]`` is negative if all occupied
 energies are negative and all virtual ones are positive. Each block of a tensor (one base space on
-each axis) has one sign, so that this works for one vector over a joined space too.
+each axis) has one sign, so that this also works for one vector over a joined space.
 """
 
 from __future__ import annotations

@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ArgumentError, MemoryLimitError
-from ..interp.storage import check_extents, logical_shape, to_caller
+from ..interp.storage import check_extents
 from ..interp.systems import evaluate_system
 from ..ir.expr import Expr, expr_indices, format_expr
+from ..ir.layouts import dense_shape, pack
 from ..ir.system import Apply, Equation, System, Term
 from ..ir.tensor import Ref, Role, Tensor, element_type, symmetry_group
 from ..options import DTYPES
@@ -79,7 +80,7 @@ def random_arrays(
         spread = [t for expr in unprotected for t in sources(expr, system)]
     for attempt in range(_MAX_DRAWS):
         arrays = {
-            t.name: to_caller(t, _draw(t, extents, dtype, (seed, attempt), signs, t in spread))
+            t.name: pack(t, _draw(t, extents, dtype, (seed, attempt), signs, t in spread))
             for t in chosen
         }
         if not isinstance(system, System) or all(
@@ -172,7 +173,7 @@ def _draw(
     ``spread`` gives vectors well separated elements: a denominator is a difference of them.
     """
     kind = element_type(tensor, dtype)
-    shape = logical_shape(tensor, extents)
+    shape = dense_shape(tensor, extents)
     if tensor.default is not None and tensor.is_input:
         return np.full(shape, float(tensor.default), kind)
     if prod(shape) * np.dtype(kind).itemsize > sys.maxsize:
