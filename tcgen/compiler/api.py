@@ -16,9 +16,10 @@ from ..errors import ArgumentError
 from ..ir.system import System
 from ..options import Options, Planning, parse_bytes, parse_extents
 from ..runtime.program import Program
-from .driver import Tracer, compile_system, read_system
+from .driver import compile_system, read_system
 from .progress import Progress, reported
 from .target import default_target, for_machine
+from .tracer import Tracer
 
 
 def compile(

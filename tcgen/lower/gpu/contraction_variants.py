@@ -2,7 +2,7 @@
 
 Reads and makes kernels of level 4: by tiles of several shapes, or by a library. Which one is
 fastest is predicted by ``tile_shapes`` and ``library``, or measured by
-:mod:`tcgen.compiler.gpu_tuning`.
+:mod:`tcgen.compiler.tuning`.
 """
 
 from __future__ import annotations

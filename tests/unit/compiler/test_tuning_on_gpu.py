@@ -52,7 +52,7 @@ def clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(timings, "_folder", lambda: tmp_path / "times")
     monkeypatch.setattr(timings, "_clocked", made)
-    for module in ("tcgen.compiler.gpu_tuning", "tcgen.runtime.gpu.backend"):
+    for module in ("tcgen.compiler.tuning", "tcgen.runtime.gpu.backend"):
         monkeypatch.setattr(f"{module}.open_device", EmulatedDevice)
     return made
 
