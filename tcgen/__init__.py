@@ -75,7 +75,7 @@ _HOME = {  # the module of each public name
     "tensordot": "contraction.functions",
 }
 _PACKAGES = ("chem",)  # reached as tcgen.chem
-_OPT_EINSUM = {"transpose": "contraction.opt_einsum_backend"}  # what a backend of it has besides
+_OPT_EINSUM = {"transpose": "contraction.functions"}  # what a backend of it has besides
 
 __all__ = [
     "ArgumentError",

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.driver import read_plan, report_of
+from ..compiler.documents import read_plan, report_of
 from ..interp import evaluate_system
 from ..ir.layouts import unpack
 from ..ir.system import System, planning_extents

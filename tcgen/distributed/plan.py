@@ -15,7 +15,8 @@ from math import prod
 from ..artifact.folder import Artifact
 from ..artifact.parts import ChainEntry
 from ..artifact.sizes import array_bytes
-from ..compiler.driver import compile_system, read_artifact_system, read_plan
+from ..compiler.documents import read_artifact_system, read_plan
+from ..compiler.driver import compile_system
 from ..dtypes import BY_NAME
 from ..errors import ArgumentError, MemoryLimitError, PlanError
 from ..ir.cost import Poly

@@ -1,15 +1,17 @@
-"""Programs that pass their memory limit: the advice costs little, and hyper-edges fit."""
+"""Limits of memory and launches: advice that costs little, and hyper-edges that fit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tcgen
 from support.messages import mentions
-from tcgen.compiler import memory_limit
+from tcgen.compiler import limits
+from tcgen.resources import spec_path
 
 LIMIT = 10_000
 
@@ -26,13 +28,13 @@ def written(terms: int) -> str:
 def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The objectives for which fusion is planned."""
     objectives: list[str] = []
-    plan_fusion = memory_limit.plan_fusion
+    plan_fusion = limits.plan_fusion
 
     def counted(program, options):
         objectives.append(options.objective)
         return plan_fusion(program, options)
 
-    monkeypatch.setattr(memory_limit, "plan_fusion", counted)
+    monkeypatch.setattr(limits, "plan_fusion", counted)
     return objectives
 
 
@@ -77,3 +79,25 @@ def test_loops_over_indices_of_many_operands_keep_a_limit(subscripts: str) -> No
     found = program(**{f"x{n}": x for n, x in enumerate(arrays)})["y"]
     np.testing.assert_allclose(found, np.einsum(subscripts, *arrays, optimize=True), rtol=1e-10)
     assert program.allocated_bytes <= LIMIT
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        ({"objective": "time", "memory_limit": 8_000_000}, "limit 8,000,000 larger"),
+        ({"objective": "peak"}, "objective time none"),
+        ({"objective": "peak", "memory_limit": 8_000_000}, "limit 8,000,000 larger objective time"),
+    ],
+)
+def test_too_many_launches_are_refused(
+    given: dict[str, Any], advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extents = {"o": 30, "v": 200, "x": 600}
+    program = tcgen.compile(spec_path("mp2_df"), extents=extents, target="cuda", **given)
+    count = program.report["launches"]
+    assert count > 4
+    monkeypatch.setattr(limits, "MOST_LAUNCHES", count - 1)
+    message = mentions(f"launches {count:,} {count - 1:,} loops host tiles by {advice}")
+    with pytest.raises(tcgen.PlanError, match=message):
+        tcgen.compile(spec_path("mp2_df"), extents=extents, target="cuda", **given)
+    tcgen.compile(spec_path("mp2_df"), extents=extents, target="numpy", **given)

@@ -18,11 +18,11 @@ from support.command_line import invoke
 from support.marks import slow, slow_where
 from support.messages import mentions, says
 from tcgen.compiler import timings
-from tcgen.compiler.autotune import tune
 from tcgen.compiler.driver import Compilation, compile_system
 from tcgen.compiler.timings import fastest_variant, time_variants, times_kept
+from tcgen.compiler.tuning import tune_products
 from tcgen.errors import ArgumentError, BuildError
-from tcgen.frontend.einsum.equation import LabelPattern, einsum_system
+from tcgen.frontend.einsum import LabelPattern, einsum_system
 from tcgen.frontend.spec.reader import read_spec
 from tcgen.interp import run_module
 from tcgen.ir.expr import Access, Subscript
@@ -366,7 +366,7 @@ def test_products_inside_tiles_are_tuned_where_they_stand(monkeypatch: pytest.Mo
     module, _ = fused_product()
     monkeypatch.setattr(timings, "_clocked", fake_clock(lambda way: "staged" in way, []))
     options = Options(extents=(("o", 5), ("v", 7)))
-    made = tune(module, options)
+    made = tune_products(module, options)
     tuned = made.module
     tuned.verify()
     assert [c.product for c in made.choices] == ["s[i,k,x,a] += v[j,i,k,x,c+N_o] * t[c+N_o,a]"]
