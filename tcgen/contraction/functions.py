@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ArgumentError, DtypeError, EinsumError, ShapeError
-from ..frontend.einsum.subscripts import LETTERS, Expression, interleaved
+from ..frontend.einsum import LETTERS, Expression, interleaved
 from .libraries import NUMPY, GpuOperands, Library, any_on_gpu
 from .routes import run_einsum
 from .signature import Array, check_out

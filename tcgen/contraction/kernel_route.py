@@ -11,8 +11,7 @@ import numpy as np
 from numpy import einsum as numpy_einsum
 
 from ..compiler.target import with_kernels
-from ..frontend.einsum.equation import LabelPattern
-from ..frontend.einsum.subscripts import LETTERS
+from ..frontend.einsum import LETTERS, LabelPattern
 from ..runtime.call.strided import left_out
 from ..runtime.execution import Execution
 from .libraries import NUMPY, Library

@@ -16,7 +16,7 @@ import numpy as np
 from numpy import einsum as numpy_einsum
 
 from ..errors import ArgumentError, DtypeError
-from ..frontend.einsum.path import contraction_path
+from ..frontend.einsum import contraction_path
 from ..runtime.fork_safe_lock import Once
 from ..runtime.gpu.cupy_device import CupyDevice, open_device
 from ..runtime.guests import adopt, hand_back, on_a_gpu

@@ -17,9 +17,7 @@ import numpy.typing as npt
 from ..compiler.program_cache import LeastRecentlyUsed
 from ..environment import einsum_min_flops
 from ..errors import ArgumentError, DtypeError, EinsumError
-from ..frontend.einsum.equation import Update
-from ..frontend.einsum.path import contraction_path
-from ..frontend.einsum.subscripts import LETTERS, Expression
+from ..frontend.einsum import LETTERS, Expression, Update, contraction_path
 from ..options import DTYPES, parse_bytes
 from .kernel_route import KernelRoute, kernel_route, stored_labels
 from .libraries import MAX_OPERANDS, NUMPY, Library

@@ -19,9 +19,7 @@ import numpy.typing as npt
 from numpy import einsum as numpy_einsum
 
 from ..errors import ArgumentError, DtypeError, EinsumError, ShapeError
-from ..frontend.einsum.equation import Update, extents_of
-from ..frontend.einsum.path import ContractionPath
-from ..frontend.einsum.subscripts import Expression, express
+from ..frontend.einsum import ContractionPath, Expression, Update, express, extents_of
 
 Array = npt.NDArray[Any]
 Arrays = tuple[Array, ...]

@@ -21,7 +21,7 @@ from tcgen.compiler.program_cache import LeastRecentlyUsed
 from tcgen.contraction import kernel_route
 from tcgen.contraction import programs as einsum_kernels
 from tcgen.errors import TcgenError
-from tcgen.frontend.einsum.equation import LabelPattern, einsum_system
+from tcgen.frontend.einsum import LabelPattern, einsum_system
 from tcgen.frontend.spec.writer import spec_text
 from tcgen.runtime.call.results import Results
 from tcgen.runtime.call.strided import left_out

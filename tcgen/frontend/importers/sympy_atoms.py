@@ -1,4 +1,4 @@
-"""Indices of SymPy expressions and the spaces that they run over.
+"""Names and numbers of SymPy expressions, their indices and the spaces that these run over.
 
 A space is a whole axis: its elements are numbered from 0, and its extent is known when a program is
 called. A range that begins elsewhere, depends on another index or contradicts the shape of an array
@@ -7,7 +7,10 @@ is refused. SymPy's symbols are told apart by what they are and not by how they 
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from typing import Any
 
 import sympy
@@ -15,8 +18,8 @@ import sympy
 from ...errors import ArgumentError, SpecError
 from ...ir.tensor import Index, Space
 from ...ir.term_rewriting import fresh_index
+from ..exact_numbers import OUTSIDE, exact, literal, rejection_reason
 from .conventions import is_name, refuse
-from .sympy_names import identifier_of, not_a_name
 
 _RANGES = 'use Idx("i", n), Sum(.., (i, 0, n - 1)), or spaces={"o": "i j", "v": "a b"}'
 _SYMBOL = "give the range a symbol of its own: n = Symbol('n', integer=True)"
@@ -226,3 +229,119 @@ def _space_of_letter(given: Mapping[str, str]) -> dict[str, str]:
         if not is_name(name):
             raise not_a_name(name)
     return {letter: name for name, text in given.items() for letter in text.split()}
+
+
+_LONGEST = 100
+_WORDS = {
+    "'": "_prime",
+    "\u2032": "_prime",
+    "\u2033": "_prime_prime",
+    "*": "_star",
+    "+": "_plus",
+    "-": "_minus",
+    "\u2020": "_dagger",
+    "~": "_tilde",
+}
+_GREEK = re.compile(r"GREEK (?:SMALL|CAPITAL) LETTER ([A-Z]+)")
+_PLAIN = " _{}()^,$\\"
+
+
+def identifier_of(name: str) -> str:
+    r"""The identifier for a name as mathematicians write it.
+
+    Raises:
+        SpecError: it has other characters, or no letter at its start.
+
+    Example:
+        >>> [identifier_of(x) for x in ("N_{occ}", r"\xi", "x'", "t^{(1)}", "\u03b7\u2081", "x1")]
+        ['N_occ', 'xi', 'x_prime', 't_1', 'eta1', 'x1']
+    """
+    made = "".join(map(_character, unicodedata.normalize("NFKC", name))) if name else ""
+    made = re.sub("__+", "_", made).strip("_")
+    if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", made) or len(made) > _LONGEST:
+        raise not_a_name(name)
+    return made
+
+
+def not_a_name(name: object) -> SpecError:
+    """The error of what cannot be the name of a tensor, an index or a range."""
+    message = f"{name!r:.80} cannot be a name"
+    return refuse("<sympy>", 1, "", message, "use letters, digits and _, for example N_occ")
+
+
+def _character(character: str) -> str:
+    """A part of an identifier; what is no part of a name is kept, and refused."""
+    if character.isascii() and character.isalnum():
+        return character
+    if character in _PLAIN:
+        return "_"
+    greek = _GREEK.fullmatch(unicodedata.name(character, ""))
+    if greek:
+        word = greek[1].lower()
+        return word if character.islower() else word.capitalize()
+    return _WORDS.get(character, character)
+
+
+_FLOAT_BITS = 53
+_MOST_TERMS = 10_000  # of one expression; read in a few seconds
+
+
+def exact_number(number: Any) -> Fraction:
+    """The value of a Rational, or of a Float: the decimal that it shows, or the fraction it rounds.
+
+    Raises:
+        SpecError: no program can hold it.
+
+    Example:
+        >>> [str(exact_number(sympy.Float(x))) for x in (0.1, 1 / 3, "0.100000000000000000000001")]
+        ['1/10', '1/3', '100000000000000000000001/1000000000000000000000000']
+    """
+    try:
+        if isinstance(number, sympy.Float):
+            is_plain = number._prec == _FLOAT_BITS
+            value = exact(float(number)) if is_plain else literal(str(number))
+            if number and not value:
+                raise ValueError("it is outside the range of floating-point numbers")
+        else:
+            value = Fraction(int(number.p), int(number.q))
+        reason = rejection_reason(value)
+    except (ValueError, OverflowError) as error:
+        reason, value = str(error), Fraction(0)
+    if reason:
+        raise wrong(f"a number of the expression is not usable: {reason}", OUTSIDE)
+    return value
+
+
+def check_term_count(expression: Any, *, powers: bool) -> None:
+    """Refuse an expression that expands to too many products.
+
+    Args:
+        expression: of SymPy.
+        powers: powers of sums are expanded too; else those alone that hold a Sum.
+
+    Raises:
+        SpecError: it does.
+    """
+    if _count(expression, powers) > _MOST_TERMS:
+        raise wrong(
+            f"the expression expands to more than {_MOST_TERMS:,} terms",
+            "give brackets names, in equations of their own",
+        )
+
+
+def _count(expression: Any, powers: bool) -> int:
+    """Terms after expansion; about right where there are too many."""
+    if isinstance(expression, sympy.Add):
+        return sum(_count(part, powers) for part in expression.args)
+    if isinstance(expression, sympy.Mul):
+        count = 1
+        for part in expression.args:
+            count = min(count * _count(part, powers), _MOST_TERMS + 1)
+        return count
+    if isinstance(expression, sympy.Sum):
+        return _count(expression.function, powers)
+    if isinstance(expression, sympy.Pow) and (powers or expression.base.has(sympy.Sum)):
+        exponent, base = expression.exp, _count(expression.base, powers)
+        if exponent.is_Integer and exponent > 0 and base > 1:
+            return int(base ** min(int(exponent), 14))
+    return 1

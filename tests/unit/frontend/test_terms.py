@@ -15,7 +15,7 @@ from support.paths import DATA
 from tcgen.errors import SpecError, TcgenError
 from tcgen.frontend import read, read_spec, read_terms
 from tcgen.frontend.exact_numbers import exact
-from tcgen.frontend.terms.symmetry import read_symmetry
+from tcgen.frontend.terms import read_symmetry
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import Permutation, System, Term
 from tcgen.ir.tensor import Role, Symmetry
