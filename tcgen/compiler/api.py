@@ -163,7 +163,7 @@ def _read(source: object) -> System:
             f"the text of a spec, SymPy equations, or a System"
         )
     if isinstance(source, str):
-        from ..frontend.einsum.equation import is_subscripts, subscripts_system  # noqa: PLC0415
+        from ..frontend.einsum import is_subscripts, subscripts_system  # noqa: PLC0415
 
         if is_subscripts(source):
             return subscripts_system(source)

@@ -22,9 +22,9 @@ from ..ir.cost import extent_of
 from ..ir.executed import executed_by
 from ..ir.loops import Module
 from ..ir.plan import FusionPlan
-from ..ir.pretty.program import pretty_step
+from ..ir.pretty.equations import pretty_step
 from ..ir.program import FormulaSequence
-from ..ir.system import System, planning_extents
+from ..ir.system import System, planning_extents, with_inputs_on_disk
 from ..ir.verify.system import check_names
 from ..options import Options
 from .plan_cache import cached
@@ -121,9 +121,7 @@ def compile_system(
 
 def read_equations(system: System, options: Options, tracer: Tracer) -> System:
     """Replace the arrays of ``options.sliced`` by inputs whose tiles are read when needed."""
-    from ..frontend.sliced import read_in_slices  # noqa: PLC0415  (stages load on first use)
-
-    equations = read_in_slices(system, options.sliced)
+    equations = with_inputs_on_disk(system, options.sliced)
     return tracer.run("system", lambda: equations)
 
 
@@ -131,7 +129,7 @@ def form_program(
     system: System, options: Options, tracer: Tracer, *, use_cache: bool
 ) -> FormulaSequence:
     """Factor equations, whose numbers the element type must hold, into a sequence of steps."""
-    from ..algebra import form_sequence  # noqa: PLC0415
+    from ..algebra import form_sequence  # noqa: PLC0415  (stages load on first use)
     from .element_types import check_numbers, check_real_arguments  # noqa: PLC0415
 
     make = partial(form_sequence, system, options, tracer.progress)

@@ -12,8 +12,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ...hardware import CUTENSOR
-from ...ir.expr import Prod
-from ...ir.factors import factors_in_order, two_factors
+from ...ir.expr import Prod, factors_in_order, two_factors
 from ...ir.loop_analysis import contraction_of, gemm_obstacle
 from ...ir.loops import (
     Assign,

@@ -22,7 +22,7 @@ from tcgen.compiler.driver import Compilation, compile_system
 from tcgen.compiler.timings import fastest_variant, time_variants, times_kept
 from tcgen.compiler.tuning import tune_products
 from tcgen.errors import ArgumentError, BuildError
-from tcgen.frontend.einsum.equation import LabelPattern, einsum_system
+from tcgen.frontend.einsum import LabelPattern, einsum_system
 from tcgen.frontend.spec.reader import read_spec
 from tcgen.interp import run_module
 from tcgen.ir.expr import Access, Subscript

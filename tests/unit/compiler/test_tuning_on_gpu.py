@@ -18,7 +18,7 @@ from tcgen.compiler import timings
 from tcgen.compiler.driver import Compilation, compile_system, read_system
 from tcgen.compiler.timings import times_kept
 from tcgen.errors import ArgumentError, UnavailableError
-from tcgen.frontend.einsum.equation import subscripts_system
+from tcgen.frontend.einsum import subscripts_system
 from tcgen.interp import evaluate_system
 from tcgen.ir.thread_mapping import Library, Tiles
 from tcgen.lower.gpu.contraction_variants import extent_class
