@@ -37,10 +37,6 @@ def is_over_spin_orbitals(tensors: Iterable[Tensor], spaces: OrbitalSpaces) -> b
     identify spatial orbitals. Integrals without exchange are over spin orbitals if the spec
     declares others as antisymmetrised. So are all tensors if one declares which axes conserve the
     spin, since spatial orbitals have none.
-
-    Args:
-        tensors: inputs, with the symmetry that equations need even if it is not declared.
-        spaces: kinds and spins of the system's spaces.
     """
     tensors = tuple(tensors)
     if spaces.by_spin:
@@ -57,11 +53,7 @@ def is_over_spin_orbitals(tensors: Iterable[Tensor], spaces: OrbitalSpaces) -> b
 
 
 def with_conventions(
-    probe: Probe,
-    amplitudes: Sequence[Amplitude],
-    roles: Mapping[str, str],
-    *,
-    spin_orbitals: bool,
+    probe: Probe, amplitudes: Sequence[Amplitude], roles: Mapping[str, str], *, spin_orbitals: bool
 ) -> dict[str, Found]:
     """The same inputs, with the convention of each block of integrals.
 
@@ -71,12 +63,6 @@ def with_conventions(
     if mixed blocks have it; antisymmetrised for spin orbitals or mixed blocks in physicists'
     notation; and for a closed shell chemists', unless only physicists' has the integrals of MP2, or
     a symmetry is declared in physicists' notation.
-
-    Args:
-        probe: the equations at small extents, with inputs that have no convention yet.
-        amplitudes: amplitudes with their residuals.
-        roles: quantities that the user named.
-        spin_orbitals: the equations are over spin orbitals.
 
     Raises:
         ArgumentError: no convention has all symmetries that are declared for the integrals.

@@ -125,14 +125,7 @@ def infer_roles(probe: Probe, inputs: Sequence[str], roles: Mapping[str, str]) -
 def differences(
     tensor: Tensor, spaces: OrbitalSpaces, energies: Mapping[str, Array], shift: float = 0.0
 ) -> Array:
-    """D: energies of the occupied orbitals less those of the virtual ones, broadcast to the axes.
-
-    Args:
-        tensor: an amplitude.
-        spaces: kinds and spins of the system's spaces.
-        energies: orbital energies by base space, in Hartree.
-        shift: energy added to virtual orbitals, in Hartree.
-    """
+    """D: occupied less virtual energies, these plus ``shift``, broadcast to the axes; Hartree."""
     result = np.zeros((1,) * tensor.rank)
     for axis, space in enumerate(tensor.spaces):
         kind = spaces.kind(space)
@@ -292,11 +285,7 @@ def _exchanged(rank: int, pairs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
 
 
 def _scale(
-    probe: Probe,
-    values: Mapping[str, Array],
-    output: Tensor,
-    axes: tuple[int, ...],
-    tensor: Tensor,
+    probe: Probe, values: Mapping[str, Array], output: Tensor, axes: tuple[int, ...], tensor: Tensor
 ) -> float | None:
     """The number c if the output is c*D*t, else None."""
     t = unpack(tensor, probe.drawn(tensor), probe.extents)

@@ -40,13 +40,6 @@ _COPIES = 8
 class MeanFieldInputs:
     """Blocks of orbitals for the spaces of a system, and arrays over them.
 
-    Args:
-        system: the equations.
-        spaces: kinds and spins of the system's spaces.
-        reference: the mean field.
-        spin_orbitals: the equations are over spin orbitals.
-        auxbasis: auxiliary basis of three-index integrals of a reference without density fitting.
-
     Raises:
         ArgumentError: the reference has no orbitals of the kind that the equations are over.
     """
@@ -221,12 +214,6 @@ def inputs_on_disk(
     tensors: Iterable[Tensor], extents: Mapping[str, int], dtype: str, memory: float
 ) -> tuple[str, ...]:
     """Names of the inputs that go to a file, largest first.
-
-    Args:
-        tensors: inputs that are quantities of a mean field.
-        extents: extents of the base spaces.
-        dtype: element type of the program.
-        memory: bytes that PySCF may use.
 
     Example:
         >>> from tcgen.ir.tensor import Space

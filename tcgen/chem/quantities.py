@@ -74,12 +74,8 @@ class Found:
 def recognise(system: System, spaces: OrbitalSpaces, roles: Mapping[str, str]) -> dict[str, Found]:
     """The inputs that are quantities of a mean field, by name; others are left out.
 
-    The convention of integrals is still open: see ``conventions``.
-
-    Args:
-        system: the equations.
-        spaces: kinds and spins of the system's spaces.
-        roles: quantities that the user named, such as ``{"w": "(pq|rs)"}``.
+    ``roles`` are quantities that the user named, such as ``{"w": "(pq|rs)"}``. The convention of
+    other integrals is still open: see ``conventions``.
 
     Raises:
         ArgumentError: a named quantity is unknown or does not fit its input.

@@ -116,9 +116,6 @@ class Solution:
 def load(path: str | Path) -> Solution:
     """The solution that :meth:`Solution.save` wrote.
 
-    Args:
-        path: the .npz file.
-
     Raises:
         ArgumentError: the file cannot be read, or ``save`` has not written it.
 

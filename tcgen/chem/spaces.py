@@ -26,11 +26,7 @@ class Kind(Enum):
 
 
 ORBITAL = (Kind.OCCUPIED, Kind.VIRTUAL)
-_DECLARED = {
-    "occupied": Kind.OCCUPIED,
-    "virtual": Kind.VIRTUAL,
-    "auxiliary": Kind.AUXILIARY,
-}
+_DECLARED = {"occupied": Kind.OCCUPIED, "virtual": Kind.VIRTUAL, "auxiliary": Kind.AUXILIARY}
 _NAMED = (
     (re.compile(r"(?i)o(cc\w*)?(_?(a|b|alpha|beta|up|dn|down))?"), Kind.OCCUPIED),
     (re.compile(r"(?i)v(ir\w*)?(_?(a|b|alpha|beta|up|dn|down))?"), Kind.VIRTUAL),

@@ -49,10 +49,6 @@ _AMPLITUDES = {
 def annotated_spec(system: System, form: str) -> str:
     """The text of :func:`tcgen.spin_integrated`, with comments on its inputs.
 
-    Args:
-        system: equations over spin orbitals.
-        form: "closed-shell" or "unrestricted".
-
     Raises:
         TcgenError: see :func:`tcgen.spin_integrated` and :func:`tcgen.spec_text`.
     """

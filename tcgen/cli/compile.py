@@ -25,10 +25,12 @@ from ..ir.system import System
 from ..options import MOST
 from ..runtime.program import Program
 from .options import (
+    PATH,
     Command,
     chosen_options,
     chosen_target,
     json_option,
+    option,
     output_option,
     planning_options,
     refuse_planning,
@@ -37,21 +39,20 @@ from .output import StatusLine, output_console, print_json, print_warnings
 
 
 @click.command("compile", cls=Command)
-@click.argument("spec", type=click.Path(path_type=Path))
+@click.argument("spec", type=PATH)
 @output_option("Folder to write.  [default: <spec>_tcgen/]")
 @planning_options
-@click.option(
+@option(
     "--spin",
     type=click.Choice(("closed-shell", "unrestricted")),
     help="Integrate over spins first, as tcgen spin does.",
 )
-@click.option(
+@option(
     "--objects",
     is_flag=True,
-    help="Add the compiled objects to the folder, for machines with such a processor and no "
-    "compiler.",
+    help="Add compiled objects to the folder; machines of the same kind then need no compiler.",
 )
-@click.option(
+@option(
     "--fallback",
     is_flag=True,
     help="Add kernels for NumPy to the folder, for machines without a compiler.",

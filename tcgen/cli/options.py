@@ -56,6 +56,14 @@ def _parsed_extents(
     return tuple(extents.items())
 
 
+PATH = click.Path(path_type=Path)
+
+
+def option(*names: str, **more: Any) -> Callable[[F], F]:
+    """An option whose default, if there is one, is part of its help."""
+    return click.option(*names, show_default="default" in more, **more)
+
+
 def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     """One decorator that applies several, the first one outermost."""
 
@@ -67,13 +75,13 @@ def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return apply
 
 
-def _made_from(options: Iterable[Field[Any]]) -> Iterator[Callable[[F], F]]:
+def _made_from(record: Iterable[Field[Any]]) -> Iterator[Callable[[F], F]]:
     """An option of the command line for each described field of a record."""
-    for option in options:
-        info = described(option)
+    for field in record:
+        info = described(field)
         if info is None:
             continue
-        name, default = option.name.replace("_", "-"), option.default
+        name, default = field.name.replace("_", "-"), field.default
         more: dict[str, Any] = {"help": info.help}
         match default:
             case True:
@@ -89,20 +97,18 @@ def _made_from(options: Iterable[Field[Any]]) -> Iterator[Callable[[F], F]]:
                 more |= {"type": click.FloatRange(min=info.least), "default": default}
             case _:
                 more |= {"metavar": info.metavar, "multiple": isinstance(default, tuple)}
-        if option.name == "target":
+        if field.name == "target":
             del more["default"]  # depends on the machine
-        yield click.option(f"--{name}", option.name, **more, show_default="default" in more)
+        yield option(f"--{name}", field.name, **more)
 
 
 def _inverted(_ctx: click.Context, _param: click.Parameter, value: bool) -> bool:
     return not value
 
 
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object to stdout."
-)
+json_option = option("--json", "as_json", is_flag=True, help="Print one JSON object to stdout.")
 planning_options = together(
-    click.option(
+    option(
         "-e",
         "extents",
         metavar="SPACE=N",
@@ -117,16 +123,13 @@ planning_options = together(
 
 def output_option(text: str) -> Callable[[F], F]:
     """The option -o with its help text."""
-    return click.option("-o", "--output", type=click.Path(path_type=Path), help=text)
+    return option("-o", "--output", type=PATH, help=text)
 
 
 def refuse_planning(ctx: click.Context, source: Path, *allowed: str) -> None:
     """Refuse options that shape a plan if the source is a compiled folder, which has its plan.
 
-    Args:
-        ctx: context of the command.
-        source: the folder.
-        allowed: names of parameters that the command also accepts for a folder.
+    The command accepts the parameters ``allowed`` also for a folder.
 
     Raises:
         click.UsageError: naming the options.
@@ -161,12 +164,7 @@ def chosen_target(ctx: click.Context, planning: dict[str, Any]) -> str:
 
 
 def chosen_options(planning: dict[str, Any], target: str) -> Options:
-    """The options of a compilation.
-
-    Args:
-        planning: values of ``planning_options`` by parameter name.
-        target: target of the program.
-    """
+    """The options of a compilation from the values of ``planning_options``."""
     limit = planning["memory_limit"]
     chosen = for_machine(chosen_planning(planning), target)
     return Options(

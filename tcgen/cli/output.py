@@ -53,9 +53,6 @@ class StatusLine:
 
     Nothing is shown in a pipe, or if the command is quiet. The line is removed at the end of the
     ``with`` block.
-
-    Args:
-        quiet: show nothing.
     """
 
     def __init__(self, quiet: bool) -> None:

@@ -13,7 +13,7 @@ from ..compiler.documents import is_artifact, load_artifact, read_executed, read
 from ..options import parse_bytes
 from ..runtime.program import Program
 from .compile import extents_for, read_source, with_times
-from .options import Command, json_option, planning_options, refuse_planning
+from .options import PATH, Command, json_option, option, planning_options, refuse_planning, together
 from .output import make_folder, output_console, print_json, print_text, write_text
 
 # The entries of a report that ``explain --json`` prints.
@@ -31,30 +31,35 @@ _EXPLAINED = (
 )
 
 
+_report_options = together(
+    option(
+        "--html",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Write the report as one page that needs no network.",
+    ),
+    option(
+        "--figures",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Write the page's drawings as SVG files.",
+    ),
+    option(
+        "--nodes",
+        type=click.IntRange(min=1),
+        help="Predict the work, memory and traffic of a DIR on this many nodes.",
+    ),
+    option("--node-memory", metavar="BYTES", help="Memory of a node, for example 200GB."),
+    option(
+        "--network",
+        type=click.IntRange(min=1),
+        help="Bytes per second that a node receives or reads (default 10^9).",
+    ),
+)
+
+
 @click.command("report", cls=Command)
-@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("source", type=PATH)
 @planning_options
-@click.option(
-    "--html",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the report as one page that needs no network.",
-)
-@click.option(
-    "--figures",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Write the page's drawings as SVG files.",
-)
-@click.option(
-    "--nodes",
-    type=click.IntRange(min=1),
-    help="Predict the work, memory and traffic of a DIR on this many nodes.",
-)
-@click.option("--node-memory", metavar="BYTES", help="Memory of a node, for example 200GB.")
-@click.option(
-    "--network",
-    type=click.IntRange(min=1),
-    help="Bytes per second that a node receives or reads (default 10^9).",
-)
+@_report_options
 @json_option
 @click.pass_context
 def report_command(
@@ -119,9 +124,9 @@ def _report_nodes(ctx: click.Context, folder: Path, chosen: dict[str, Any], as_j
 
 
 @click.command("explain", cls=Command)
-@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("source", type=PATH)
 @planning_options
-@click.option(
+@option(
     "--sequence",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the formula sequence as neutral JSON.",

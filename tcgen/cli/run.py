@@ -25,43 +25,36 @@ from ..options import parse_bytes
 from ..runtime.program import Program
 from .arrays_in_files import is_hdf5, read_arrays, write_arrays
 from .compile import compiled, read_equations
-from .options import Command, json_option, planning_options, refuse_planning, together
+from .options import PATH, Command, json_option, option, planning_options, refuse_planning, together
 from .output import StatusLine, print_json
 
 if TYPE_CHECKING:
     from .timed_run import Case, Outcome
 
 _run_options = together(
-    click.option("--inputs", type=click.Path(path_type=Path), help="Arrays by name, .npz or .h5."),
-    click.option(
+    option("--inputs", type=PATH, help="Arrays by name, .npz or .h5."),
+    option(
         "--random", "seed", type=click.IntRange(min=0), help="Seed of random inputs (default 0)."
     ),
-    click.option("--output", type=click.Path(path_type=Path), help="Write the results, .npz."),
-    click.option("--save-inputs", type=click.Path(path_type=Path), help="Write the inputs, .npz."),
-    click.option("--check", is_flag=True, help="Compare with the interpreter; exit 1 if wrong."),
-    click.option(
-        "--repeat",
-        type=click.IntRange(min=1),
-        default=1,
-        show_default=True,
-        help="Timed runs, after one to warm up.",
+    option("--output", type=PATH, help="Write the results, .npz."),
+    option("--save-inputs", type=PATH, help="Write the inputs, .npz."),
+    option("--check", is_flag=True, help="Compare with the interpreter; exit 1 if wrong."),
+    option(
+        "--repeat", type=click.IntRange(min=1), default=1, help="Timed runs, after one to warm up."
     ),
-    click.option(
-        "--scheduler", metavar="ADDRESS", help="Run a DIR on the workers of a dask scheduler."
-    ),
-    click.option("--mpi", is_flag=True, help="Run a DIR on the ranks of mpirun."),
-    click.option(
+    option("--scheduler", metavar="ADDRESS", help="Run a DIR on the workers of a dask scheduler."),
+    option("--mpi", is_flag=True, help="Run a DIR on the ranks of mpirun."),
+    option(
         "--worker-memory",
         metavar="BYTES",
         default="4GiB",
-        show_default=True,
         help="Largest number of bytes that one worker may use.",
     ),
 )
 
 
 @click.command("run", cls=Command)
-@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("source", type=PATH)
 @planning_options
 @_run_options
 @json_option

@@ -12,10 +12,12 @@ from ..errors import ArgumentError
 from ..ir.system import System
 from .arrays_in_files import read_arrays
 from .options import (
+    PATH,
     Command,
     chosen_planning,
     chosen_target,
     json_option,
+    option,
     planning_options,
     together,
 )
@@ -43,38 +45,31 @@ def _parsed_roles(
 
 
 _solve_options = together(
-    click.option(
-        "--atom", help="Atoms and coordinates in Angstrom: 'O 0 0 0.1; H 0 0.8 -0.5; ...'."
-    ),
-    click.option("--xyz", type=click.Path(path_type=Path), help="File with atoms, in Angstrom."),
-    click.option("--basis", default="cc-pvdz", show_default=True),
-    click.option("--charge", type=int, default=0, show_default=True),
-    click.option(
-        "--spin", type=click.IntRange(min=0), default=0, show_default=True, help="2S, as in PySCF."
-    ),
-    click.option(
+    option("--atom", help="Atoms and coordinates in Angstrom: 'O 0 0 0.1; H 0 0.8 -0.5; ...'."),
+    option("--xyz", type=PATH, help="File with atoms, in Angstrom."),
+    option("--basis", default="cc-pvdz"),
+    option("--charge", default=0),
+    option("--spin", type=click.IntRange(min=0), default=0, help="2S, as in PySCF."),
+    option(
         "--reference",
         type=click.Choice(("rhf", "uhf", "rohf", "ghf")),
         help="Default: rhf for spin 0, uhf otherwise.",
     ),
-    click.option(
+    option(
         "--frozen",
         type=click.IntRange(min=0),
         default=0,
-        show_default=True,
         help="Number of core orbitals (spatial) that are not correlated.",
     ),
-    click.option(
-        "--df", "density_fit", is_flag=True, help="Fit densities, also in the mean field."
-    ),
-    click.option("--auxbasis", help="Basis set of density fitting.  [default: PySCF's]"),
-    click.option(
+    option("--df", "density_fit", is_flag=True, help="Fit densities, also in the mean field."),
+    option("--auxbasis", help="Basis set of density fitting.  [default: PySCF's]"),
+    option(
         "--amplitudes",
         type=click.Path(path_type=Path, dir_okay=False),
         help="File to start from if it exists, written at the end (.npz).",
     ),
-    click.option("--inputs", type=click.Path(path_type=Path), help="Other inputs by name, .npz."),
-    click.option(
+    option("--inputs", type=PATH, help="Other inputs by name, .npz."),
+    option(
         "--role",
         "roles",
         metavar="NAME=ROLE",
@@ -83,49 +78,23 @@ _solve_options = together(
         help="Role of an output (energy, value, residual of t1, update of t1, sigma of r1) or of "
         "an input ((pq|rs), <pq|rs>, <pq||rs>, df, fock, hcore, energies, dipole); repeatable.",
     ),
-    click.option(
+    option(
         "--orbitals",
         type=click.Choice(("spatial", "spin")),
         help="Default: spin orbitals if an input is antisymmetric or declares `conserves`.",
     ),
-    click.option(
-        "--nroots",
-        type=int,
-        default=1,
-        show_default=True,
-        help="Number of roots of an eigenvalue problem.",
+    option("--nroots", default=1, help="Number of roots of an eigenvalue problem."),
+    option(
+        "--tolerance", default=1e-9, help="Largest norm of a residual at convergence, in Hartree."
     ),
-    click.option(
-        "--tolerance",
-        type=float,
-        default=1e-9,
-        show_default=True,
-        help="Largest norm of a residual at convergence, in Hartree.",
-    ),
-    click.option(
-        "--max-cycle",
-        type=int,
-        default=100,
-        show_default=True,
-        help="Largest number of iterations.",
-    ),
-    click.option(
-        "--diis", type=int, default=8, show_default=True, help="Number of vectors that DIIS stores."
-    ),
-    click.option(
+    option("--max-cycle", default=100, help="Largest number of iterations."),
+    option("--diis", default=8, help="Number of vectors that DIIS stores."),
+    option(
         "--level-shift",
-        type=float,
         default=0.0,
-        show_default=True,
         help="Energy added to virtual orbitals in denominators, in Hartree.",
     ),
-    click.option(
-        "--damping",
-        type=float,
-        default=0.0,
-        show_default=True,
-        help="Fraction of the old amplitudes that remains.",
-    ),
+    option("--damping", default=0.0, help="Fraction of the old amplitudes that remains."),
 )
 
 

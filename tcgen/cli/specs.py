@@ -9,7 +9,7 @@ import click
 from ..compiler.driver import read_system
 from ..resources import shipped_specs
 from .compile import read_equations
-from .options import Command, json_option, output_option
+from .options import PATH, Command, json_option, option, output_option
 from .output import print_json, print_text, print_warnings, write_text
 
 
@@ -33,9 +33,9 @@ def _first_comment(text: str) -> str:
 
 
 @click.command("convert", cls=Command)
-@click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("source", metavar="FILE", type=PATH)
 @output_option("File to write.  [default: stdout]")
-@click.option("--real", is_flag=True, help="Orbitals are real: bra and ket may be exchanged.")
+@option("--real", is_flag=True, help="Orbitals are real: bra and ket may be exchanged.")
 @click.pass_context
 def convert_command(ctx: click.Context, /, source: Path, output: Path | None, real: bool) -> None:
     """Write FILE (.spec, .json, or output of pdaggerq or wick&d) as a .spec."""
@@ -54,11 +54,9 @@ def convert_command(ctx: click.Context, /, source: Path, output: Path | None, re
 
 
 @click.command("spin", cls=Command)
-@click.argument("spec", type=click.Path(path_type=Path))
-@click.option("--closed-shell", "form", flag_value="closed-shell", help="For an RHF reference.")
-@click.option(
-    "--unrestricted", "form", flag_value="unrestricted", help="For a UHF or ROHF reference."
-)
+@click.argument("spec", type=PATH)
+@option("--closed-shell", "form", flag_value="closed-shell", help="For an RHF reference.")
+@option("--unrestricted", "form", flag_value="unrestricted", help="For a UHF or ROHF reference.")
 @output_option("File to write.  [default: stdout]")
 @click.pass_context
 def spin_command(ctx: click.Context, /, spec: Path, form: str | None, output: Path | None) -> None:

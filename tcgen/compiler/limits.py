@@ -17,12 +17,7 @@ from ..artifact.manifest import HostEntry, LoopEntry, Manifest
 from ..emit import make_manifest
 from ..errors import MemoryLimitError, PlanError
 from ..fusion import plan_fusion
-from ..fusion.placement.memory import (
-    is_persistent,
-    largest_together,
-    output_bytes,
-    plan_peak,
-)
+from ..fusion.placement.memory import is_persistent, largest_together, output_bytes, plan_peak
 from ..ir.loops import Module
 from ..ir.plan import FusionPlan
 from ..ir.program import FormulaSequence

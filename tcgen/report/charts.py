@@ -228,12 +228,7 @@ def _band_title(band: Band, timeline: Timeline) -> str:
 
 
 def pareto_svg(points: list[dict[str, Any]], chosen: Mapping[str, Any] | None) -> str:
-    """The curve, both axes logarithmic, with the plan of the report as a ring.
-
-    Args:
-        points: points of the curve, from the most memory to the least.
-        chosen: ``peak_bytes`` and ``seconds`` of the plan; None if its time is not predicted.
-    """
+    """The curve, both axes logarithmic, with the chosen plan as a ring if its time is predicted."""
     places = [p for p in (*points, *([chosen] if chosen else [])) if p["seconds"]]
     if not places:
         return ""

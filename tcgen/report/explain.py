@@ -13,10 +13,6 @@ from ..ir.program import Contract, FormulaSequence
 def explain_text(plan: FusionPlan, report: Mapping[str, Any]) -> str:
     """Totals, then a line for each step: text, chosen and executed flops, bytes, polynomial.
 
-    Args:
-        plan: plan of the program.
-        report: report of the plan; the text shows its numbers.
-
     Units: flops, multiply + add = 2; bytes.
     """
     program, extents = plan.program, report["extents"]

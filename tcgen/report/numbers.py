@@ -35,12 +35,6 @@ def report_json(
 ) -> dict[str, Any]:
     """The report of a plan at the extents of the base spaces, without any wall time.
 
-    Args:
-        plan: plan of the program.
-        manifest: manifest of its artifact.
-        executed: work of its module.
-        extents: extents of the base spaces.
-
     Example: ``report_json(...)["memory"]["peak_bytes"]``
     """
     program = plan.program
@@ -74,12 +68,7 @@ def report_json(
         "arrays": _arrays(plan, manifest, extents),
         "nest": nest_text(plan),
         "steps": [
-            {
-                "id": s.id,
-                "text": pretty_step(s),
-                "flops": flops[s.flops],
-                **_executed(s, counted),
-            }
+            {"id": s.id, "text": pretty_step(s), "flops": flops[s.flops], **_executed(s, counted)}
             for s in program.steps
         ],
         "notes": list(program.notes),

@@ -60,13 +60,7 @@ _PEAK = (
 
 
 def figures(plan: FusionPlan, manifest: Manifest, report: Mapping[str, Any]) -> dict[str, str]:
-    """Drawings by file name: fusion graph (unless empty), memory before and after, trade-off.
-
-    Args:
-        plan: plan of the program.
-        manifest: manifest of its artifact.
-        report: report of the plan; a trade-off of time and memory in it is drawn.
-    """
+    """Drawings by file name: fusion graph (unless empty), memory before and after, trade-off."""
     graph = graph_svg(plan)
     drawings = {} if graph is None else {"fusion-graph.svg": graph}
     before, after = _drawn(plan, _timelines(plan, manifest), report["extents"])
@@ -83,15 +77,7 @@ def report_html(
     executed: Executed,
     report: Mapping[str, Any],
 ) -> str:
-    """The page.
-
-    Args:
-        system: the equations.
-        plan: plan of these equations.
-        manifest: manifest of the artifact.
-        executed: work of its module.
-        report: report of the plan; the page opens at its extents.
-    """
+    """The page."""
     extents = report["extents"]
     numbers = _Numbers()
     graph = graph_svg(plan)

@@ -110,7 +110,7 @@ def test_bad_input_gets_a_clear_error(args, code: int, message: str, tmp_path, m
     [
         (("--memory-limit", "9" * 5000), "memory 5,000 digits"),
         (("--memory-limit", f"0.{'9' * 5000}GiB"), "memory digits"),
-        (("-e", f"o={'9' * 5000}"), "whole number"),
+        (("-e", f"o={'9' * 5000}"), "integer"),
         (("--effort", "9" * 5000), "--effort"),
         (("--random", "9" * 5000), "--random"),
         (("--add-weight", "nan"), "add_weight"),
