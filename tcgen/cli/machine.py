@@ -14,8 +14,8 @@ from rich.table import Table
 
 from .._version import __version__
 from ..cache_files import remove_kept
-from ..compiler.plan_cache import plans_kept
-from ..compiler.timings import times_kept
+from ..compiler.plan_cache import cached_plans
+from ..compiler.timings import cached_times
 from ..environment import cache_dir
 from ..errors import UnavailableError
 from ..runtime.cpu.blas import blas_library
@@ -145,7 +145,7 @@ def cache_group() -> None:
 @json_option
 def cache_info_command(as_json: bool) -> None:
     """Show the cache's folder, and its number of objects, plans, times and bytes."""
-    info, plans, times = cache_info(), plans_kept(), times_kept()
+    info, plans, times = cache_info(), cached_plans(), cached_times()
     count = info["bytes"] + sum(p.stat().st_size for p in (*plans, *times))
     if as_json:
         print_json({**info, "plans": len(plans), "times": len(times), "bytes": count})
@@ -157,6 +157,6 @@ def cache_info_command(as_json: bool) -> None:
 @cache_group.command("clear", cls=Command)
 def cache_clear_command() -> None:
     """Remove every compiled object, plan and measured time from the cache."""
-    plans, times = plans_kept(), times_kept()
+    plans, times = cached_plans(), cached_times()
     remove_kept((*plans, *times))
     click.echo(f"removed {cache_clear()} objects, {len(plans)} plans and {len(times)} times")

@@ -52,7 +52,7 @@ def cached(stage: str, given: object, options: Options, kind: type[T], make: Cal
     return result
 
 
-def plans_kept() -> tuple[Path, ...]:
+def cached_plans() -> tuple[Path, ...]:
     """The files of the cache.
 
     Raises:

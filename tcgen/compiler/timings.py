@@ -97,7 +97,7 @@ def fastest_variant(rounds: Rounds) -> int:
     return best
 
 
-def times_kept() -> tuple[Path, ...]:
+def cached_times() -> tuple[Path, ...]:
     """The files of the cache.
 
     Raises:

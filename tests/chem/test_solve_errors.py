@@ -1,4 +1,4 @@
-"""What ``tcgen.chem.solve`` says where a reference, an input or an output does not fit."""
+"""Messages of ``tcgen.chem.solve`` about references, inputs and outputs that do not fit."""
 
 from __future__ import annotations
 
