@@ -38,19 +38,11 @@ from ..ir.loops import (
     Stmt,
     Zero,
 )
-from ..ir.parts import find_chain
+from ..ir.parts import chain_kernel
 from .printing import extent, product
 from .scope import Scope
 
 FIRST, LAST = "tc_first", "tc_last"  # the numbers of a part in the source: half open
-
-
-def chain_kernel(module: Module) -> str | None:
-    """The kernel that has the loops of the chain."""
-    if module.parts is None:
-        return None
-    chain = find_chain(module, module.parts.chain)
-    return None if chain is None else chain.kernel
 
 
 def numbered(var: LoopVar, scope: Scope) -> bool:
