@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from ..interp.storage import to_caller
 from ..interp.systems import evaluate_system
-from ..ir.quantity import Quantity
 from ..ir.system import System
 from ..ir.tensor import Space, Tensor
+from ..records.quantity import Quantity
 from ..testing import random_arrays
 from .quantities import Found
 from .spaces import Kind, OrbitalSpaces

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..artifact.launches import constant_launches, launches
-from ..artifact.manifest import HostEntry, LoopEntry, Manifest
+from ..artifact.manifest import Manifest, constant_launches, launches
 from ..errors import PlanError
 from ..options import Options
+from ..records.loops import Host, HostLoop
 
 MOST_LAUNCHES = 100_000  # of a call; they take the host about a second
 
@@ -50,9 +50,9 @@ def _advice(options: Options) -> str:
     return "Use the objective time, which chooses tiles for a GPU, or none, which has no loops"
 
 
-def _loops(items: tuple[HostEntry, ...]) -> Iterator[str]:
+def _loops(items: tuple[Host, ...]) -> Iterator[str]:
     """Space and tile of each loop."""
     for item in items:
-        if isinstance(item, LoopEntry):
-            yield f"{item.space} by {item.tile or 1}"
+        if isinstance(item, HostLoop):
+            yield f"{item.var.space.name} by {item.var.tile or 1}"
             yield from _loops(item.body)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ..artifact.folder import Artifact
-from ..artifact.sizes import array_bytes
+from ..artifact.manifest import array_bytes
 from ..compiler.driver import compile_system, read_artifact_system, read_plan
 from ..dtypes import BY_NAME
 from ..errors import ArgumentError, MemoryLimitError, PlanError
@@ -145,7 +145,7 @@ def _parts(
         lean(program.artifact),
         "parts",
         tuple(sorted(extents.items())),
-        tuple(Restricted(t.name, t.name, None) for t in manifest.tensors if t.role != "output"),
+        tuple(Restricted(t.name, t.name, None) for t in manifest.tensors if t.is_input),
         tuple(SlicedOutput(t.name, None, "reduce") for t in manifest.outputs),
     )
     total = program.seconds(0, count, extents)
@@ -340,7 +340,7 @@ def _results(stages: Iterable[Stage], cluster: Cluster) -> int:
     results = {o.name: stage for stage in stages for o in stage.outputs}
     total = 0
     for name, stage in results.items():
-        count = BY_NAME[stage.entry(name).dtype].itemsize
+        count = BY_NAME[stage.dtype(name)].itemsize
         total += count * prod(stage.output_shape(name))
     return _share(total, cluster) if cluster.ranks else 0
 

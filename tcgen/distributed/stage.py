@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from .._version import __version__
 from ..artifact.folder import Artifact
-from ..artifact.manifest import SOURCES, TensorEntry
-from ..artifact.sizes import stored_shape
+from ..artifact.manifest import SOURCES, stored_shape
 from ..dtypes import BY_NAME
 from ..ir.reduction import Reduction
 from ..ir.tensor import Packing
+from ..records.tensors import Tensor, element_type
 from ..runtime.program import Program
 from .slicing import Restricted, SlicedOutput
 from .stored import Rectangle
@@ -146,9 +146,13 @@ class Stage:
         extents = dict(self.extents)
         return {**extents, self.here: last - first} if self.kind == "slices" else extents
 
-    def entry(self, name: str) -> TensorEntry:
+    def entry(self, name: str) -> Tensor:
         """The tensor of the program that has this name."""
         return next(t for t in self.artifact.manifest.tensors if t.name == name)
+
+    def dtype(self, name: str) -> str:
+        """Element type of the tensor of the program that has this name."""
+        return element_type(self.entry(name), self.artifact.manifest.dtype)
 
     def readings(self, program: Program, first: int, last: int) -> tuple[Reading, ...]:
         """What the task of this range reads of each input."""
@@ -157,7 +161,7 @@ class Stage:
         found = []
         for given in self.inputs:
             entry = self.entry(given.name)
-            shape = list(stored_shape(entry, self.artifact.manifest, extents))
+            shape = list(stored_shape(entry, extents))
             if given.packed is not None:
                 found.append(self._unpacked(given, given.packed, shape, first, last))
                 continue
@@ -168,7 +172,7 @@ class Stage:
                 rectangle[axis] = slice(before + first, before + last)
                 shape[axis] = self._whole_length(given)
             rectangles = distinct(touched.get(given.name, (tuple(rectangle),)))
-            itemsize = BY_NAME[entry.dtype].itemsize
+            itemsize = BY_NAME[self.dtype(entry.name)].itemsize
             found.append(
                 Reading(
                     given.name,
@@ -200,7 +204,7 @@ class Stage:
             before + last,
             length,
         )
-        itemsize = BY_NAME[entry.dtype].itemsize
+        itemsize = BY_NAME[self.dtype(entry.name)].itemsize
         rectangles = unpacking.rectangles(packed)
         return Reading(given.name, given.source, rectangles, True, packed, itemsize, unpacking)
 
@@ -216,7 +220,7 @@ class Stage:
         found = []
         for output in self.outputs:
             entry = self.entry(output.name)
-            rectangle = [slice(0, n) for n in stored_shape(entry, self.artifact.manifest, extents)]
+            rectangle = [slice(0, n) for n in stored_shape(entry, extents)]
             if output.how == "place" and output.axis is not None:
                 rectangle[stored_axis(entry, output.axis)] = slice(first, last)
                 found.append(Writing(output.name, (tuple(rectangle),)))
@@ -233,7 +237,7 @@ class Stage:
         extents = dict(self.extents)
         if self.kind == "slices":
             extents[self.here] = extents[self.along]
-        return stored_shape(self.entry(name), self.artifact.manifest, extents)
+        return stored_shape(self.entry(name), extents)
 
 
 def begin(output: SlicedOutput, result: Array) -> None:
@@ -249,7 +253,7 @@ def put(output: SlicedOutput, result: Array, rectangle: Rectangle, block: Array)
     combine(place, block, out=place)
 
 
-def stored_axis(entry: TensorEntry, axis: int) -> int:
+def stored_axis(entry: Tensor, axis: int) -> int:
     """The axis of the array that a logical axis, which is in no packed pair, is."""
     return next(k for k, (a, _) in enumerate(entry.stored()) if a == axis)
 

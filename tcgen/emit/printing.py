@@ -27,7 +27,7 @@ from ..ir.expr import (
 )
 from ..ir.loops import Buffer, Kernel
 from ..ir.tensor import Ref, Space
-from .scope import Scope, stored_axes
+from .scope import Scope
 
 SUM, PROD, ATOM = 1, 2, 3  # precedences of expressions, the loosest first
 INDENT = "    "
@@ -72,7 +72,7 @@ def axis_length(buffer: Buffer, axis: int) -> str:
 def stored_lengths(buffer: Buffer) -> list[str]:
     """Lengths of the physical axes, slowest first."""
     lengths = []
-    for axis, pair in stored_axes(buffer):
+    for axis, pair in buffer.stored():
         n = axis_length(buffer, axis)
         if pair is None:
             lengths.append(n)

@@ -8,7 +8,7 @@ from ...ir.expr import Access
 from ...ir.loops import BandVar, Gemm, Module, PackingScheme
 from ...resources import template_text
 from ..printing import extent, indented, literal, product, stored_lengths
-from ..scope import Scope, contractions, stored_axes
+from ..scope import Scope, contractions
 from .counting import counted_product
 from .expressions import address, bounds, group_lengths
 
@@ -169,7 +169,7 @@ def _stride(access: Access, var: BandVar, scope: Scope) -> str:
     axis = next((n for n, s in enumerate(access.subscripts) if s.variable == var.name), None)
     if axis is None:
         return "0"
-    stored = stored_axes(buffer)
+    stored = buffer.stored()
     place = next(
         n
         for n, (first, pair) in enumerate(stored)

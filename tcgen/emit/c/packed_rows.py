@@ -18,7 +18,7 @@ from ...ir.reduction import Reduction
 from ...ir.tensor import Packing
 from ...simplices import parity
 from ..printing import indented, literal, product, simplex
-from ..scope import Scope, stored_axes
+from ..scope import Scope
 from .blocks import blocked_pair
 from .counting import counted_block, counted_value
 from .expressions import address, bounds, packed_positions
@@ -96,7 +96,7 @@ def packed_row(
 def _unordered(expr: Access, scope: Scope) -> list[_Group]:
     """The groups of packed axes whose order the loops do not tell."""
     groups: list[_Group] = []
-    for _, packing in stored_axes(scope.buffers[expr.buffer]):
+    for _, packing in scope.buffers[expr.buffer].stored():
         if packing is None:
             continue
         places = packed_positions(expr, scope, packing, {})

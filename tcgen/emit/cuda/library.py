@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from ...artifact.product import MatrixEntry, ProductEntry, SubscriptEntry, VariableEntry
-from ...ir.expr import Access
 from ...ir.loop_analysis import contraction_of
-from ...ir.loops import BandVar, Gemm, Kernel
+from ...ir.loops import Gemm, Kernel
 from ...ir.pretty.loops import format_product
 from ...ir.thread_mapping import Library
 
@@ -24,31 +22,3 @@ def library_comment(product: Gemm, library: Library) -> str:
     groups = (("batch", product.batch), ("m", product.m), ("n", product.n), ("k", product.k))
     named = [f"{name} = {','.join(v.name for v in group)}" for name, group in groups if group]
     return ", ".join((f"{library}: {format_product(product)}", *named))
-
-
-def make_product(product: Gemm, library: Library) -> ProductEntry:
-    """The entry of a product in the manifest."""
-    return ProductEntry(
-        batch=_variables(product.batch),
-        m=_variables(product.m),
-        n=_variables(product.n),
-        k=_variables(product.k),
-        out=_matrix(product.out),
-        a=_matrix(product.a),
-        b=_matrix(product.b),
-        coefficient=str(product.coeff),
-        accumulate=product.accumulate,
-        library=library.name,
-    )
-
-
-def _variables(group: tuple[BandVar, ...]) -> tuple[VariableEntry, ...]:
-    return tuple(VariableEntry(v.name, v.space.name, v.tile, v.base) for v in group)
-
-
-def _matrix(access: Access) -> MatrixEntry:
-    subscripts = (
-        SubscriptEntry(s.variable, s.base, tuple(space.name for space in s.offset))
-        for s in access.subscripts
-    )
-    return MatrixEntry(access.buffer, tuple(subscripts))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ...errors import TcgenError
-from ...ir.quantity import Quantity
 from ...ir.tensor import (
     MOST_SYMMETRIES,
     Packing,
@@ -18,6 +17,7 @@ from ...ir.tensor import (
     Tensor,
     symmetry_group,
 )
+from ...records.quantity import Quantity
 from ..source import Problems
 from .quantities import WORDS
 from .syntax import Attribute, Declaration, Word

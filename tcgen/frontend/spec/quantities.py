@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...ir.quantity import Quantity
+from ...records.quantity import Quantity
 
 WORDS = {
     "eri(chemist)": Quantity.CHEMIST,
