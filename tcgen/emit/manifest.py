@@ -92,7 +92,7 @@ def _on_gpu(scope: Scope) -> dict[str, Any]:
     if scope.kernel.mapping is None:
         return {}
     from .cuda.grid import make_grid  # noqa: PLC0415
-    from .cuda.library import library_product  # noqa: PLC0415
+    from .cuda.kernels import library_product  # noqa: PLC0415
 
     found = library_product(scope.kernel)
     if found is None:
