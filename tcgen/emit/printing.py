@@ -38,6 +38,11 @@ def indented(lines: Sequence[str]) -> list[str]:
     return [f"{INDENT}{line}" if line else line for line in lines]
 
 
+def nest(head: str, lines: Sequence[str]) -> list[str]:
+    """Lines in the braces of a loop or a condition in C and CUDA."""
+    return [f"{head} {{", *indented(lines), "}"]
+
+
 def symbol(kernel: Kernel) -> str:
     """Name of the function of a kernel."""
     return f"tcgen_{kernel.name}"

@@ -44,6 +44,8 @@ from ..printing import (
 )
 from ..scope import Scope
 
+LOOPS = "c/kernels/loops.c"  # the template of kernels
+
 _COMPLEX_CALLS = {"abs": "cabs", "conj": "conj", "real": "creal", "imag": "cimag"}
 _REAL_CALLS = {
     "abs": "fabs",
