@@ -1,7 +1,7 @@
 """Level 0: spaces, indices, tensors and references to them.
 
 Everything here is a frozen dataclass of tuples; equal fields mean equal objects. Names tell apart
-spaces, indices and tensors, so a name alone is hashed: searches look them up millions of times.
+spaces, indices and tensors, so only the name is hashed: searches look them up millions of times.
 """
 
 from __future__ import annotations
@@ -58,6 +58,19 @@ class Ref:
         if not self.indices:
             return self.tensor.name
         return f"{self.tensor.name}[{','.join(i.name for i in self.indices)}]"
+
+
+def exchanged(rank: int, *pairs: tuple[int, int]) -> tuple[int, ...]:
+    """The permutation of axes that exchanges each pair.
+
+    Example:
+        >>> exchanged(4, (0, 1), (2, 3))
+        (1, 0, 3, 2)
+    """
+    perm = list(range(rank))
+    for first, second in pairs:
+        perm[first], perm[second] = second, first
+    return tuple(perm)
 
 
 def distinct(indices: Iterator[Index] | tuple[Index, ...]) -> tuple[Index, ...]:

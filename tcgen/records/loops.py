@@ -55,11 +55,11 @@ class LoopVar:
     """Variable of a shared loop.
 
     Attributes:
-        name: unique in the module.
-        space: element loop: takes 0 .. N-1. Tile loop: takes the tile's base 0, T, 2T, ... < N.
+        name: unique name in the module.
+        space: space of the values: 0 .. N-1, or 0, T, 2T, ... < N in a tile loop.
         tile: T, or None for an element loop.
-        below: for a triangular loop, the variable whose value this one never exceeds. Its loop
-            encloses this one and runs over the same space by the same tile.
+        below: variable whose value this one never exceeds in a triangular loop. Its loop encloses
+            this one and runs over the same space by the same tile.
     """
 
     name: str
@@ -103,7 +103,7 @@ class Buffer:
     """Memory that statements read and write, C order of ``order``.
 
     Attributes:
-        name: unique; the tensor's name where it holds one.
+        name: unique name; that of the tensor it holds, if it holds one.
         axes: logical axes, as the subscripts of an Access count them.
         order: logical axes from slowest to fastest.
         dtype: ``float64``, ``float32`` or ``complex128``.
@@ -171,7 +171,7 @@ class PackingScheme:
 
     @property
     def stages_rows(self) -> bool:
-        """Whether tiles are staged and ``a`` is read in place."""
+        """True if tiles are staged and ``a`` is read in place."""
         return self.stage and not self.pack_a
 
 
@@ -223,7 +223,7 @@ class Launch:
 class Fetch:
     """Ask the caller for one tile of a generated input, into ``buffer`` (C order, logical axes).
 
-    ``ranges`` has for each axis the host variable whose element or tile is wanted, or None for the
+    ``ranges`` has for each axis the host variable whose element or tile is fetched, or None for the
     whole axis. A shorter last tile arrives as a smaller C-contiguous array at the start of the
     buffer and is then copied to the buffer's own strides.
     """
