@@ -380,7 +380,7 @@ def _result(
 
     dask: Any = array
     output = next(o for o in stage.outputs if o.name == name)
-    dtype, shape = np.dtype(stage.entry(name).dtype), stage.output_shape(name)
+    dtype, shape = np.dtype(stage.dtype(name)), stage.output_shape(name)
     submit = engine.client.submit
     if output.how != "place" or output.axis is None:
         whole = submit(_reduced, output, shape, dtype.str, list(futures), pure=False)
