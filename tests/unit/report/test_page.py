@@ -25,7 +25,7 @@ from support.campaigns import cases
 from support.marks import slow_where
 from support.messages import says
 from support.paths import ROOT
-from tcgen.artifact.sizes import array_bytes
+from tcgen.artifact.manifest import array_bytes
 from tcgen.cli.commands import main
 from tcgen.compiler.driver import Compilation, compile_system, read_system
 from tcgen.ir.cost import Poly
