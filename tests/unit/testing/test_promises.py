@@ -1,4 +1,4 @@
-"""What tcgen.testing promises: symmetry, denominators, comparison and valid random systems."""
+"""Promises of tcgen.testing: symmetry, denominators, comparison and valid random systems."""
 
 from __future__ import annotations
 
