@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from ..errors import ArgumentError
 from ..ir.layouts import dense_shape, pack, stored_shape
-from ..ir.quantity import Quantity
 from ..ir.system import System
 from ..ir.tensor import Role, Space, Tensor, element_bytes, element_type
+from ..records.quantity import Quantity
 from .integrals import Block, Integrals
 from .quantities import Found
 from .reference import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, Frame, Reference

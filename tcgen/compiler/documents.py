@@ -15,7 +15,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..artifact.codec import from_table, to_table
+from ..artifact.codec import from_table, table_text, to_table
 from ..artifact.folder import Artifact
 from ..artifact.manifest import Manifest
 from ..errors import ArtifactError, Span, VerifyError
@@ -215,16 +215,12 @@ def _check_program(tensors: tuple[Tensor, ...], manifest: Manifest) -> None:
     arguments = {t.name: t.spaces for t in manifest.tensors}
     for tensor in tensors:
         expected = arguments.get(tensor.name)
-        if tensor.role is not Role.TEMP and expected not in (None, _names(tensor)):
+        if tensor.role is not Role.TEMP and expected not in (None, tensor.spaces):
             raise VerifyError(f"{tensor.name} has other axes in the manifest")
     here = {t.name for t in tensors if t.role is Role.OUTPUT}
-    there = {t.name for t in manifest.tensors if t.role == "output"}
+    there = {t.name for t in manifest.tensors if t.role is Role.OUTPUT}
     if here != there:
         raise VerifyError(f"its outputs are {', '.join(sorted(here))}, those of another program")
-
-
-def _names(tensor: Tensor) -> tuple[str, ...]:
-    return tuple(space.name for space in tensor.spaces)
 
 
 def encode(level: object) -> str:
@@ -241,9 +237,7 @@ def encode(level: object) -> str:
 
 
 def _encoded(level: object) -> str:
-    table = to_table(level, _without_folder)
-    rows = ",\n".join(json.dumps(n, separators=(",", ":")) for n in table["nodes"])
-    return f'{{"schema":{SCHEMA},"root":{json.dumps(table["root"])},"nodes":[\n{rows}\n]}}\n'
+    return f'{{"schema":{SCHEMA},{table_text(to_table(level, _without_folder))}}}\n'
 
 
 def decode(text: str, kind: type[T]) -> T:

@@ -46,7 +46,7 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 # Dots after a word, as in [ARGS]..., are text.
 WILDCARD = re.compile(r"(?<!\S)\.\.\.")
 FENCE = re.compile(
-    r"(?:<!-- file: (?P<file>\S+) -->\n)?^```(?P<lang>\{?\w+\}?)[^\n]*\n(?P<body>.*?)^```$",
+    r"(?:<!-- file: (?P<file>\S+) -->\n)?^```(?P<lang>\{?[\w-]+\}?)[^\n]*\n(?P<body>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
 
@@ -130,9 +130,9 @@ def test_page(page: Path, folder: Path) -> None:
                 run_console(block, page)
             case "tcgen" if page != LANGUAGE_PAGE:
                 assert read(block.body).equations, where
-            case "tcgen" | "text" | "bash" | "c" | "json" | "{automodule}" | "{autofunction}":
+            case "tcgen" | "text" | "bash" | "c" | "json":
                 pass
-            case "{autoclass}" | "{toctree}" | "{include}" | "{literalinclude}":
+            case "{eval-rst}" | "{toctree}" | "{literalinclude}":
                 pass
             case lang:
                 pytest.fail(f"{where}: blocks of {lang} cannot be checked")
