@@ -9,8 +9,8 @@ from ...ir.loops import BandVar, Gemm, Module, PackingScheme
 from ...resources import part, template_text
 from ..printing import extent, literal, product, stored_lengths
 from ..scope import Scope, contractions
-from .counting import counted_product
 from .expressions import LOOPS, address, bounds, group_lengths
+from .stores import counted_product
 
 _SLOT = 7  # of the first contraction in the table of functions, behind the BLAS
 _FOLDER = "c/contract"

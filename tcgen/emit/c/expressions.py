@@ -224,40 +224,40 @@ def store_guards(access: Access, scope: Scope) -> list[str]:
     return guards
 
 
-def expression(expr: Expr, scope: Scope, dtype: str, outer: int = 0) -> str:
+def expression(expr: Expr, scope: Scope, outer: int = 0) -> str:
     """An expression, in brackets where its precedence is below ``outer``."""
-    text, level = _expression(expr, scope, dtype)
+    text, level = _expression(expr, scope)
     return f"({text})" if level < outer else text
 
 
-def _expression(expr: Expr, scope: Scope, dtype: str) -> tuple[str, int]:
+def _expression(expr: Expr, scope: Scope) -> tuple[str, int]:
     match expr:
         case Const(number):
-            return literal(number, dtype), SUM if number < 0 else ATOM
+            return literal(number, scope.dtype), SUM if number < 0 else ATOM
         case Access():
             return value(expr, scope)
         case Equal(left, right):
             first, second = position(left, scope, {}), position(right, scope, {})
-            one, zero = literal(Fraction(1), dtype), literal(Fraction(0), dtype)
+            one, zero = literal(Fraction(1), scope.dtype), literal(Fraction(0), scope.dtype)
             return f"({first} == {second} ? {one} : {zero})", ATOM
         case Sum(args):
-            return _sum([expression(a, scope, dtype, SUM) for a in args]), SUM
+            return _sum([expression(a, scope, SUM) for a in args]), SUM
         case Prod(args):
             if args and args[0] == Const(Fraction(-1)) and len(args) > 1:
-                return "-" + "*".join(expression(a, scope, dtype, ATOM) for a in args[1:]), SUM
-            parts = [expression(a, scope, dtype, ATOM if n else PROD) for n, a in enumerate(args)]
+                return "-" + "*".join(expression(a, scope, ATOM) for a in args[1:]), SUM
+            parts = [expression(a, scope, ATOM if n else PROD) for n, a in enumerate(args)]
             return "*".join(parts), PROD
         case Quot(num, den):
-            top = expression(num, scope, dtype, PROD)
-            return f"{top}/{expression(den, scope, dtype, ATOM)}", PROD
+            top = expression(num, scope, PROD)
+            return f"{top}/{expression(den, scope, ATOM)}", PROD
         case Pow(base, exponent):
-            kind = _suffix(is_complex(base, scope), dtype)
-            return f"tc_pow_{kind}({expression(base, scope, dtype)}, {exponent})", ATOM
+            kind = _suffix(is_complex(base, scope), scope.dtype)
+            return f"tc_pow_{kind}({expression(base, scope)}, {exponent})", ATOM
         case Call():
-            return _call(expr, scope, dtype), ATOM
+            return _call(expr, scope), ATOM
         case Calls(function, args):
-            kind = _suffix(is_complex(expr, scope), dtype)
-            return _calls(function, [expression(a, scope, dtype) for a in args], kind, dtype), ATOM
+            kind = _suffix(is_complex(expr, scope), scope.dtype)
+            return _calls(function, [expression(a, scope) for a in args], kind, scope.dtype), ATOM
         case Infinity(sign):
             return ("INFINITY", ATOM) if sign > 0 else ("-INFINITY", SUM)
         case Ref() | Delta():
@@ -277,8 +277,8 @@ def _suffix(complex_value: bool, dtype: str) -> str:
     return "z" if complex_value else "s" if dtype == "float32" else "d"
 
 
-def _call(call: Call, scope: Scope, dtype: str) -> str:
-    inside = expression(call.arg, scope, dtype)
+def _call(call: Call, scope: Scope) -> str:
+    inside = expression(call.arg, scope)
     if is_complex(call, scope) or is_complex(call.arg, scope):
         return f"{_COMPLEX_CALLS.get(call.function, f'c{call.function}')}({inside})"
     match call.function:
@@ -287,7 +287,7 @@ def _call(call: Call, scope: Scope, dtype: str) -> str:
         case "imag":
             return f"(0*({inside}))"
         case function:
-            return f"{_function(function, dtype)}({inside})"
+            return f"{_function(function, scope.dtype)}({inside})"
 
 
 def _function(name: str, dtype: str) -> str:

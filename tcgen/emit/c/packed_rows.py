@@ -20,10 +20,9 @@ from ...resources import part
 from ...simplices import parity
 from ..printing import literal, nest, product, simplex
 from ..scope import Scope
-from .blocks import blocked_pair
-from .counting import counted_block, counted_value
 from .expressions import LOOPS, address, bounds, packed_positions
-from .stores import store
+from .loop_transforms import blocked_pair
+from .stores import counted_block, counted_value, store
 
 _SIGN = "tc_sign_of"  # prefix of the sign of a group, 0 if two of its positions are equal
 _PLACE = "tc_place"  # prefix of the place of a group
@@ -62,9 +61,7 @@ class _Group:
         return f"{_SIGN}_{self.number}"
 
 
-def packed_row(
-    band: tuple[BandVar, ...], stmt: Assign, scope: Scope, dtype: str
-) -> PackedRow | None:
+def packed_row(band: tuple[BandVar, ...], stmt: Assign, scope: Scope) -> PackedRow | None:
     """The innermost loop of a copy from an array with packed axes in no known order, or None."""
     expr = stmt.expr
     if not isinstance(expr, Access) or stmt.orbit or stmt.reduction is not Reduction.SUM:
@@ -90,7 +87,7 @@ def packed_row(
         declared[depth].append(_place(group))
     places = {g.packing.first: f"{_PLACE}_{g.number}" for g in groups if g is not row}
     signs = [g.sign for g in groups if g.packing.antisymmetric and g is not row]
-    lines = _row(_Copy(stmt, band[-1], scope, dtype), row, places, signs)
+    lines = _row(_Copy(stmt, band[-1], scope), row, places, signs)
     return PackedRow(declared, lines)
 
 
@@ -147,7 +144,6 @@ class _Copy:
     stmt: Assign
     var: BandVar
     scope: Scope
-    dtype: str
 
     @property
     def name(self) -> str:
@@ -166,7 +162,7 @@ class _Copy:
         stmt, scope = self.stmt, self.scope
         assert isinstance(stmt.expr, Access), "a copy reads one array"
         coeff = stmt.coeff * sign
-        factors = [] if abs(coeff) == 1 else [literal(coeff, self.dtype)]
+        factors = [] if abs(coeff) == 1 else [literal(coeff, scope.dtype)]
         element = f"{scope.names[stmt.expr.buffer]}[{address(stmt.expr, scope, {}, places)}]"
         minus = "-" if coeff == -1 else ""
         value = f"{minus}{'*'.join([*factors, *row_sign, element])}"

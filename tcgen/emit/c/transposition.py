@@ -17,10 +17,9 @@ from ...ir.loops import Assign, BandVar
 from ...resources import fill, part
 from ..printing import literal
 from ..scope import Scope
-from .blocks import blocked_pair, ends, is_triangle, points_in_block, start, within_block
-from .counting import counted_block, counted_value
 from .expressions import LOOPS, address, stride
-from .stores import store
+from .loop_transforms import blocked_pair, ends, is_triangle, points_in_block, start, within_block
+from .stores import counted_block, counted_value, store
 
 _TILE = "tc_tile"  # the array on the stack
 

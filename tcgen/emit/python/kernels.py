@@ -15,11 +15,18 @@ from ...ir.loops import Assign, BandVar, Gemm, Kernel, Loop, LoopVar, Module, St
 from ...ir.reduction import Reduction
 from ...options import MOST
 from ...resources import fill
-from ..kernel_comment import kernel_comment
-from ..names import PYTHON_RESERVED
 from ..parts import FIRST, LAST, number_text, numbered, starts_chain
-from ..printing import INDENT, indented, is_complex, literal, product, stored_lengths, symbol
-from ..scope import Scope, make_scope, statements
+from ..printing import (
+    INDENT,
+    indented,
+    is_complex,
+    kernel_comment,
+    literal,
+    product,
+    stored_lengths,
+    symbol,
+)
+from ..scope import PYTHON_RESERVED, Scope, make_scope, statements
 from .expressions import (
     Vectors,
     is_simple,
