@@ -170,6 +170,6 @@ def kernel_comment(
 
 
 def _shape(buffer: Buffer) -> str:
-    """``t2[o,o,v,v]``; a contracted axis shows its length."""
+    """``t2[o,o,v,v]``; a contracted axis has its length."""
     axes = [a.space.name if a.length is None else str(a.length) for a in buffer.axes]
     return f"{buffer.name}[{','.join(axes)}]" if axes else buffer.name

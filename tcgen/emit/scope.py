@@ -104,22 +104,22 @@ class Scope:
     """A kernel, and names in the source for everything that it uses.
 
     Attributes:
-        kernel: being printed.
-        buffers: by name, those of the kernel, in order of first use.
-        names: of buffers in the source.
-        variables: host, loop and band variables in the source.
+        kernel: the kernel that is printed.
+        buffers: buffers of the kernel by name, in order of first use.
+        names: names of buffers in the source.
+        variables: names of host, loop and band variables in the source.
         bases: base spaces of the module, in the order of the extents.
         private: buffers of which each thread has a copy.
-        number: of the kernel in the module.
-        dtype: of the program.
-        ordered: pairs of variables in the source of which the first is never smaller.
-        apart: those of them that are never equal.
+        number: position of the kernel in the module.
+        dtype: element type of the program.
+        ordered: pairs of variables in the source whose first one is never smaller.
+        apart: pairs of ``ordered`` that are never equal.
         totals: numbers that the printed loops add up in variables of their own, those of single
             precision in double.
-        lengths: in the source, of variables that walk several axes at once.
-        thresholds: of blocks and pieces of loops in C.
-        counted: the printed code counts its flops.
-        parts: of the module, if the kernel has the loops of their chain.
+        lengths: lengths in the source of variables that walk several axes at once.
+        thresholds: thresholds of blocks and pieces of loops in C.
+        counted: whether the printed code counts its flops.
+        parts: parts of the module, if the kernel has the loops of their chain.
     """
 
     kernel: Kernel
@@ -141,7 +141,8 @@ class Scope:
     def walking(self, band: tuple[BandVar, ...]) -> Scope:
         """The scope inside a statement's own loops: rows of triangles are at least columns."""
         names = self.variables
-        above: dict[str, dict[str, bool]] = {}  # larger variables, and whether never equal
+        # Larger variables of each, and whether they are never equal.
+        above: dict[str, dict[str, bool]] = {}
         for var in band:
             if var.below is not None:
                 larger = {names[var.below]: var.strict}
@@ -153,7 +154,7 @@ class Scope:
         return replace(self, ordered=frozenset(pairs), apart=apart) if pairs else self
 
     def order_of(self, places: Sequence[str], *, strict: bool = False) -> tuple[int, ...] | None:
-        """Which of some positions is the largest, and so on; None if the loops do not tell."""
+        """Order of some positions, the largest first; None if the loops do not determine it."""
         known = self.apart if strict else self.ordered
         larger = [sum((p, q) in known for p in places) for q in places]
         sort = tuple(sorted(range(len(places)), key=lambda n: larger[n]))

@@ -54,8 +54,14 @@ _REAL_CALLS = {
     "arctan": "atan",
     "arctan2": "atan2",
 }
-_OWN_CALLS = {"sign": "tc_signum", "mod": "tc_mod"}  # of the templates functions.c and functions.cu
-_OWN_CALLS |= {"maximum": "tc_maximum", "minimum": "tc_minimum", "where": "tc_where"}
+# Functions of the templates functions.c, functions.cu and reductions.c.
+_OWN_CALLS = {
+    "sign": "tc_signum",
+    "mod": "tc_mod",
+    "maximum": "tc_maximum",
+    "minimum": "tc_minimum",
+    "where": "tc_where",
+}
 _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
 
 
@@ -115,9 +121,9 @@ def address(
 
     Args:
         access: the element.
-        scope: of its kernel.
-        values: replace variables of the loops, by name.
-        places: on groups of packed axes, by the first axis of a group.
+        scope: names in its kernel.
+        values: texts that replace variables of loops, by name.
+        places: places on groups of packed axes, by the first axis of a group.
     """
     buffer = scope.buffers[access.buffer]
     text = "0"
@@ -157,8 +163,8 @@ def packed_positions(
 def _packed_place(places: list[str], packing: Packing, scope: Scope) -> str:
     """The place of some positions on the packed axis.
 
-    Where the loops tell which position is the largest, no branch of a call keeps the compiler from
-    recognising contiguous elements.
+    If the loops determine the order of the positions, the place has no branch, and the compiler
+    recognises contiguous elements.
     """
     strict = packing.antisymmetric
     if set(places) == {"0"}:
@@ -184,8 +190,8 @@ def _signed(text: str, level: int, places: list[str], scope: Scope) -> tuple[str
         return (text, level) if parity(sort) == 1 else (f"-{inner}", SUM)
     if len(places) == 2:
         row, column = places
-        sort = scope.order_of(places)  # the two may be equal, but their order is known
-        if sort is not None:
+        sort = scope.order_of(places)
+        if sort is not None:  # the two may be equal
             value = inner if parity(sort) == 1 else f"-{inner}"
             return f"({row} == {column} ? 0 : {value})", ATOM
         return f"({row} == {column} ? 0 : tc_sign({row}, {column})*{inner})", ATOM
@@ -225,7 +231,7 @@ def store_guards(access: Access, scope: Scope) -> list[str]:
 
 
 def expression(expr: Expr, scope: Scope, outer: int = 0) -> str:
-    """An expression, in brackets where its precedence is below ``outer``."""
+    """An expression, in brackets if its precedence is below ``outer``."""
     text, level = _expression(expr, scope)
     return f"({text})" if level < outer else text
 

@@ -53,7 +53,8 @@ from .loops import STOPPED, assign, loop_head
 from .stores import TOTAL, counters, start_of
 from .transposition import transposing_functions
 
-_VECTOR_FORMS = frozenset(  # those of templates/c/vector_math.c
+# Functions of templates/c/vector_math.c.
+_VECTOR_FORMS = frozenset(
     ("exp", "log", "sin", "cos", "tanh", "tan", "sinh", "cosh", "arcsin", "arccos", "arctan")
 ) | {"arctan2", "pow"}
 
@@ -112,7 +113,8 @@ def _products(dtype: DType) -> str:
         scalar=dtype.c_type,
         matrix=str(dtype.position),
         vector=str(len(ALL) + dtype.position),
-        lanes=str(int(dtype is not COMPLEX128)),  # no compiler has vectors of complex numbers
+        # Compilers have no vectors of complex numbers.
+        lanes=str(int(dtype is not COMPLEX128)),
     )
 
 

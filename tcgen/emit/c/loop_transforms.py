@@ -111,7 +111,7 @@ def _neighbours(
         if var.base is not None or var.below is not None or var.name in bounding:
             return False
     if outer.name in stmt.block:
-        return False  # a block covers the unit-stride axis alone
+        return False  # a block covers only the unit-stride axis
     held = stmt.out.variables
     if (outer.name in held) != (inner.name in held):
         return False

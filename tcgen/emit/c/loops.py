@@ -32,10 +32,11 @@ from .stores import combined, counted_value, start_of, store
 from .transposition import transposed_block, transposes
 
 _LINE = CACHE_LINE_BYTES // FLOAT64.itemsize  # elements: the narrowest block
+# Operations of OpenMP, and those of the template reductions.c.
 _OPENMP = {
     Reduction.SUM: "+",
     Reduction.PROD: "*",
-    Reduction.MAX: "tc_by_max",  # of the template reductions.c
+    Reduction.MAX: "tc_by_max",
     Reduction.MIN: "tc_by_min",
 }
 # The first line of an iteration, with further loops in it: a kernel that is ended skips it.
@@ -63,7 +64,7 @@ def assign(stmt: Assign, scope: Scope, *, threads: bool) -> list[str]:
     squares = transposes(stmt, scope)
     row = None if squares or summed else packed_row(outer, stmt, scope)
     if squares:
-        heads = heads[:-2]  # the loops within a block are in the function
+        heads = heads[:-2]  # the function has the loops within a block
         body = transposed_block(stmt, scope)
     elif row is not None:
         heads, body = heads[:-1], row.lines
@@ -84,7 +85,7 @@ def assign(stmt: Assign, scope: Scope, *, threads: bool) -> list[str]:
         collapsed = _collapsed(outer, stmt, depth)
         kind = "parallel for simd" if vector and len(heads) == 1 else "parallel for"
         pragma = _pragma(stmt, scope, collapsed, kind)
-    # Loops inside the asking one; those around a nested statement ask, too.
+    # Loops inside the one that checks tc_stop. Loops around a nested statement also check it.
     inside = len(heads) - collapsed + whole
     asks = inside >= (1 if threads else 2)
     # Nothing stands between collapsed loops.
@@ -116,7 +117,7 @@ def _heads(outer: tuple[BandVar, ...], stmt: Assign, scope: Scope) -> list[str]:
 
 
 def _rectangular(outer: tuple[BandVar, ...], wanted: int) -> int:
-    """How many of the outermost loops have bounds that do not depend on each other."""
+    """Number of outermost loops whose bounds do not depend on each other."""
     names: set[str] = set()
     for depth, var in enumerate(outer[:wanted]):
         if var.below in names:
@@ -221,8 +222,8 @@ def _local_sum(
     """Declare ``tc_sum`` and add up over ``tail``, by its own loops unless ``heads`` are given.
 
     The innermost loop is a vector reduction. A complex sum is two real ones, which every compiler
-    can vectorise. Threads divide the first ``divided`` loops, the last of which asks whether the
-    kernel is to end, if others are inside it.
+    can vectorise. Threads divide the first ``divided`` loops. The last of these checks ``tc_stop``
+    if it has inner loops.
     """
     value = _value(stmt, scope, coefficient=False)
     operation = _OPENMP[stmt.reduction]
@@ -241,7 +242,7 @@ def _local_sum(
         lines = nest(head, [*asked, *lines])
         if number == len(heads) - 1 and names:
             lines = [f"#pragma omp simd reduction({operation}:{names})", *lines]
-    if pieces:  # threads divide the pieces; each piece is left to the vector unit
+    if pieces:  # threads divide the pieces, and the vector unit each piece
         low, high = bounds(tail[0], scope)
         piece = scope.thresholds.sum_piece
         lines = part(LOOPS, "pieces", low=low, high=high, piece=piece, body=lines)
@@ -335,7 +336,8 @@ def _parallel_sum(stmt: Assign, scope: Scope) -> list[str]:
         depth = before if before < first else first + 1 + (blocked[1].below is None)
     collapse = f" collapse({depth})" if depth > 1 else ""
     divide = f"#pragma omp for{collapse} schedule(static) nowait"
-    own = f"tc_parts[tc_n*(64/(int)sizeof({kind}))]"  # on a cache line for each thread
+    # The part of each thread is on a cache line of its own.
+    own = f"tc_parts[tc_n*(64/(int)sizeof({kind}))]"
     return part(
         LOOPS,
         "sum_of_threads",

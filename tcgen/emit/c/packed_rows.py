@@ -92,7 +92,7 @@ def packed_row(band: tuple[BandVar, ...], stmt: Assign, scope: Scope) -> PackedR
 
 
 def _unordered(expr: Access, scope: Scope) -> list[_Group]:
-    """The groups of packed axes whose order the loops do not tell."""
+    """The groups of packed axes whose order the loops do not determine."""
     groups: list[_Group] = []
     for _, packing in scope.buffers[expr.buffer].stored():
         if packing is None:
@@ -169,7 +169,7 @@ class _Copy:
         return store(stmt, scope, counted_value(stmt, scope, value))
 
     def zeros(self, points: str) -> list[str]:
-        """What stands for some points that are zero: nothing, if nothing is written or counted."""
+        """Lines for points that are zero; none if nothing is written or counted."""
         stmt, scope = self.stmt, self.scope
         if stmt.accumulate:
             return counted_block(stmt, scope, points)
@@ -221,7 +221,7 @@ def _ranges(
     name, (low, high) = copy.name, bounds(copy.var, copy.scope)
     strict = group.packing.antisymmetric
     lines: list[str] = []
-    for rank in range(len(others), -1, -1):  # so many of the others are larger
+    for rank in range(len(others), -1, -1):  # number of larger positions
         start, stop = low, high
         if rank < len(others):
             first = f"{others[rank]} + 1" if strict else others[rank]

@@ -50,7 +50,7 @@ def values(variables: Sequence[Var], rest: str, scope: Scope, number: str) -> li
     lines = [f"tc_int {rest} = {number};"]
     for var in reversed(variables[1:]):
         extents = count(var, scope)
-        extents = f"({extents})" if "*" in extents else extents  # of joined axes
+        extents = f"({extents})" if "*" in extents else extents
         here = first_value(var, scope, f"{rest}%{extents}")
         lines.append(f"const tc_int {scope.variables[var.name]} = {here};")
         lines.append(f"{rest} /= {extents};")

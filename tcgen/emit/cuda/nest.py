@@ -1,4 +1,4 @@
-"""Nests of loops on a GPU: by the threads of a block together, or by each thread alone.
+"""Nests of loops on a GPU: by the threads of a block together, or by single threads.
 
 Before: ``parallel for i: (zero f; f += ...; X[i] = f)``. Mapped to Nest, the blocks take the values
 of i in turn; the threads of a block divide each statement and synchronise after it. Private buffers
@@ -99,7 +99,7 @@ def _loop(stmt: Loop, mapping: Nest, scope: Scope) -> list[str]:
     variables = [loop.var for loop in around]
     body = []
     if any(numbered(var, scope) for var in variables):
-        body = skip_lines(scope, "tc_int")  # of a part: all threads of a block go on alike
+        body = skip_lines(scope, "tc_int")  # all threads of a block skip alike
     body += [line for s in around[-1].body for line in _statement(s, mapping, scope)]
     declare = values(variables, "tc_loops", scope, "tc_point")
     body = [*declare, *when(triangles(variables, scope), body)]

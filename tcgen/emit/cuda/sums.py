@@ -141,7 +141,7 @@ def _at_once(
         stmt: the sum.
         declare: declarations of the variables of a point.
         inside: conditions on a point.
-        moving: variables in which the points differ; what is read with them is loaded first.
+        moving: variables that differ between the points; accesses with them are loaded first.
         scope: names.
     """
     loads: dict[Access, str] = {}

@@ -123,7 +123,7 @@ def tile_lines(
 
     Args:
         printer: the kernel.
-        named: variables that need a table of their values, too.
+        named: variables that also need a table of their values.
         operands: tables of the first term.
     """
     mapping, scope = printer.mapping, printer.scope
@@ -185,9 +185,9 @@ def keeping_lines(printer: TilePrinter) -> list[str]:
 
 
 def kept_lines(printer: TilePrinter, *, strips: bool) -> list[str]:
-    """Declare the names of a tile's place anew, as kept, and those of the kernel's numbers.
+    """Declare the stored place of a tile again, and the numbers of the kernel.
 
-    ``strips``: also those of the first points of m and n.
+    ``strips``: also the first points of m and n.
     """
     given, batch = _given(printer), set(_batch(printer))
     return [

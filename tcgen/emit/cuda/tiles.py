@@ -50,8 +50,8 @@ from .tile_epilogue import (
 )
 
 _BLOCK = 4  # points of both variables of a block of k
-_BANKS = 32  # of shared memory, ...
-_WORD = 4  # ... and bytes of each
+# Banks of shared memory, and the bytes of each.
+_BANKS, _WORD = 32, 4
 _TABLE = 128  # numbers of 8 bytes in a table of k: twice TC_CHUNK_BYTES of tile_loop.cu
 _MOST_NARROW = 2**32  # elements whose offsets a number of 32 bits can hold
 
@@ -180,7 +180,7 @@ class _Operand:
         along_k: they are neighbours along k.
         pitch: elements from one row in shared memory to the next.
         run, segment, block: see ``tc_operand`` in tile_loop.cu.
-        bytes: of all buffers.
+        bytes: bytes of all buffers.
         unit: variable along which it is copied; None if it has none.
         blocked: variables of k whose points are counted in blocks.
     """
@@ -313,7 +313,7 @@ def _spread(points: int, run: int, block: int, itemsize: int, *, along_k: bool) 
 
 
 def _wide_conditions(operand: _Operand, printer: TilePrinter) -> list[str]:
-    """What the copies of an operand need at run time: small offsets, and aligned neighbours."""
+    """Conditions of wide copies at run time: small offsets, and aligned neighbours."""
     scope, buffer = printer.scope, printer.scope.buffers[operand.access.buffer]
     conditions = [f"{elements(buffer)} < {_MOST_NARROW}"]
     if operand.width > 1:
