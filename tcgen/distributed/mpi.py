@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from .._version import __version__
 from ..errors import TcgenError, UnavailableError
+from .executor import Engine
 from .handles import Handle
 from .stage import Task
 from .worker import Block, Done, Job, prepare, probe, run_task
@@ -31,15 +32,12 @@ _SMALL = 4096  # bytes of a result that all ranks get in one message with the ot
 _LONGEST = 2**30  # bytes of a message: MPI counts them in 32 bits
 
 
-class OnNode:
+class OnNode(Handle):
     """A value that each rank has; an array stands once on a node."""
 
     def __init__(self, value: Any, token: str, holders: int = 1, *, moves: bool = True) -> None:
-        self._value, self.token, self.holders, self.moves = value, token, holders, moves
-
-    def open(self) -> Any:
-        """The value."""
-        return self._value
+        super().__init__(value, token)
+        self.holders, self.moves = holders, moves
 
 
 class _Window:
@@ -51,7 +49,7 @@ class _Window:
 
     @property
     def unused(self) -> bool:
-        """True where this process has no array of the window any more."""
+        """True if this process has dropped all arrays of the window."""
         return self._bytes is None or self._bytes() is None
 
     def has(self, array: Array) -> bool:
@@ -67,11 +65,11 @@ class _Window:
         return made.view(dtype).reshape(shape)
 
 
-class MpiEngine:
+class MpiEngine(Engine):
     """Runs tasks on the ranks of a communicator. Every rank makes one, and all calls of it.
 
     Args:
-        comm: the user's.
+        comm: the user's communicator.
 
     Raises:
         UnavailableError: ranks have different versions of tcgen.
@@ -93,7 +91,7 @@ class MpiEngine:
         own = _node_memory()
         self.ranks = int(self._comm.allreduce(self._node.size, op=MPI.MIN))
         memory = self._comm.allreduce(own // self._node.size, op=MPI.MIN)
-        self.worker_memory: int | None = int(memory)
+        self.worker_memory = int(memory)
         self._counter = MPI.Win.Allocate(8 if self._comm.rank == 0 else 0, 8, comm=self._comm)
         self._leads = self._node.rank == 0
         self._leaders = self._comm.Split(0 if self._leads else MPI.UNDEFINED, self._comm.rank)
@@ -101,7 +99,7 @@ class MpiEngine:
         self._windows: list[_Window] = []
 
     def once(self, make: Callable[[], T]) -> T:
-        """What rank 0 makes, on all ranks.
+        """The value that rank 0 makes, on all ranks.
 
         Raises:
             TcgenError: of rank 0, on all ranks.
@@ -113,7 +111,7 @@ class MpiEngine:
         return result
 
     def share(self, value: Any) -> Handle:
-        """The value of rank 0 on every rank; a result that stands on the nodes stays there."""
+        """The value of rank 0 on every rank; a result in a window of the nodes stays there."""
         comm, root = self._comm, self._comm.rank == 0
         array = isinstance(value, np.ndarray)
         given = (uuid4().hex, (value.shape, value.dtype.str) if array else None)
@@ -135,7 +133,7 @@ class MpiEngine:
         return OnNode(made, token, self._node.size)
 
     def _shared(self, shape: tuple[int, ...], dtype: str) -> Array:
-        """An array with arbitrary elements that stands once on each node."""
+        """An array with arbitrary elements, once on each node."""
         nbytes = math.prod(shape) * np.dtype(dtype).itemsize
         if nbytes == 0:
             return np.empty(shape, dtype)
@@ -153,7 +151,7 @@ class MpiEngine:
         return found.array(shape, dtype)
 
     def result(self, shape: tuple[int, ...], dtype: str) -> Array:
-        """Memory of this rank for a small result; else of the node, which the leader fills."""
+        """Memory of this rank for a small result, else of the node, which the leader fills."""
         if math.prod(shape) * np.dtype(dtype).itemsize <= _SMALL:
             return np.empty(shape, dtype)
         made = self._shared(shape, dtype)
@@ -161,13 +159,10 @@ class MpiEngine:
         return made
 
     def settle(self, results: Sequence[Array]) -> None:
-        """Wait for the leader. No rank writes to results: other ranks have them, too."""
+        """Synchronize with the leader. Results become read-only, since ranks share them."""
         self._node.Barrier()
         for result in results:
             result.flags.writeable = False
-
-    def forget(self, handles: Sequence[Handle]) -> None:
-        """Windows go when no rank has arrays of them."""
 
     def prepare(self, stage: Handle) -> None:
         """Compile on one rank of each node; the others find the result in its cache."""
@@ -211,7 +206,7 @@ class MpiEngine:
         return int(got[0])
 
     def _filled(self, owner: int, head: Done, done: Done | None) -> Done:
-        """What a task gave, with its large arrays, without pickle, where they are filled in."""
+        """The results of a task; its large arrays are sent without pickle."""
         if not any(isinstance(a, _Large) for pieces in head.blocks.values() for _, a in pieces):
             return head
         blocks: dict[str, tuple[Block, ...]] = {}
@@ -256,9 +251,6 @@ class MpiEngine:
                     raise error
                 raise found
 
-    def close(self) -> None:
-        """The communicator of the user stays open."""
-
 
 def _caught(work: Any) -> BaseException | None:
     try:
@@ -275,7 +267,7 @@ def _portable(error: BaseException | None) -> TcgenError | None:
 
 
 def _messages(array: Array) -> Iterator[Array]:
-    """The bytes of an array in C order, in pieces that a message can have."""
+    """The bytes of an array in C order, in pieces that fit into a message."""
     every = array.reshape(-1).view(np.uint8)
     for first in range(0, every.size, _LONGEST):
         yield every[first : first + _LONGEST]

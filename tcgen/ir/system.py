@@ -1,23 +1,25 @@
 """Level 1: a system of equations, each a flat sum of products, as the user wrote them.
 
 Front ends make it; canonical form, expansion and factoring read it. Brackets and P/S over a sum
-appear as equations of anonymous intermediates (``Equation.anonymous``). A system does not say in
-which order anything is computed.
+appear as equations of anonymous intermediates (``Equation.anonymous``). A system does not fix
+the order of computation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
 from html import escape
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, TypeVar
 
-from ..errors import ExtentError, Span
+from ..errors import ArgumentError, ExtentError, Span
 from .expr import Delta, Expr, expr_indices, refs
 from .level import Level
 from .reduction import Reduction
 from .tensor import Index, Ref, Role, Space, Tensor, distinct
+
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +51,9 @@ class Term:
         coeff: exact number.
         factors: the product; () is the number 1. A left index that no factor has is broadcast.
         sums: summed indices, distinct, none of them on the left.
-        perms: () for the identity alone, else all signed permutations, the identity included.
-        span: its place in the user's text, or None; without effect on results.
-        reduction: over ``sums``, by the sum unless there are some.
+        perms: all signed permutations, the identity included; () if that is the only one.
+        span: place in the user's text, or None; without effect on results.
+        reduction: operation over ``sums``.
     """
 
     coeff: Fraction
@@ -100,13 +102,13 @@ class System(Level):
     """Equations in an order in which every name is defined before it is read.
 
     Attributes:
-        name: of the spec, a legal identifier.
+        name: name of the spec, an identifier.
         spaces: all spaces, parts before the spaces that join them.
         tensors: all tensors, inputs first in the order declared.
         equations: one for each intermediate and output.
         warnings: messages for the user (a name that no output needs, for example).
-        written: names of tensors and spaces that the source writes in another way, each with how it
-            writes them: ``("N_occ", "N_{occ}")``; for readers only.
+        written: pairs of a name and its form in the source, ``("N_occ", "N_{occ}")``, if they
+            differ; for readers only.
         typesetter: sets the equations in LaTeX (:func:`tcgen.ir.pretty.latex.latex_system`).
     """
 
@@ -209,3 +211,42 @@ def planning_extents(system: System, given: Mapping[str, int]) -> tuple[tuple[st
             f"extents={{{keywords}}} in Python, or a default in the spec (space {missing[0]} = 10)"
         )
     return tuple(sorted((n, e) for n, e in extents.items() if e is not None))
+
+
+def with_inputs_on_disk(system: System, names: tuple[str, ...]) -> System:
+    """The equations with some inputs generated: a program reads slices of them and no whole array.
+
+    Args:
+        system: equations.
+        names: inputs, none of them a scalar or packed.
+
+    Raises:
+        ArgumentError: a name is not an input, or its array cannot be sliced.
+    """
+    inputs = {t.name: t for t in system.inputs}
+    generated: dict[Tensor, Tensor] = {}
+    for name in names:
+        tensor = inputs.get(name)
+        if tensor is None:
+            raise ArgumentError(
+                f"sliced input {name} is not an input (inputs: {', '.join(inputs)})"
+            )
+        if not tensor.rank or tensor.storage.packed:
+            reason = "has packed axes" if tensor.rank else "is a scalar"
+            raise ArgumentError(f"sliced input {name} {reason}: only a full array can be sliced")
+        generated[tensor] = replace(tensor, role=Role.GENERATED)
+    return with_tensors(system, generated) if generated else system
+
+
+def with_tensors(part: Part, tensors: Mapping[Tensor, Tensor]) -> Part:
+    """A part of a system with tensors replaced by others."""
+    replaced: object = part
+    if isinstance(part, Tensor):
+        replaced = tensors.get(part, part)
+    elif isinstance(part, tuple):
+        replaced = tuple(with_tensors(p, tensors) for p in part)
+    elif is_dataclass(part) and not isinstance(part, type):
+        changes = {f.name: with_tensors(getattr(part, f.name), tensors) for f in fields(part)}
+        if any(changes[f.name] is not getattr(part, f.name) for f in fields(part)):
+            replaced = replace(part, **changes)
+    return replaced  # type: ignore[return-value]

@@ -16,8 +16,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..errors import UnavailableError
 from ..ir.expr import Call, Const, Delta, Expr, Pow, Prod, Quot, Sum
 from ..ir.system import Apply, Equation, Factor, Permutation, System, Term, fits_axis
-from ..ir.tensor import Index, Packing, Ref, Role, Space, Storage, Symmetry, Tensor, distinct
-from .operators import exchange, operator_choices, symmetry_choices, symmetry_of
+from ..ir.tensor import (
+    Index,
+    Packing,
+    Ref,
+    Role,
+    Space,
+    Storage,
+    Symmetry,
+    Tensor,
+    distinct,
+    exchanged,
+)
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -81,7 +91,7 @@ def extents_for(system: System, max_extent: int = 4) -> SearchStrategy[dict[str,
     """Extents from 1 to ``max_extent`` for all base spaces; o may be larger than v.
 
     Args:
-        system: whose spaces get extents.
+        system: equations.
         max_extent: the largest extent.
 
     Raises:
@@ -164,7 +174,7 @@ class _Drawer:
         final = []
         for equation in equations:
             tensor = equation.lhs.tensor
-            if tensor.role is Role.TEMP and tensor not in read:  # no equation may be unused
+            if tensor.role is Role.TEMP and tensor not in read:
                 output = replace(tensor, role=Role.OUTPUT)
                 equation = replace(equation, lhs=Ref(output, equation.lhs.indices), anonymous=False)
             final.append(equation)
@@ -176,7 +186,8 @@ class _Drawer:
         """Draw an input: spaces, role, symmetry and layout."""
         rank = self.pick([r for r in (2, 3, 4, 1, 2, 3, 4, 0) if r <= self.max_rank])
         spaces = self.some_spaces(rank)
-        if rank > 1 and self.chance(2):  # equal neighbours allow symmetry
+        # Equal neighbours allow symmetry.
+        if rank > 1 and self.chance(2):
             spaces = (spaces[0], spaces[0], *spaces[2:])
         role = Role.GENERATED if self.generated and rank >= 2 and self.chance(6) else Role.INPUT
         symmetry = self.pick(symmetry_choices(spaces))
@@ -200,7 +211,7 @@ class _Drawer:
         groups: list[tuple[int, ...]] = [(k,) for k in axes]
         packed: tuple[Packing, ...] = ()
         for s in symmetry:
-            pair = next((k for k in axes[:-1] if s.perm == exchange(axes, (k, k + 1))), None)
+            pair = next((k for k in axes[:-1] if s.perm == exchanged(len(axes), (k, k + 1))), None)
             if pair is not None and self.chance(2):
                 packed = (*packed, Packing(pair, s.sign < 0))
                 groups[pair], groups[pair + 1] = (pair, pair + 1), ()
@@ -236,7 +247,8 @@ class _Drawer:
             left = list(self.draw(self.st.permutations(left)))
             spaces = tuple(i.space for i in left)
         perms = self.pick(operator_choices(left)) if self.chance(3) else ()
-        same = bool(perms) and self.chance(2)  # all terms have the same operator
+        # All terms may have the same operator.
+        same = bool(perms) and self.chance(2)
         terms = [
             self.term(left, perms if same or self.chance(2) else ())
             for _ in range(self.number(1, max_terms))
@@ -360,3 +372,64 @@ class _Drawer:
                     ref = Ref(joined or self.on_demand[name], (index,))
                     parts.append(ref if space == o else Prod((_MINUS, ref)))
         return Sum(tuple(parts)) if len(parts) > 1 else None
+
+
+def symmetry_choices(spaces: tuple[Space, ...]) -> list[tuple[Symmetry, ...]]:
+    """Sets of symmetry generators for a tensor with these axes; the first set is empty."""
+    axes = tuple(range(len(spaces)))
+    choices: list[tuple[Symmetry, ...]] = [()]
+    for pair in _pairs(spaces):
+        choices += [(Symmetry(exchanged(len(axes), pair), sign),) for sign in (1, -1)]
+    if len(spaces) == 4 and spaces[:2] == spaces[2:]:
+        choices.append((Symmetry((2, 3, 0, 1)),))
+    if len(spaces) == 4 and spaces[0] == spaces[1] and spaces[2] == spaces[3]:
+        both = (Symmetry((1, 0, 2, 3), -1), Symmetry((0, 1, 3, 2), -1))
+        choices += [both, (Symmetry((1, 0, 3, 2)),)]
+        if spaces[0] == spaces[2]:
+            choices.append((*both, Symmetry((2, 3, 0, 1))))
+    return choices
+
+
+def operator_choices(left: Sequence[Index]) -> list[tuple[Permutation, ...]]:
+    """Operators P and S over left indices, each with the identity; the first choice is empty.
+
+    They are exchanges of one pair with either sign, exchanges of two pairs at once (``S(ia,jb)``),
+    products of two antisymmetrisers (``P(i,j) P(a,b)``), and cyclic sums over three neighbours,
+    which are groups without exchanges.
+    """
+    axes = tuple(range(len(left)))
+    identity = Permutation(1, axes)
+    pairs = _pairs([i.space for i in left])
+    choices: list[tuple[Permutation, ...]] = [()]
+    for pair in pairs:
+        choices += [(identity, Permutation(s, exchanged(len(axes), pair))) for s in (-1, 1)]
+    for k, one in enumerate(pairs):
+        for two in pairs[k + 1 :]:
+            if not set(one) & set(two):
+                both = Permutation(1, exchanged(len(axes), one, two))
+                single = [Permutation(-1, exchanged(len(axes), pair)) for pair in (one, two)]
+                choices += [(identity, both), (identity, *single, both)]
+    for k in axes[:-2]:
+        if left[k].space == left[k + 1].space == left[k + 2].space:
+            cycles = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
+            images = [axes[:k] + tuple(k + m for m in c) + axes[k + 3 :] for c in cycles]
+            choices.append(tuple(Permutation(1, image) for image in images))
+    return choices
+
+
+def symmetry_of(perms: tuple[Permutation, ...]) -> tuple[Symmetry, ...]:
+    """Symmetry of a sum under an operator of :func:`operator_choices`; empty for cyclic sums."""
+    generators = []
+    for p in perms:
+        axes = tuple(range(len(p.images)))
+        if tuple(p.images[k] for k in p.images) != axes:
+            return ()
+        if p.images != axes:
+            generators.append(Symmetry(p.images, p.sign))
+    return tuple(generators)
+
+
+def _pairs(spaces: Sequence[Space]) -> list[tuple[int, int]]:
+    """Pairs of axes of equal space."""
+    axes = range(len(spaces))
+    return [(m, n) for m in axes for n in axes[m + 1 :] if spaces[m] == spaces[n]]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import tcgen
 from support.import_graph import circles, import_graph
 from support.paths import ROOT
 
@@ -17,6 +19,7 @@ TOOLS = ("opt_einsum", "click", "rich")
 TRAVELS = (
     "runtime",
     "artifact",
+    "records",
     "thresholds",
     "atomic_file.py",
     "cache_files.py",
@@ -57,6 +60,14 @@ def test_every_public_name_resolves() -> None:
         "try:\n    tcgen.no_such_name\nexcept AttributeError as error:\n    print(error)"
     )
     assert "no_such_name" in result.stdout, result.stdout + result.stderr
+
+
+def test_type_checkers_see_every_public_name() -> None:
+    """``mypy --strict`` takes a name of a stub as exported if it is imported as itself."""
+    stub = ast.parse((PACKAGE / "__init__.pyi").read_text())
+    names = [n for node in stub.body if isinstance(node, ast.ImportFrom) for n in node.names]
+    assert all(n.asname == n.name for n in names)
+    assert sorted(n.name for n in names) == sorted([*tcgen.__all__, "chem"])
 
 
 def test_runtime_works_without_planners(tmp_path: Path) -> None:
@@ -103,3 +114,9 @@ def test_circles_are_found(tmp_path: Path) -> None:
 def test_environment_is_read_in_one_place() -> None:
     readers = [p.name for p in SOURCES if re.search(r"os\.environ|os\.getenv", p.read_text())]
     assert readers == ["environment.py"]
+
+
+def test_no_module_of_tcgen_is_imported_by_a_string() -> None:
+    """Such an import escapes the contracts; ``tcgen/__init__.py`` loads relative names lazily."""
+    absolute = re.compile(r"(?:import_module|__import__|find_spec)\(\s*f?[\"']tcgen\b")
+    assert [str(p.relative_to(ROOT)) for p in SOURCES if absolute.search(p.read_text())] == []

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import ArgumentError, Diagnostic, Span, SpecError
-from ..permutation_counts import MOST_PERMUTATIONS, TOO_MANY
+from ..assemble import MOST_PERMUTATIONS, TOO_MANY
 
 
 def refuse(filename: str, number: int, line: str, message: str, advice: str) -> SpecError:
@@ -48,8 +48,7 @@ def is_name(text: str) -> bool:
 def integrals(*, real: bool) -> dict[str, Any]:
     """Declarations of f and of v = <pq||rs> for a term list: constant, antisymmetric as printed.
 
-    Args:
-        real: orbitals are real: bra and ket may be exchanged too, which needs fewer blocks.
+    With ``real`` orbitals bra and ket may also be exchanged, which needs fewer blocks.
     """
     bra_ket = (["sym(0,1)"], ["swap(01,23)"]) if real else ([], [])
     fock, physicist = ({"sym": text, "constant": True} for text in bra_ket)

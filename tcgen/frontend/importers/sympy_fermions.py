@@ -13,11 +13,9 @@ import sympy
 from sympy.physics import secondquant as second
 
 from .conventions import amplitudes_symmetry, is_name, signed_letters
-from .sympy_names import identifier_of
-from .sympy_numbers import exact_number
-from .sympy_ranges import wrong
+from .sympy_atoms import exact_number, identifier_of, wrong
 
-_LARGEST_EXPONENT = 100  # of a factor
+_LARGEST_EXPONENT = 100
 _POOLS = {"o": "ijklmn", "v": "abcdefgh"}
 
 
@@ -43,7 +41,8 @@ def _target(
     left: Any, right: Any, blocks: tuple[str, ...], tensors: dict[str, Any]
 ) -> dict[str, Any]:
     for function in right.atoms(sympy.Function):
-        if not isinstance(function, sympy.KroneckerDelta):  # before SymPy would evaluate it
+        # Functions are refused before SymPy would evaluate them.
+        if not isinstance(function, sympy.KroneckerDelta):
             raise wrong(
                 f"{function!s:.80} is a function", "give it a name in an equation of its own"
             )

@@ -1,4 +1,9 @@
-"""Syntax tree of a spec: the text with its places, before names are looked up."""
+"""Syntax tree of a spec: the text with its places, before names are looked up.
+
+It is not the tree of ``ir/expr``: its leaves are words that may name no tensor and no index, its
+nodes have the places that messages quote, and brackets and operators (sum, P, S) have no
+counterpart there. ``products`` turns it into sums of products and expressions.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +75,7 @@ class Negative:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """``left*right``, or ``left/right`` where ``divided``."""
+    """``left*right``, or ``left/right`` if ``divided``."""
 
     left: Node
     right: Node
@@ -94,7 +99,7 @@ class Operator:
         kind: the word before the bracket.
         groups: parts between slashes; each a tuple of items; each item the words of a tuple, or
             one word.
-        span: from the operator to its closing bracket.
+        span: text from the operator to its closing bracket.
     """
 
     kind: str
@@ -157,7 +162,7 @@ class IndexLine:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One tensor of an ``input`` or ``output`` list; ``axes`` is None where none are given."""
+    """One tensor of an ``input`` or ``output`` list; ``axes`` is None if none are given."""
 
     output: bool
     name: Word

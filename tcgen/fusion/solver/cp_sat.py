@@ -36,8 +36,8 @@ def interruptible_solve(
         except Exception as error:  # raised where the result is awaited
             status.set_exception(error)
 
-    Thread(target=search, daemon=True).start()
     try:
+        Thread(target=search, daemon=True).start()
         while not status.done():
             wait((status,), timeout=0.1)  # a signal need not wake this thread
         return status.result()

@@ -10,7 +10,7 @@ import re
 
 from ...errors import VerifyError
 from ..expr import Delta, leaves
-from ..pretty.system import pretty_equation
+from ..pretty.equations import pretty_equation
 from ..reduction import Reduction
 from ..system import Apply, Equation, System, Term, fits_axis
 from ..tensor import Ref, Tensor
@@ -22,7 +22,7 @@ def check_names(system: System) -> None:
     """Check that names are identifiers: of the system, spaces, indices and tensors.
 
     Raises:
-        VerifyError: naming what is not.
+        VerifyError: naming the one that is not.
 
     Example:
         >>> check_names(System("ccsd", (), (), ()))

@@ -2,7 +2,7 @@
 
 Reads and makes kernels of level 4: by tiles of several shapes, or by a library. Which one is
 fastest is predicted by ``tile_shapes`` and ``library``, or measured by
-:mod:`tcgen.compiler.gpu_tuning`.
+:mod:`tcgen.compiler.tuning`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ...hardware import CUTENSOR
-from ...ir.expr import Prod
-from ...ir.factors import factors_in_order, two_factors
+from ...ir.expr import Prod, factors_in_order, two_factors
 from ...ir.loop_analysis import contraction_of, gemm_obstacle
 from ...ir.loops import (
     Assign,

@@ -12,7 +12,7 @@ from support.marks import slow
 from tcgen.compiler.driver import compile_system
 from tcgen.compiler.target import default_target
 from tcgen.emit.scope import statements
-from tcgen.frontend.einsum.equation import LabelPattern, einsum_system
+from tcgen.frontend.einsum import LabelPattern, einsum_system
 from tcgen.ir.loops import Assign, Gemm, Module
 from tcgen.options import Options
 from tcgen.runtime.program import Program
@@ -68,6 +68,7 @@ VECTORS = {
 }
 
 
+@pytest.mark.few(2)
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float64", *slow("float32", "complex128")])
 @pytest.mark.parametrize("name", VECTORS)
@@ -117,6 +118,7 @@ def _sums(stmt: Assign) -> bool:
     return any(v.name not in stmt.out.variables for v in stmt.band)
 
 
+@pytest.mark.few(5)
 @needs_compiler
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("text", ["ia,i->a", "ai,i->a", "ia,i->", "iab,ib->ba", "aibj,ij->ba"])
@@ -146,6 +148,7 @@ TURNED = {
 }
 
 
+@pytest.mark.few(2)
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float64", *slow("float32", "complex128")])
 @pytest.mark.parametrize("name", TURNED)

@@ -18,10 +18,10 @@ from support.campaigns import cases
 from support.marks import slow_where
 from support.messages import mentions
 from tcgen.compiler.program_cache import LeastRecentlyUsed
+from tcgen.contraction import kernel_route
 from tcgen.contraction import programs as einsum_kernels
-from tcgen.contraction import routes as einsum_routes
 from tcgen.errors import TcgenError
-from tcgen.frontend.einsum.equation import LabelPattern, einsum_system
+from tcgen.frontend.einsum import LabelPattern, einsum_system
 from tcgen.frontend.spec.writer import spec_text
 from tcgen.runtime.call.results import Results
 from tcgen.runtime.call.strided import left_out
@@ -35,8 +35,8 @@ OUTSIDE = 777.0  # what stands beside a result
 @pytest.fixture(autouse=True)
 def every_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small arrays are treated as large ones are, and no call is left to NumPy."""
-    monkeypatch.setattr(einsum_routes, "_LARGE", 0)
-    monkeypatch.setattr("tcgen.contraction.call._prepared", LeastRecentlyUsed(lambda: 100))
+    monkeypatch.setattr(kernel_route, "_MIN_STRIDED_ELEMENTS", 0)
+    monkeypatch.setattr("tcgen.contraction.routes._routes", LeastRecentlyUsed(lambda: 100))
     monkeypatch.setenv("TCGEN_EINSUM_MIN_FLOPS", "0")
 
 
@@ -136,6 +136,7 @@ CONTRACTIONS = (  # products, with large operands in every way the kernel reads 
 )
 
 
+@pytest.mark.few(4)
 @pytest.mark.skipif("cpu" not in TARGETS, reason="no C compiler")
 @pytest.mark.parametrize("dtype", slow_where(lambda dtype: dtype != "float64", DTYPES))
 @pytest.mark.parametrize("text", CONTRACTIONS)
@@ -165,6 +166,7 @@ def test_slices_are_not_copied(
     np.testing.assert_allclose(r2, np.einsum("abcd,ijcd->ijab", x, t2))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("text", "repeated"),
     [

@@ -1,0 +1,246 @@
+"""Operations go to NumPy or to kernels as they are worth it; both give the same values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcgen
+from tcgen.lazy_arrays import dispatch, in_numpy
+from tcgen.lazy_arrays import evaluate as evaluation
+from tcgen.lazy_arrays.dispatch import LIMITS
+from tcgen.lazy_arrays.timing import Times
+
+
+@pytest.fixture(autouse=True)
+def compiled_soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Few elements are recorded, and forms compiled at their first run."""
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "100")
+    monkeypatch.setattr(LIMITS, "large", 0.0)
+    yield
+    dispatch.wait_for_background()
+
+
+@pytest.fixture
+def only_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy runs nothing that a kernel can."""
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "0")
+
+
+def smooth(a: Any, b: Any) -> Any:
+    b[1:-1, 1:-1] = (a[1:-1, :-2] + a[1:-1, 2:] + a[:-2, 1:-1] + a[2:, 1:-1]) / 4
+    return b
+
+
+def staggered(a: Any, b: Any) -> Any:
+    a[1:] -= 0.5 * (b[1:] - b[:-1])
+    b[:, :-1] += 0.25 * (a[:, 1:] - a[:, :-1])
+    return a + b
+
+
+def shared(a: Any, b: Any) -> Any:
+    near = np.sin(a) * b
+    return np.arctan2(np.sqrt(near), np.sqrt(1 + near))
+
+
+def turned(a: Any, b: Any) -> Any:
+    return (a.T + b.T * 2)[1:, ::2] - 1
+
+
+PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
+    "smooth": smooth,
+    "staggered": staggered,
+    "shared": shared,
+    "turned": turned,
+    "reversed": lambda a, b: a[::-1] * b[:, ::-1] + a.sum(0) @ b.T[:, :1],
+    "batched products": lambda a, b: (a[:, :, None] * 2) @ b[:, None, :] + 1,
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_kernels_that_are_compiled_later_give_the_same(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.random((20, 20)), rng.random((20, 20))
+    wanted = PROGRAMS[name](a.copy(), b.copy())
+    ran = []
+    original = evaluation.form_of
+    monkeypatch.setattr(evaluation, "form_of", lambda key: ran.append(original(key)) or ran[-1])
+    for _ in range(3):
+        found = PROGRAMS[name](tcgen.lazy(a), tcgen.lazy(b))
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+        dispatch.wait_for_background()
+    assert all(form.kernel is not None for form in ran)
+    assert any(times.runs for form in ran for times in form.times.values())
+
+
+def measured(kernel: float, numpy: float = 1.0) -> Times:
+    """Times after NumPy's first run and two of the kernel."""
+    times = Times()
+    times.record_numpy(numpy)
+    times.record_kernel(9.0)  # the first run loads the kernel
+    assert times.prefers_kernel(trials=3)
+    times.record_kernel(kernel)
+    return times
+
+
+def test_the_faster_one_is_chosen() -> None:
+    times = measured(0.8)
+    assert not times.prefers_kernel(trials=3)  # NumPy is measured again first
+    times.record_numpy(0.7)
+    assert times.prefers_kernel(trials=3)  # about as fast
+    times.record_kernel(0.8)
+    times.record_kernel(0.75)
+    assert not times.prefers_kernel(trials=3)
+    times.kernel.typical = 0.6
+    assert times.prefers_kernel(trials=3)
+    assert not times.is_open(trials=3)
+
+
+def test_a_slow_first_run_of_numpy_does_not_decide() -> None:
+    times = measured(0.5, numpy=4.0)
+    assert not times.prefers_kernel(trials=3)
+    times.record_numpy(0.3)
+    assert not times.prefers_kernel(trials=3)  # without further trials of the kernel
+
+
+def test_a_slow_kernel_is_tried_again_ever_more_seldom() -> None:
+    times = measured(2.0)
+    lost, spent = 1.0, 0.0  # seconds more than NumPy alone
+    trials = []
+    for run in range(4000):
+        if times.prefers_kernel(trials=3):
+            times.record_kernel(2.0)
+            lost += 1.0
+            trials.append(run)
+        else:
+            times.record_numpy(1.0)
+            spent += 1.0
+        assert lost <= 2 + spent / 20
+    assert 6 <= len(trials) <= 9
+    assert lost < 0.01 * spent
+
+
+def test_a_kernel_that_was_slow_once_is_used_after_all() -> None:
+    """NumPy's time varies with the values, and the kernel's first measured run was slow."""
+    times = measured(3.0)
+    chosen = []
+    for run in range(400):
+        chosen.append(times.prefers_kernel(trials=3))
+        if chosen[-1]:
+            times.record_kernel(0.8)
+        else:
+            times.record_numpy([0.7, 1.5, 1.6][run % 3])
+    assert not any(chosen[:3])
+    assert all(chosen[-200:])
+
+
+def test_one_slow_run_changes_nothing() -> None:
+    times = measured(0.5)
+    for _ in range(5):
+        times.record_numpy(1.0)
+        times.record_kernel(0.5)
+    times.record_kernel(30.0)
+    assert times.prefers_kernel(trials=3)
+
+
+def test_a_kernel_that_is_far_faster_is_chosen_without_another_run_of_numpy() -> None:
+    assert measured(0.05).prefers_kernel(trials=3)
+
+
+def test_numpy_adds_to_products_in_their_own_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LIMITS, "large", 9.0)
+    a, b = tcgen.lazy(np.ones((20, 20))), tcgen.lazy(np.full((20, 20), 2.0))
+    targets = []
+    original = in_numpy._elementwise
+    monkeypatch.setattr(
+        in_numpy, "_elementwise", lambda w, g, t: targets.append((g, t)) or original(w, g, t)
+    )
+    total = (a + a @ b).compute()
+    assert (total == 41).all()
+    ((given, target),) = targets
+    assert target is given[1]
+
+
+def test_few_elements_do_not_wait() -> None:
+    x = tcgen.lazy(np.ones((9, 9)))
+    assert ((x + 1) * x).pending == 0
+    assert (x - x[:, :1]).pending == (x[None] + x[:1]).pending == 0
+    assert (x[:, :, None] + x).pending == 1  # a result of many elements
+
+
+def test_products_with_few_elements_do_not_wait() -> None:
+    a, b = tcgen.lazy(np.ones((20, 30))), tcgen.lazy(np.ones((30, 20)))
+    for few in (a @ b[:, :4], a @ b[:, 0], a[0] @ b, np.matmul(a[0], b), b[:, 0] @ a.T):
+        assert few.pending == 0
+        assert (few.compute() == 30).all()
+    assert float(a[0] @ b[:, 0]) == 30
+    for many in (a @ b, (a * 2) @ b[:, 0], np.matmul(a, b), a[None] @ b):
+        assert many.pending > 0
+    c, d = tcgen.lazy(np.ones((9, 2))), tcgen.lazy(np.ones((2, 30)))
+    for many in (c @ d, np.matmul(c, d), np.dot(c, d), c.dot(d)):
+        assert many.pending == 1
+        assert (many.compute() == 2).all()
+    for few in (c @ d[:, :9], np.dot(c, d[:, :9]), c.dot(d[:, 0]), np.dot(c, 2)):
+        assert few.pending == 0
+    for wrong in (lambda: a @ a[:3], lambda: np.matmul(a, a[0, :3])):
+        with pytest.raises(tcgen.ShapeError):
+            wrong()
+
+
+def test_functions_of_few_elements_take_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("tcgen.lazy_arrays.calls.Calls._called")  # the slow path
+    x = tcgen.lazy(np.full(9, 4.0))
+    assert np.sqrt(x).compute().tolist() == [2.0] * 9
+    assert np.maximum(x, x + 1).compute().tolist() == [5.0] * 9
+    assert type(np.maximum(x, 5.0)) is tcgen.LazyArray
+
+
+def test_a_form_depends_neither_on_numbers_nor_on_extents() -> None:
+    keys = set()
+    for n in (20, 30):
+        for part in (slice(None), slice(None, -1)):
+            x = tcgen.lazy(np.ones((n, n)))[part]
+            keys.add(evaluation.linearize(((x * n + 1)._node,)).key)
+    assert len(keys) == 1
+
+
+def test_delayed_operations_give_no_warnings() -> None:
+    x = tcgen.lazy(np.zeros(200))
+    quotient = 1 / x - x / x
+    with np.errstate(all="raise"):
+        assert np.isnan(np.asarray(quotient)).all()
+
+
+def test_operations_that_hold_much_memory_are_computed_when_they_are_noted() -> None:
+    x = tcgen.lazy(np.ones((1000, 300)))
+    total = x * 0
+    for shift in range(9):
+        total = total + np.sort(x, axis=shift % 2)  # nothing else holds what it returns
+    assert total.pending < 2
+    assert (total.compute() == 9).all()
+
+
+def test_operations_on_arrays_that_somebody_holds_go_on_waiting() -> None:
+    arrays = [tcgen.lazy(np.ones((1000, 300))) for _ in range(9)]
+    total = arrays[0] * 0
+    for array in arrays:
+        total = total + array
+    assert total.pending == 10
+    assert (total.compute() == 9).all()
+
+
+@pytest.mark.usefixtures("only_kernels")
+def test_kernels_do_not_read_roots_that_are_known() -> None:
+    x = tcgen.lazy(np.ones(300))
+    known = x + 1
+    known.compute()
+    pending = x * 2
+    assert [a.tolist() for a in tcgen.compute(known, pending)] == [[2.0] * 300] * 2
+    nodes = known._node, (x * 3)._node
+    evaluation.evaluate(nodes)
+    assert [n.work.array[0] for n in nodes] == [2.0, 3.0]  # type: ignore[union-attr]

@@ -1,0 +1,116 @@
+"""Pending operations are bounded, and are counted without walking the graph at each operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tcgen
+from support.campaigns import cases
+from tcgen.lazy_arrays import recording
+from tcgen.lazy_arrays.graph import Leaf, Node, in_order
+
+
+@pytest.fixture(autouse=True)
+def recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small arrays are deferred, and NumPy runs pending operations."""
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "3")
+
+
+@pytest.fixture
+def walks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of nodes of each walk."""
+    found: list[int] = []
+
+    def counted(roots: Any) -> Any:
+        nodes = in_order(roots)
+        found.append(len(nodes))
+        return nodes
+
+    monkeypatch.setattr(recording, "in_order", counted)
+    return found
+
+
+def exact(node: Node) -> tuple[int, int, int]:
+    """Operations, arrays and bytes below a node, each once."""
+    nodes = in_order((node,))
+    arrays = {id(n.work.array): n.work.array for n in nodes if isinstance(n.work, Leaf)}
+    operations = sum(bool(n.work.operands) for n in nodes)
+    return operations, len(arrays), sum(a.nbytes for a in arrays.values())
+
+
+def test_operations_on_few_arrays_are_noted_without_walks(walks: list[int]) -> None:
+    x, y = tcgen.lazy(np.ones(9)), tcgen.lazy(np.full(9, 0.5))
+    for _ in range(20):
+        total = x
+        for _ in range(25):
+            total = total * y + x
+        assert total.pending == 50
+        assert float(total[0]) == pytest.approx(2)
+    assert sum(walks) <= 20 * 100  # one walk of a chain of 50
+
+
+def test_operations_on_large_arrays_walk_seldom(
+    walks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "_HELD_BYTES", 64)
+    x, y = tcgen.lazy(np.ones(9)), tcgen.lazy(np.full(9, 0.5))
+    total = x
+    for _ in range(25):
+        total = total * y + x
+    assert total.pending == 50
+    assert len(walks) <= 10
+
+
+def test_shared_operations_count_once() -> None:
+    x = tcgen.lazy(np.full(9, 1.0))
+    power = x * 1
+    for _ in range(30):
+        power = power * power
+    assert power.pending == 31
+    assert f"{power!r}".endswith("31 pending operations>")
+    assert (power.compute() == 1).all()
+
+
+def test_many_operations_and_many_arrays_are_computed_in_pieces() -> None:
+    x = tcgen.lazy(np.full(9, 1.0))
+    wide, total = [x * n for n in range(250)], x * 0
+    while len(wide) > 1:  # a tree, whose depth is small
+        wide = [a + b for a, b in zip(wide[::2], wide[1::2], strict=False)] + wide[len(wide) & ~1 :]
+    assert wide[0].pending <= 200
+    assert (wide[0].compute() == 250 * 249 / 2).all()
+    for n in range(100):
+        total = total + tcgen.lazy(np.full(9, float(n)))
+        assert exact(total._node)[1] <= 33
+    assert (total.compute() == 4950).all()
+
+
+@given(st.integers(0, 2**32))
+@cases(40)
+def test_bounds_are_never_too_small(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    arrays = [tcgen.lazy(random.random(9)) for _ in range(40)]
+    wanted = [a.compute().copy() for a in arrays]
+    for _ in range(120):
+        one, other = random.integers(len(arrays), size=2)
+        work = [np.add, np.subtract, np.maximum, lambda a, b: a * 0.5][random.integers(4)]
+        arrays.append(work(arrays[one], arrays[other]))
+        wanted.append(work(wanted[one], wanted[other]))
+        if random.random() < 0.1:
+            arrays[random.integers(len(arrays))].compute()
+        node = arrays[-1]._node
+        operations, count, size = exact(node)
+        assert operations <= node.weight
+        assert count <= node.arrays
+        assert size <= node.bytes
+        assert operations <= 200
+        assert count <= 32
+        if random.random() < 0.5:  # some arrays are dropped
+            drop = random.integers(len(arrays) - 1)
+            del arrays[drop], wanted[drop]
+    for found, right in zip(arrays, wanted, strict=True):
+        np.testing.assert_array_equal(found, right)
