@@ -26,8 +26,7 @@ class CostModel:
         packed: True counts multiply-adds that are equal by symmetry once.
         addition: weight of an addition, or of another operation outside contractions, in flops.
         element: weight of an array element that a step reads or writes, in flops.
-        calls: of a bound program; a step of the constant phase costs this part of one that runs at
-            each call.
+        calls: number of calls of a bound program, among which the constant phase is divided.
         halving: thresholds of a target that computes half of a product with exchanged indices, else
             None; packed costs count symmetric multiply-adds once anyway.
     """

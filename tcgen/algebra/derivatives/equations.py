@@ -37,7 +37,7 @@ def jvp(
 
     Args:
         system: equations to differentiate.
-        directions: from an input to the name of its direction, a new input with the same axes,
+        directions: names of the directions by input; a direction is a new input with the same axes,
             symmetry and layout: ``{"t1": "r1", "t2": "r2"}``.
         of: names of the outputs to differentiate, by default all.
         names: new names by the names of the outputs; by default ``d_r`` for an output r.

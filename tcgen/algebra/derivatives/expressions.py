@@ -35,7 +35,7 @@ def tangent_expr(expr: Expr, tangents: Mapping[Tensor, Tensor]) -> Expr | None:
 
     Args:
         expr: an expression over references.
-        tangents: for each tensor that changes, the tensor of its change.
+        tangents: tensors of the changes, by the tensors that change.
     """
 
     def of(part: Expr) -> Expr | None:

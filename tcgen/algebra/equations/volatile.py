@@ -16,8 +16,8 @@ def with_volatile(system: System, volatile: Mapping[str, bool]) -> System:
 
     Args:
         system: equations in order of definition.
-        volatile: by the name of the tensor. An intermediate that is not named is volatile if its
-            equation reads a volatile tensor; an output keeps its mark.
+        volatile: new marks by the names of tensors. An intermediate that is not named is volatile
+            if its equation reads a volatile tensor; an output keeps its mark.
     """
     changed: dict[str, Tensor] = {}
     for tensor in system.tensors:

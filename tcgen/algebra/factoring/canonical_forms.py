@@ -71,7 +71,7 @@ class Forms:
 
     Attributes:
         groups: symmetry group of each label.
-        orbits: for each axis of a label the first axis of its orbit.
+        orbits: first axis of the orbit of each axis, by label.
         images: the groups, prepared for the search for least images.
         left_labels: label of the left sides with each group.
         known: canonical form of each product.
@@ -122,8 +122,8 @@ class Forms:
     def number(self, parts: Parts, kinds: tuple[int, ...]) -> int:
         """A number that exactly the products with one canonical form have.
 
-        It is faster than the form, because products that differ in the names of indices alone
-        share one entry of the table.
+        It is faster than the form, because products that differ only in the names of
+        indices share one entry of the table.
         """
         new: dict[int, int] = {}
         renamed = tuple(

@@ -1,7 +1,7 @@
 """Costs of products and of sums at the planning extents, in flops (a multiply-add has 2).
 
-Costs are those of ``model.calls`` calls of a bound program together: what depends on constants
-alone runs once, all else at each call.
+Costs are those of ``model.calls`` calls of a bound program together: a product that depends only on
+constants is computed once, all others at each call.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class ProductCosts:
     Attributes:
         extents: planning extent of each space, by the number of the space.
         model: weights of additions, of memory traffic and of the constant phase.
-        constant: labels of arrays that depend on constants alone, as the algebra knows them.
-        orders: cost and cheapest order of each product that was asked for.
-        shapes: the same by the index sets of the factors alone.
-        addition_costs: of arrays, by their spaces.
+        constant: labels of arrays that depend only on constants; the set of the algebra.
+        orders: cost and cheapest order of each product computed so far.
+        shapes: cost and cheapest order by the index sets of the factors.
+        addition_costs: cost of an addition by the spaces of the arrays.
     """
 
     extents: tuple[int, ...]
@@ -43,7 +43,7 @@ class ProductCosts:
         return ProductCosts(tuple(extents), self.model, self.constant)
 
     def runs(self, labels: Iterable[int]) -> int:
-        """How often the product of some arrays is computed in ``model.calls`` calls."""
+        """Number of times that the product of some arrays is computed in ``model.calls`` calls."""
         return 1 if self.constant.issuperset(labels) else self.model.calls
 
     def volume(self, spaces: tuple[int, ...]) -> int:
@@ -92,10 +92,10 @@ class ProductCosts:
         """A dynamic program over subsets of factors.
 
         Args:
-            masks: for each factor the set of its indices, as bits.
-            spaces: of each index.
+            masks: index set of each factor, as bits.
+            spaces: space of each index.
             rank: the first indices are those of the left side.
-            constant: the set of factors that depend on constants alone, as bits.
+            constant: set of the factors that depend only on constants, as bits.
         """
         calls = self.model.calls
         widths = [self.extents[s] for s in spaces]
@@ -227,7 +227,7 @@ class SequenceCosts:
         return count * self.product_costs.addition(total.frame.spaces) * self.runs(total.terms)
 
     def runs(self, terms: Iterable[Product]) -> int:
-        """How often some terms are computed in ``model.calls`` calls."""
+        """Number of times that some terms are computed in ``model.calls`` calls."""
         return self.product_costs.runs(label for term in terms for label, _ in term.factors)
 
     def total(self, sums: Iterable[TermSum]) -> int:

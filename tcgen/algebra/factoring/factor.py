@@ -14,15 +14,13 @@ from ...thresholds import AlgebraThresholds
 from ..cost_model import CostModel
 from ..equations.inline import inline_all, keep_needed
 from ..equations.normal_form import NormalForms
-from .basis_change import apply_change, changes
-from .binary_products import split_products
+from .basis_change import apply_change, changes, squares
 from .complete_product import completed
 from .costs import ProductCosts, SequenceCosts
 from .greedy import Search, State, prune
 from .interning import ArrayTable, SymmetricArrayTable
 from .lift import lift, orders, without_name_order
-from .packed_costs import PackedSequenceCosts
-from .squares import squares
+from .packed_costs import PackedSequenceCosts, split_products
 from .sums import TermSum
 from .write_back import write_system
 
@@ -167,8 +165,8 @@ class _Expanded:
 
     Attributes:
         terms: number of terms.
-        factors: of its longest term.
-        repeats: how often each tensor is a factor of one term, at most.
+        factors: number of factors of its longest term.
+        repeats: maximum number of times that each tensor is a factor of one term.
         splits: places in which its terms can be split in two.
         searched: True where the search could take every term that inlining changes.
     """
@@ -203,7 +201,7 @@ def _multiplied_out(
     """
     equations: list[Equation] = []
     known: dict[str, Equation] = {}
-    expanded: dict[str, _Expanded] = {}  # of the equations in ``known``
+    expanded: dict[str, _Expanded] = {}  # sizes of ``known``
     kept: list[str] = []
     terms, splits = thresholds.multiplied_out_terms, inf if most_splits is None else most_splits
     for old in system.equations:

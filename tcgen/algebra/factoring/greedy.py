@@ -87,7 +87,7 @@ class Search:
     Attributes:
         algebra: operations on products.
         arrays: labels of arrays.
-        costs: of sums, at the planning extents.
+        costs: costs of sums at the planning extents.
         random: source of random numbers, seeded.
         thresholds: limits of the search.
         noise: 0 takes the best common factor in each step; otherwise each saving is multiplied by a
@@ -111,7 +111,7 @@ class Search:
         return self.costs.product_costs
 
     def start(self, targets: Mapping[int, TermSum]) -> State:
-        """A state of the targets alone, nothing factored."""
+        """A state that holds only the targets, nothing factored."""
         return State(
             {n: TermSum(s.frame, dict(s.terms)) for n, s in targets.items()}, tuple(targets)
         )
@@ -186,7 +186,7 @@ class Search:
         full = (1 << len(term.factors)) - 1
         held = term.factors[place][1]
         if reads > 1 or len(set(held)) < rank or full == 1:
-            # A term that is the array alone has the group of the sum itself.
+            # A term with the array as its only factor has the group of the sum itself.
             if reads == 1 and full == 1 and len(held) == frame.rank == len(set(held)):
                 return _on_axes(frame.group, held)
             return trivial(rank)

@@ -17,7 +17,7 @@ from ..permutation_groups import Group
 from .canonical_forms import Forms
 from .sums import Algebra, Product, TermSum
 
-Colours: TypeAlias = tuple[int, ...]  # of each label
+Colours: TypeAlias = tuple[int, ...]  # colour by label
 TermKey: TypeAlias = tuple[Product, Fraction]
 TargetKey: TypeAlias = tuple[tuple[int, ...], Group, tuple[TermKey, ...]]
 
@@ -127,7 +127,7 @@ class _Refinement:
 def structural_order(
     kinds: Sequence[Kind], targets: Sequence[TermSum], most_tried: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The labels and the targets in an order that depends on structure alone.
+    """The labels and the targets in an order that depends only on structure.
 
     Args:
         kinds: kind of each label 0, 1, ..

@@ -1,17 +1,65 @@
-"""Costs of products and sums where multiply-adds that are equal by symmetry are done once."""
+"""Costs of products and sums in which multiply-adds are counted once per symmetry-unique element.
+
+A product of three and more factors is split in its cheapest order under these costs, and each inner
+product becomes a symmetric array.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TypeAlias
 
 from ...ir.cost import equal_points
-from ..permutation_groups import Group
+from ..permutation_groups import Group, stages_of
 from .canonical_forms import Part
 from .costs import ProductCosts, SequenceCosts, positions
+from .greedy import Search, State
 from .sums import Frame, Product, TermSum, trivial
-from .symmetriser import stages_of
 
-Operand = tuple[tuple[int, ...], Group]  # index on each axis, symmetry group of the axes
+Operand: TypeAlias = tuple[tuple[int, ...], Group]  # index of each axis, symmetry group of the axes
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """The cheapest binary order of a term.
+
+    Attributes:
+        tree: nested pairs of positions of factors.
+        products: canonical key and cost of each binary product.
+    """
+
+    tree: object
+    products: tuple[tuple[object, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Subsets:
+    """The subsets of the factors of a term, as bits.
+
+    Attributes:
+        spaces: space of each index of the term.
+        outer: indices of the product of each subset: those that the left side or another factor
+            holds.
+        operands: indices and symmetry of the product of each subset, as far as they are known.
+    """
+
+    spaces: tuple[int, ...]
+    outer: list[frozenset[int]]
+    operands: list[Operand]
+
+    @staticmethod
+    def of(product: Product, rank: int) -> _Subsets:
+        """The subsets of a term with ``rank`` left indices."""
+        full = (1 << len(product.factors)) - 1
+        left = frozenset(range(rank))
+        inside = [frozenset[int]()] * (full + 1)
+        for subset in range(1, full + 1):
+            low = subset & -subset
+            held = product.factors[low.bit_length() - 1][1]
+            inside[subset] = inside[subset ^ low] | frozenset(held)
+        outer = [inside[s] & (left | inside[full ^ s]) for s in range(full + 1)]
+        return _Subsets(product.spaces, outer, [((), ())] * (full + 1))
 
 
 @dataclass(slots=True)
@@ -22,33 +70,26 @@ class PackedSequenceCosts(SequenceCosts):
     the rest of the term and the left side do not change.
 
     Attributes:
-        orders: number of equal multiply-adds of contractions, by their operands.
+        equal: number of equal multiply-adds of contractions, by their operands.
         groups: symmetry groups of products inside terms.
         images: additions that make a sum symmetric, by its group.
-        trees: cheapest order of each term.
-        packed: keys and costs of the binary products of each term.
+        orders: cheapest order of each term.
     """
 
-    orders: dict[object, int] = field(default_factory=dict)
+    equal: dict[object, int] = field(default_factory=dict)
     groups: dict[object, Group] = field(default_factory=dict)
     images: dict[Group, int] = field(default_factory=dict)
-    trees: dict[tuple[Product, Frame], object] = field(default_factory=dict)
-    packed: dict[tuple[Product, Frame], tuple[tuple[object, int], ...]] = field(
-        default_factory=dict
-    )
+    orders: dict[tuple[Product, Frame], _Order] = field(default_factory=dict)
 
     def at(self, product_costs: ProductCosts) -> PackedSequenceCosts:
         """The same for other costs of products."""
         return PackedSequenceCosts(
-            self.algebra, product_costs, orders=self.orders, groups=self.groups
+            self.algebra, product_costs, equal=self.equal, groups=self.groups
         )
 
     def binary_products(self, product: Product, frame: Frame) -> tuple[tuple[object, int], ...]:
         """Canonical key and cost of every binary product of a term in its cheapest order."""
-        memo = (product, frame)
-        if memo not in self.packed:
-            self._find_order(product, frame)
-        return self.packed[memo]
+        return self._order(product, frame).products
 
     def additions(self, total: TermSum) -> int:
         """Cost of adding the terms of a sum and, where they lack its symmetry, their images."""
@@ -69,39 +110,30 @@ class PackedSequenceCosts(SequenceCosts):
 
     def tree(self, product: Product, frame: Frame) -> object:
         """Cheapest order of a term, as nested pairs of positions of factors."""
-        memo = (product, frame)
-        if memo not in self.trees:
-            self._find_order(product, frame)
-        return self.trees[memo]
+        return self._order(product, frame).tree
 
-    def _find_order(self, product: Product, frame: Frame) -> None:
-        """Cheapest order and binary products of a term, by a dynamic program over its factors."""
-        parts, spaces = product
-        count = len(parts)
-        full = (1 << count) - 1
-        left = frozenset(range(frame.rank))
-        held = [frozenset(indices) for _, indices in parts]
-        inside = [frozenset[int]()] * (full + 1)  # indices of a subset of the factors
-        for subset in range(1, full + 1):
-            low = subset & -subset
-            inside[subset] = inside[subset ^ low] | held[low.bit_length() - 1]
-        # indices of the result of a subset: those that the left side or another factor holds
-        outer = [inside[s] & (left | inside[full ^ s]) for s in range(full + 1)]
-        operands: list[Operand] = [((), ())] * (full + 1)
+    def _order(self, product: Product, frame: Frame) -> _Order:
+        memo = (product, frame)
+        order = self.orders.get(memo)
+        if order is None:
+            subsets = _Subsets.of(product, frame.rank)
+            tree = self._cheapest_tree(product, frame, subsets)
+            order = self.orders[memo] = _Order(tree, self._products(product, tree, subsets))
+        return order
+
+    def _cheapest_tree(self, product: Product, frame: Frame, subsets: _Subsets) -> object:
+        """The cheapest order, by a dynamic program over subsets of factors.
+
+        It sets the operands of ``subsets``.
+        """
+        parts = product.factors
+        full = (1 << len(parts)) - 1
         best: list[tuple[int, object]] = [(0, 0)] * (full + 1)
-        for factor, (label, indices) in enumerate(parts):
-            single = 1 << factor
-            if outer[single] == held[factor]:
-                operands[single] = (indices, self.algebra.forms.groups[label])
-                best[single] = (0, factor)
-            else:
-                operands[single] = self._without_symmetry(outer[single])
-                summation = self.product_costs.volume(tuple(spaces[i] for i in held[factor]))
-                summation *= self.product_costs.runs((label,))
-                best[single] = (summation, factor)
+        for factor in range(len(parts)):
+            cost = self._set_single(product, factor, subsets)
+            best[1 << factor] = (cost, factor)
         for subset in range(1, full + 1):
-            low = subset & -subset
-            rest = subset ^ low
+            rest = subset & (subset - 1)
             if not rest:
                 continue
             chosen: tuple[int, object] | None = None
@@ -110,23 +142,35 @@ class PackedSequenceCosts(SequenceCosts):
             while second:
                 first = subset ^ second
                 cost = best[first][0] + best[second][0]
-                cost += runs * self._contraction(
-                    operands[first],
-                    operands[second],
-                    outer[first] | outer[second],
-                    outer[subset],
-                    spaces,
-                )
+                cost += runs * self._contraction(subsets, first, second)
                 if chosen is None or cost < chosen[0]:
                     chosen = (cost, (best[first][1], best[second][1]))
                 second = (second - 1) & rest
             assert chosen is not None
             best[subset] = chosen
             if subset != full:
-                operands[subset] = self._symmetric(product, frame, subset)
-        self.trees[product, frame] = best[full][1]
+                subsets.operands[subset] = self._symmetric(product, frame, subset)
+        return best[full][1]
+
+    def _set_single(self, product: Product, factor: int, subsets: _Subsets) -> int:
+        """Set the operand of one factor; returns the cost of sums over indices that only it has."""
+        label, indices = product.factors[factor]
+        outer = subsets.outer[1 << factor]
+        if outer == frozenset(indices):
+            subsets.operands[1 << factor] = (indices, self.algebra.forms.groups[label])
+            return 0
+        held = tuple(sorted(outer))
+        subsets.operands[1 << factor] = (held, trivial(len(held)))
+        summed = self.product_costs.volume(tuple(product.spaces[i] for i in frozenset(indices)))
+        return summed * self.product_costs.runs((label,))
+
+    def _products(
+        self, product: Product, tree: object, subsets: _Subsets
+    ) -> tuple[tuple[object, int], ...]:
+        """Canonical key and cost of each binary product of an order."""
+        parts, spaces = product
         result: list[tuple[object, int]] = []
-        stack = [best[full][1]] if count > 1 else []
+        stack = [tree]
         while stack:
             node = stack.pop()
             if isinstance(node, int):
@@ -135,33 +179,19 @@ class PackedSequenceCosts(SequenceCosts):
             stack.extend(node)
             first, second = (_mask(side) for side in node)
             both = first | second
-            flops = self._contraction(
-                operands[first], operands[second], outer[first] | outer[second], outer[both], spaces
-            )
-            kinds = tuple(2 * s + (i in outer[both]) for i, s in enumerate(spaces))
+            kinds = tuple(2 * s + (i in subsets.outer[both]) for i, s in enumerate(spaces))
             factors = tuple(part for n, part in enumerate(parts) if both >> n & 1)
+            flops = self._contraction(subsets, first, second)
             flops *= self.product_costs.runs(label for label, _ in factors)
             result.append((self.algebra.forms.form(factors, kinds).key, flops))
-        self.packed[product, frame] = tuple(result)
+        return tuple(result)
 
-    def _contraction(
-        self,
-        first: Operand,
-        second: Operand,
-        loops: frozenset[int],
-        out: frozenset[int],
-        spaces: tuple[int, ...],
-    ) -> int:
-        """Cost of a contraction whose equal multiply-adds are done once.
-
-        Args:
-            first: an operand.
-            second: the other one.
-            loops: indices of the contraction.
-            out: those that its result holds.
-            spaces: of all indices.
-        """
-        (first_indices, first_group), (second_indices, second_group) = first, second
+    def _contraction(self, subsets: _Subsets, left: int, right: int) -> int:
+        """Cost of the contraction of two subsets; equal multiply-adds are done once."""
+        first_indices, first_group = subsets.operands[left]
+        second_indices, second_group = subsets.operands[right]
+        spaces, out = subsets.spaces, subsets.outer[left | right]
+        loops = subsets.outer[left] | subsets.outer[right]
         flops = 2 * self.product_costs.volume(tuple(spaces[i] for i in loops))
         arrays = (first_indices, second_indices, out)
         flops += self.product_costs.traffic(tuple(spaces[i] for i in array) for array in arrays)
@@ -174,15 +204,11 @@ class PackedSequenceCosts(SequenceCosts):
         two = tuple(number[i] for i in second_indices)
         outer = frozenset(number[i] for i in out)
         memo = (one, first_group, two, second_group, outer)
-        order = self.orders.get(memo)
-        if order is None:
+        equal = self.equal.get(memo)
+        if equal is None:
             first_perms, second_perms = [p for p, _ in first_group], [p for p, _ in second_group]
-            order = self.orders[memo] = equal_points((first_perms, one), (second_perms, two), outer)
-        return flops // order
-
-    def _without_symmetry(self, outer: frozenset[int]) -> Operand:
-        held = tuple(sorted(outer))
-        return held, trivial(len(held))
+            equal = self.equal[memo] = equal_points((first_perms, one), (second_perms, two), outer)
+        return flops // equal
 
     def _symmetric(self, product: Product, frame: Frame, subset: int) -> Operand:
         """Axes of the array of some factors of a term, and the symmetry that it certainly has."""
@@ -226,3 +252,54 @@ class PackedSequenceCosts(SequenceCosts):
 def _mask(node: object) -> int:
     """The factors below a node of a binary order, as bits."""
     return sum(1 << n for n in positions(node))
+
+
+def split_products(search: Search, costs: PackedSequenceCosts, state: State) -> State:
+    """A state of equal value in which every term has at most two factors.
+
+    Terms are split in their cheapest packed order. The array of an inner product gets every
+    symmetry under which the other factors and the left side do not change.
+    """
+    result = state.copy()
+    waiting = list(result.sums)
+    while waiting:
+        label = waiting.pop(0)
+        total = result.sums[label]
+        split_sum = TermSum(total.frame, {})
+        for term, coeff in sorted(total.terms.items()):
+            product, factor = _split(search, costs, result, label, term, waiting)
+            split_sum.add(product, coeff * factor)
+        result.sums[label] = split_sum
+    return result
+
+
+def _split(
+    search: Search,
+    costs: PackedSequenceCosts,
+    state: State,
+    label: int,
+    term: Product,
+    waiting: list[int],
+) -> tuple[Product, Fraction]:
+    """A term of the sum ``label`` as a product of two factors, and its coefficient.
+
+    New arrays are appended to ``waiting``.
+    """
+    frame = state.sums[label].frame
+    scale = Fraction(1)
+    while len(term.factors) > 2:
+        node = costs.tree(term, frame)
+        assert isinstance(node, tuple)
+        longer_side = max((positions(side) for side in node), key=len)
+        mask = sum(1 << n for n in range(len(term.factors)) if n not in longer_side)
+        split = search.algebra.split(term, frame, mask)
+        if split is None:  # the term is zero by the symmetry of the left side
+            return term, Fraction(0)
+        inner = TermSum(split.frame, {split.rest: Fraction(1)})
+        array, axes, factor = search.array(state, inner, label, waiting)
+        joined = search.algebra.joined(split, array, axes)
+        term, sign = search.algebra.normal(joined, frame)
+        scale *= factor * split.sign * sign
+        if not scale:
+            break
+    return term, scale

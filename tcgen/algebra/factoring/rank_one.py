@@ -45,7 +45,7 @@ def decomposed(
 
     Args:
         matrices: elements row by row, all of one shape.
-        rows: of each matrix.
+        rows: number of rows of each matrix.
         most_pairs: pairs of matrices whose linear combinations are searched for rank one; by
             default all.
 

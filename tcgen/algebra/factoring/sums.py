@@ -93,7 +93,7 @@ class Split:
 
 
 def trivial(rank: int) -> Group:
-    """The group of the identity alone."""
+    """The group whose only member is the identity."""
     return ((tuple(range(rank)), 1),)
 
 
@@ -106,7 +106,7 @@ class Algebra:
         splits: results of :meth:`split`.
         normals: results of :meth:`normal`.
         free_forms: results of :meth:`free_form`.
-        constant: labels of arrays that depend on constants alone.
+        constant: labels of arrays that depend only on constants.
     """
 
     forms: Forms
@@ -116,7 +116,7 @@ class Algebra:
     constant: set[int] = field(default_factory=set)
 
     def is_constant(self, terms: Iterable[Product]) -> bool:
-        """True where some terms depend on constants alone."""
+        """True if all of some terms depend only on constants."""
         return all(label in self.constant for term in terms for label, _ in term.factors)
 
     def normal(self, product: Product, frame: Frame) -> tuple[Product, int]:

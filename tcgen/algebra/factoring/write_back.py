@@ -14,11 +14,10 @@ from ...ir.term_rewriting import fresh_index, rename_factor, rename_term
 from ..equations.inline import keep_needed
 from ..equations.permutations import new_name
 from ..equations.proven_symmetry import generators
-from ..permutation_groups import Group
+from ..permutation_groups import Group, aligned, stages_of
 from .greedy import State
 from .lift import Lifted
 from .sums import Product, TermSum
-from .symmetriser import aligned, stages_of
 
 
 @dataclass(slots=True)

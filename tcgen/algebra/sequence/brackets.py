@@ -43,7 +43,7 @@ class _Costs:
 def total_flops(workspace: Workspace, recipes: Iterable[Recipe], calls: int = 1) -> Fraction:
     """Flops of all recipes together at the planning extents; each node counts once.
 
-    What depends on constants alone counts by its part of each of ``calls`` calls.
+    Nodes that depend only on constants are computed once in ``calls`` calls, and count accordingly.
     """
     recipes = tuple(recipes)
     stored = stored_nodes(workspace, recipes)
@@ -110,7 +110,7 @@ def choose_brackets(system: System, workspace: Workspace, calls: int = 1) -> Sys
     Args:
         system: equations.
         workspace: gives extents and counts flops.
-        calls: of a bound program, to which what depends on constants alone counts in parts.
+        calls: number of calls of a bound program, among which the cost of constants is divided.
     """
     equations = {e.lhs.tensor.name: e for e in system.equations}
     costs = _Costs(workspace, frozenset(t.name for t in system.tensors), calls)
@@ -133,11 +133,10 @@ def choose_brackets(system: System, workspace: Workspace, calls: int = 1) -> Sys
 
 @dataclass(frozen=True, slots=True)
 class _Reads:
-    """What equations read, by the names of tensors.
+    """References to tensors, by the names of the tensors.
 
     Attributes:
-        factors: for each tensor the equations that read it, with the number of their factors that
-            are references to it.
+        factors: number of factors that are references to a tensor, by the equation, by the tensor.
         inside: tensors that an element-wise expression reads.
     """
 

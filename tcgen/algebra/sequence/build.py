@@ -57,8 +57,8 @@ class _AliasNames:
     def apart(self, draft: Draft) -> Draft:
         """The step, where an input that it reads with several sets of indices has as many names.
 
-        A tile of ``B[P,i,a]`` is no tile of ``B[P,j,b]``: with one name, the step would need the
-        whole input.
+        A tile of ``B[P,i,a]`` is not a tile of ``B[P,j,b]``: with one name, the step would need
+        the whole input.
         """
         readings: dict[str, list[tuple[Index, ...]]] = {}
 
@@ -186,7 +186,7 @@ def _with_refs(op: Operation, change: Callable[[Ref], Ref]) -> Operation:
 
 
 def with_constants(program: FormulaSequence, inputs: tuple[Tensor, ...]) -> FormulaSequence:
-    """The same steps for other constant inputs: what depends on them alone runs once.
+    """The same steps for other constant inputs: steps that read only constants run once.
 
     Args:
         program: a formula sequence.

@@ -45,7 +45,7 @@ class Node:
 
     Attributes:
         draft: the step that computes it.
-        flops: of that step at the planning extents.
+        flops: flops of that step at the planning extents.
         children: names of the nodes that it reads.
     """
 
@@ -66,7 +66,7 @@ class TermRecipe:
     Attributes:
         direct: the step that adds the product to the array.
         stored: the step that adds the node of the product; None if it has no node.
-        flops: of the direct step at the planning extents.
+        flops: flops of the direct step at the planning extents.
         children: names of the nodes that the direct step reads.
     """
 
@@ -101,11 +101,11 @@ class Workspace:
         merge_equal: False gives every product a node of its own.
         thresholds: limits for the orders of products and for the intermediates to inline.
         sums_alone: True sums a factor over its own indices before it is multiplied.
-        calls: of a bound program, for which products of constants are computed once.
+        calls: number of calls of a bound program; products of constants are computed once.
         keys: name of each node by its canonical key.
         nodes: the nodes by name.
-        wholes: of products of three and more factors, by their canonical keys: the sign and the
-            node of the array that holds one, and the places of its axes in the canonical order.
+        wholes: arrays of products of three and more factors, by their canonical keys: the sign,
+            the node and the places of its axes in the canonical order.
     """
 
     extents: Mapping[str, int]
@@ -231,7 +231,7 @@ class Workspace:
         Args:
             tree: the order of the product.
             around: positions of the factors below ``tree``.
-            factors: of the whole term.
+            factors: factors of the whole term.
             outer: indices of the result.
         """
         left = self._value(tree[0], factors, _outer_indices(tree[0], around, factors, outer))

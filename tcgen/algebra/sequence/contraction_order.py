@@ -26,13 +26,13 @@ def best_order(
     """Binary tree over the positions of the operands with the fewest flops.
 
     Args:
-        operands: for each factor its distinct indices and the flops to compute one element (0 for
-            a reference, the operation count for an element-wise expression).
+        operands: distinct indices of each factor, and the flops to compute one of its elements (0
+            for a reference, the operation count for an element-wise expression).
         left: indices of the result.
         extents: extent of every index.
         exact_factors: products of more factors get the greedy order of opt_einsum.
-        runs: how often each factor changes in the calls that are planned for: 1 for a constant; by
-            default all change alike. A product of constants is computed once.
+        runs: number of times that each factor changes in the calls: 1 for a constant; by default
+            all change alike. A product of constants is computed once.
 
     Returns:
         Nested pairs of positions. Among orders of equal flops one with fewer temporary elements

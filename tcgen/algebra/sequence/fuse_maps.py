@@ -26,7 +26,7 @@ from ...ir.tensor import Index, Ref
 from ...ir.term_rewriting import rename_expr
 from .common_products import Draft, multiplied, refs_read
 
-Places: TypeAlias = dict[str, Counter[tuple[str, int]]]  # by array: its readers, how often each
+Places: TypeAlias = dict[str, Counter[tuple[str, int]]]  # readers by array, with counts
 
 
 def inline_into_maps(
@@ -41,7 +41,7 @@ def inline_into_maps(
     Args:
         arrays: the steps that make each stored array, its producers.
         keep: names of arrays that must stay.
-        most_depth: of operations inside each other in one map.
+        most_depth: maximum depth of nested operations in a map.
     """
     arrays = dict(arrays)
     places: Places = {}

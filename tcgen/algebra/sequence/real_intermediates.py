@@ -20,7 +20,7 @@ def with_real_intermediates(program: FormulaSequence, *, converted: bool) -> For
     """The sequence of a complex program, with intermediates real where that makes it cheaper.
 
     Args:
-        program: of complex numbers.
+        program: a sequence of a complex program.
         converted: a real factor of a complex product is converted for each product that reads it,
             as on a CPU. Then an intermediate that no product makes stays complex where such a
             product reads it.

@@ -29,9 +29,9 @@ def spin_blocks(
     Args:
         system: the equations over spin orbitals.
         arrays: inputs or outputs of ``system`` by name, whole arrays in the order of their axes.
-        form: as for :func:`spin_integrated`.
-        orbspin: for each space the spins of its orbitals, 0 for alpha and 1 for beta, as PySCF
-            writes them. By default the first half is alpha.
+        form: form of the equations, see :func:`spin_integrated`.
+        orbspin: spins of the orbitals by space, 0 for alpha and 1 for beta, as PySCF writes them.
+            By default the first half is alpha.
 
     Returns:
         The arrays of all blocks of ``arrays``, by name.
@@ -83,8 +83,9 @@ def spin_orbital(
         system: the equations over spin orbitals.
         arrays: inputs or outputs of ``spin_integrated(system, form)``, by name, with all blocks of
             a tensor.
-        form: as for :func:`spin_integrated`.
-        orbspin: as for :func:`spin_blocks`. By default alpha orbitals stand before beta orbitals.
+        form: form of the equations, see :func:`spin_integrated`.
+        orbspin: spins of the orbitals, see :func:`spin_blocks`. By default alpha orbitals stand
+            before beta orbitals.
 
     Returns:
         The whole arrays by the names of ``system``. Elements that the integrated equations do not
@@ -219,7 +220,7 @@ def _places(
 
 
 def _spins(space: Space, orbspin: Mapping[str, Sequence[int]]) -> list[int]:
-    """Spins of the orbitals of a space whose extent no axis shows."""
+    """Spins of the orbitals of a space whose extent follows from no axis."""
     if space.name not in orbspin:
         raise ArgumentError(
             f"no axis over {space.name} alone shows its extent: give its spins, such as "

@@ -10,7 +10,7 @@ from itertools import product
 from typing import TypeAlias
 
 from ...errors import ArgumentError, Diagnostic, Span, SpecError
-from ...ir.expr import Access, Const, Delta, Equal, Expr, Prod, Sum, map_leaves
+from ...ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Sum, map_leaves
 from ...ir.reduction import Reduction
 from ...ir.system import Apply, Equation, Factor, Permutation, System, Term, factor_indices
 from ...ir.tensor import Index, Ref, Role, Tensor
@@ -20,7 +20,6 @@ from ..equations.normal_form import NormalForms
 from ..equations.permutations import fold_permutations
 from ..equations.proven_symmetry import normalised, output_symmetry
 from .blocks import Block, Blocks
-from .expressions import is_zero, without_zeros
 from .invariance import contradiction, form_of, form_of_input
 from .labels import (
     SPIN,
@@ -38,6 +37,10 @@ FORMS = ("closed-shell", "unrestricted")
 # Permuted terms up to which those of one equation are merged; it only makes them shorter to read.
 _MOST_IMAGES = 20_000
 
+_ZERO, _ONE = Const(Fraction(0)), Const(Fraction(1))
+_AT_ZERO = {"sqrt": _ZERO, "abs": _ZERO, "sin": _ZERO, "tanh": _ZERO, "conj": _ZERO}
+_AT_ZERO |= {"real": _ZERO, "imag": _ZERO, "exp": _ONE, "cos": _ONE}
+
 _Index: TypeAlias = Callable[[Index, Mapping[Index, str]], Index]
 """Gives an index the space of its spin."""
 
@@ -47,11 +50,11 @@ class SpinIntegration:
     """A system over spin orbitals and its equations over blocks.
 
     Attributes:
-        source: over spin orbitals; its outputs have the symmetries that they were found to have.
+        source: the system over spin orbitals; its outputs have their derived symmetries.
         form: one of ``FORMS``.
-        system: over blocks.
-        blocks: of all inputs and outputs of ``system``, in their order.
-        table: of all blocks.
+        system: the equations over blocks.
+        blocks: blocks of all inputs and outputs of ``system``, in their order.
+        table: all blocks.
     """
 
     source: System
@@ -449,3 +452,43 @@ def _check_symmetry(tensor: Tensor) -> None:
 
 def _positions(flow: tuple[int, ...], direction: int) -> str:
     return f"({','.join(str(k) for k, f in enumerate(flow) if f == direction)})"
+
+
+def without_zeros(expr: Expr) -> Expr:
+    """The expression without the parts that a zero in it makes zero.
+
+    A division by zero stays.
+
+    Example:
+        >>> from tcgen.ir.tensor import Ref, Role, Tensor
+        >>> x = Ref(Tensor("x", (), Role.INPUT))
+        >>> without_zeros(Sum((x, Prod((x, _ZERO))))) == x
+        True
+    """
+    match expr:
+        case Sum(args):
+            kept = tuple(a for a in map(without_zeros, args) if a != _ZERO)
+            if not kept:
+                return _ZERO
+            return kept[0] if len(kept) == 1 else Sum(kept)
+        case Prod(args):
+            kept = tuple(map(without_zeros, args))
+            return _ZERO if _ZERO in kept else Prod(kept)
+        case Quot(num, den):
+            above, below = without_zeros(num), without_zeros(den)
+            return _ZERO if above == _ZERO and below != _ZERO else Quot(above, below)
+        case Pow(base, exponent):
+            inner = without_zeros(base)
+            return _ZERO if inner == _ZERO and exponent > 0 else Pow(inner, exponent)
+        case Call(function, arg):
+            inner = without_zeros(arg)
+            if inner == _ZERO and function in _AT_ZERO:
+                return _AT_ZERO[function]
+            return Call(function, inner)
+        case _:
+            return expr
+
+
+def is_zero(expr: Expr) -> bool:
+    """True for the number 0."""
+    return expr == _ZERO

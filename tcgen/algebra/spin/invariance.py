@@ -1,9 +1,9 @@
-"""How charge flows through the tensors of a system, term by term.
+"""Conservation of charge by the tensors of a system, proven term by term.
 
 In a term, the charge that leaves one factor through a summed index enters another one. Factors may
-therefore be turned around, so that each summed index leaves one and enters another. Where that
-works for all terms of an equation, the left side conserves in the same way; under rotations of the
-spin it is then an invariant, too.
+therefore be turned around, so that each summed index leaves one and enters another. If that
+works for all terms of an equation, the left side conserves charge as well, and is also an invariant
+under rotations of the spin.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What is known of how a tensor depends on labels.
+    """The known dependence of a tensor on labels.
 
     Attributes:
-        flow: of a tensor that conserves charge and is a sum of products of deltas of labels; None
-            where it may depend on labels in any way.
-        parts: groups of axes each of which conserves charge by itself, as the axes of an electron
-            in integrals without exchange; () where all axes are one group.
-        constant: in a closed shell it has the same value for all labels, as denominators do.
+        flow: flow of a tensor that conserves charge and is a sum of products of deltas of labels;
+            None if it may depend on labels in any way.
+        parts: groups of axes that conserve charge each by itself, as the axes of an electron
+            in integrals without exchange; () if all axes are one group.
+        constant: True if all labels have the same value in a closed shell, as in denominators.
     """
 
     flow: Flow | None = None
@@ -44,7 +44,7 @@ class Form:
 
 
 Node: TypeAlias = tuple[int, int]
-"""What may be turned around by itself: the number of a factor, and of a part of its axes."""
+"""A group of axes that turns around by itself: the number of a factor and of the group."""
 
 Slots: TypeAlias = dict[Index, list[tuple[Node, int]]]
 """For each index, the nodes that hold it, each with the direction of the axis."""
@@ -53,7 +53,7 @@ _LEFT = (-1, 0)  # the node of the left side in ``Slots``
 
 
 def form_of_input(tensor: Tensor) -> Form:
-    """How an input depends on labels: as it is declared, or by its halves."""
+    """Dependence of an input on labels, as declared, or by its halves."""
     flow = input_flow(tensor)
     if sum(map(abs, flow)) < 2:
         return Form(constant=True)
@@ -61,11 +61,11 @@ def form_of_input(tensor: Tensor) -> Form:
 
 
 def form_of(equation: Equation, forms: Mapping[Tensor, Form]) -> Form:
-    """How the left side of an equation depends on labels.
+    """Dependence of the left side of an equation on labels.
 
     Args:
-        equation: whose factors are known.
-        forms: of the tensors that it reads.
+        equation: an equation whose factors have known forms.
+        forms: forms of the tensors that it reads.
     """
     lhs = equation.lhs
     labelled = [k for k, i in enumerate(lhs.indices) if has_labels(i.space)]
@@ -145,7 +145,7 @@ def _flows_through(term: Term, lhs: Ref, flow: Flow, forms: Mapping[Tensor, Form
 
 
 def _slots(term: Term, forms: Mapping[Tensor, Form]) -> Slots | None:
-    """Where the labelled indices of a term stand; None if a factor depends on labels in any way."""
+    """Places of the labelled indices of a term; None if a factor depends on labels in any way."""
     slots: Slots = defaultdict(list)
     for number, factor in enumerate(term.factors):
         if isinstance(factor, Delta):

@@ -33,7 +33,7 @@ class Labels:
     Attributes:
         what: the number in words.
         charges: charge by letter.
-        moduli: for each component of a charge the number at which it returns to 0; 0 for none.
+        moduli: number at which each component of a charge returns to 0; 0 for none.
     """
 
     what: str

@@ -80,10 +80,10 @@ def block_name(
     ``v_oOvV``. Others get the spins: ``t2ab`` where the same spins enter and leave, else all.
 
     Args:
-        tensor: of spin orbitals.
+        tensor: a tensor over spin orbitals.
         pattern: spins of the block, in the order of the axes of the tensor.
-        axes: of the tensor, in the order of the block.
-        spaces: of the block.
+        axes: axes of the tensor, in the order of the block.
+        spaces: spaces of the block.
     """
     renamed = _with_spaces(tensor, spaces)
     if renamed:

@@ -18,7 +18,7 @@ from tcgen.algebra import form_sequence
 from tcgen.algebra.equations.normal_form import NormalForms
 from tcgen.algebra.equations.proven_symmetry import normalised
 from tcgen.algebra.factoring.factor import factored
-from tcgen.algebra.factoring.symmetriser import aligned, stages_of
+from tcgen.algebra.permutation_groups import aligned, stages_of
 from tcgen.compiler.driver import read_system
 from tcgen.frontend import read_spec
 from tcgen.interp import evaluate_program, evaluate_system

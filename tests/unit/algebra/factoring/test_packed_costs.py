@@ -93,7 +93,7 @@ def test_counts_values_and_symmetries(name: str, most: float, extents: dict[str,
     arrays = all_arrays(system, program, extents)
     for tensor in program.intermediates:
         array = arrays[tensor.name, tuple(s.name for s in tensor.spaces)]
-        for s in symmetry_group(tensor):  # what the count rests on is true of the values
+        for s in symmetry_group(tensor):
             np.testing.assert_allclose(array.transpose(s.perm), s.sign * array, atol=1e-11)
     if name.endswith("_so"):  # an independent counter, which knows antisymmetric groups only
         terms = check.terms_of(neutral_sequence(program))

@@ -77,7 +77,8 @@ def test_no_more_operations_than_the_best_single_term_order(name: str) -> None:
 
 
 PAGE = (ROOT / "docs" / "operations.md").read_text()
-ROWS = {  # of the first table of the page
+# The first table of the page.
+ROWS = {
     "CCD, spin-orbital": "ccd_so.json",
     "CCSD, spin-orbital": "ccsd_so.json",
     "CCSDT, spin-orbital": "ccsdt_so.sym.json",

@@ -156,7 +156,7 @@ def test_default_extents_are_shared_out() -> None:
         # denominators are equal for all spins, and the energies of beta orbitals their own
         "input g[o,o,v,v] antisymmetric (0,1) (2,3), e_o[o], e_v[v]\noutput t\n"
         "d[i,j,a,b] = e_o[i] + e_o[j] - e_v[a] - e_v[b]\nt[i,j,a,b] = g[i,j,a,b]/d[i,j,a,b]",
-        # squares, element by element, are no invariants: all of their blocks are computed
+        # squares, element by element, are not invariants: all of their blocks are computed
         "input g[o,o,v,v] antisymmetric (0,1) (2,3), h[o,o,v,v]\noutput q, e\n"
         "q[i,j,a,b] = g[i,j,a,b]**2 + h[i,j,a,b]\ne = q[i,j,a,b]*h[i,j,a,b]",
         # deltas, traces and an axis without spin

@@ -7,8 +7,8 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
+from tcgen.algebra.spin.blocks import balanced_blocks, is_balanced
 from tcgen.algebra.spin.labels import SPIN, Labels
-from tcgen.algebra.spin.same_spin import balanced_blocks, is_balanced
 
 
 @pytest.mark.parametrize("pairs", [1, 2, 3, 4])
