@@ -188,9 +188,9 @@ def least_order(order: tuple[int, ...], group: Group) -> tuple[tuple[int, ...], 
     sets = _free_sets(group)
     if sets is None or len(order) < len(group[0][0]):
         return min((tuple(perm[i] for i in order), sign) for perm, sign in group)
-    waiting = {members: iter(members) for members in sets}
+    pending = {members: iter(members) for members in sets}
     set_of = {index: members for members in sets for index in members}
-    least = tuple(next(waiting[set_of[index]]) for index in order)
+    least = tuple(next(pending[set_of[index]]) for index in order)
     image_of = dict(zip(order, least, strict=True))
     return least, _signs(group)[tuple(image_of[i] for i in range(len(order)))]
 
@@ -293,16 +293,16 @@ def _generated(
 ) -> set[tuple[int, ...]] | None:
     """The group that a subgroup and a permutation generate; None if it has more than ``most``."""
     members = set(subgroup)
-    waiting = [tuple(range(len(perm)))]
-    while waiting:
-        member = waiting.pop()
+    pending = [tuple(range(len(perm)))]
+    while pending:
+        member = pending.pop()
         for inner in subgroup:
             image = tuple(perm[inner[n]] for n in member)
             if image not in members:
                 members |= _coset(image, subgroup)
                 if len(members) > most:
                     return None
-                waiting.append(image)
+                pending.append(image)
     return members
 
 

@@ -111,7 +111,7 @@ def rename_equation(equation: Equation, names: Mapping[Index, Index]) -> Equatio
 
 
 def resolve_deltas(term: Term) -> Term | None:
-    """The term without the deltas that renaming can replace; None where a delta makes it zero.
+    """The term without the deltas that renaming can replace; None if a delta makes it zero.
 
     A delta over a summed index renames that index: ``sum(j) delta[i,j]*x[j]`` is ``x[i]``. The
     delta of an index with itself is 1: ``sum(i) delta[i,i]*x[i]`` is ``sum(i) x[i]``. These deltas

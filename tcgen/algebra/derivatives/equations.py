@@ -71,24 +71,33 @@ def jvp(
     tangents: dict[Tensor, Tensor] = {}
     for source, name in zip(sources, directions.values(), strict=True):
         _claim(name, taken)
-        tangents[source] = replace(
-            source,
-            name=name,
-            role=Role.INPUT,
-            volatile=True,
-            default=None,
-            family=None,
-            quantity=None,
-        )
+        plain = replace(source, default=None, family=None, quantity=None)
+        tangents[source] = replace(plain, name=name, role=Role.INPUT, volatile=True)
     for name in names.values():
         _claim(name, taken)
+    made = _tangent_equations(system, tangents, names, taken)
+    result = _system(f"{system.name}_jvp", system, made, list(tangents.values()))
+    return marked(result, constant, volatile)
+
+
+def _tangent_equations(
+    system: System, tangents: dict[Tensor, Tensor], outputs: Mapping[str, str], taken: set[str]
+) -> list[Equation]:
+    """The equations of the changes of all tensors; their tensors are added to ``tangents``.
+
+    Args:
+        system: equations to differentiate.
+        tangents: changes of tensors, at first those of inputs.
+        outputs: names of the changes of the outputs to differentiate.
+        taken: names in use; the new names are added to it.
+    """
     forms = NormalForms(complex_values=True)
     made: list[Equation] = []
     for equation in system.equations:
         tensor = equation.lhs.tensor
         terms = tuple(t for term in equation.terms for t in _tangent_terms(term, tangents))
-        if tensor in wanted:
-            role, name = Role.OUTPUT, names[tensor.name]
+        if tensor.role is Role.OUTPUT and tensor.name in outputs:
+            role, name = Role.OUTPUT, outputs[tensor.name]
         elif terms:
             role, name = Role.TEMP, _fresh_name(f"d_{tensor.name}", taken)
         else:
@@ -96,12 +105,10 @@ def jvp(
         new = replace(tensor, name=name, role=role, accumulate=False)
         tangents[tensor] = new
         lhs = Ref(new, equation.lhs.indices)
-        changed = replace(equation, lhs=lhs, terms=terms)
-        made.append(forms.clean(changed))
+        made.append(forms.clean(replace(equation, lhs=lhs, terms=terms)))
         if not made[-1].terms:
             del tangents[tensor]
-    result = _system(f"{system.name}_jvp", system, made, list(tangents.values()))
-    return marked(result, constant, volatile)
+    return made
 
 
 def derivative(

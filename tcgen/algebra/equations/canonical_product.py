@@ -77,7 +77,7 @@ class Canonical:
         order: indices in canonical order.
         ties: every (order, sign) that gives the same form, ``order`` first. Orders of the indices
             of a group of factors that holds no index with a colour are not told apart.
-        exact: False where the search was cut off: then equal products may have different keys, and
+        exact: False if the search was cut off: then equal products may have different keys, and
             ties are missing.
     """
 

@@ -45,7 +45,7 @@ def inlined_count(reader: Equation, inner: Equation) -> int:
 def _inline_first(term: Term, lhs: Ref, known: Mapping[str, Equation]) -> list[Term] | None:
     """The terms that replace a term, its first reference to a known intermediate inlined.
 
-    None where it has no such reference.
+    None if it has no such reference.
     """
     found = _first_known(term, known)
     if found is None:
@@ -132,15 +132,15 @@ def _substituted(
 
 def inline_all(equation: Equation, known: Mapping[str, Equation]) -> Equation:
     """The equation with every intermediate of ``known`` that it reads inlined, as by inline."""
-    waiting = list(reversed(equation.terms))
+    pending = list(reversed(equation.terms))
     done: list[Term] = []
-    while waiting:
-        term = waiting.pop()
+    while pending:
+        term = pending.pop()
         replaced = _inline_first(term, equation.lhs, known)
         if replaced is None:
             done.append(term)
         else:
-            waiting.extend(reversed(replaced))
+            pending.extend(reversed(replaced))
     return replace(equation, terms=tuple(done))
 
 

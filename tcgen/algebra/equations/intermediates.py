@@ -197,7 +197,7 @@ def _is_copy(equation: Equation) -> bool:
 
 
 def _has_left_delta(equation: Equation) -> bool:
-    """True where a delta of a term holds a left index."""
+    """True if a delta of a term holds a left index."""
     left = set(equation.lhs.indices)
     return any(
         isinstance(f, Delta) and not left.isdisjoint((f.left, f.right))

@@ -39,8 +39,8 @@ class Placed:
         group: symmetry of the product as a function of its free indices.
         perms: permutations of the term; the identity alone for a term without any.
         signs: sign of each permutation, by its images.
-        closed: True where the permutations form a group and the sign is a homomorphism.
-        exact: False where the canonical form was cut off, so that equal terms may look different.
+        closed: True if the permutations form a group and the sign is a homomorphism.
+        exact: False if the canonical form was cut off, so that equal terms may look different.
     """
 
     coeff: Fraction
@@ -63,7 +63,7 @@ class Placed:
             yield least, sign * perm.sign
 
     def vanishes(self) -> bool:
-        """True where the images cancel each other."""
+        """True if the images cancel each other."""
         if len(self.perms) == 1:
             return False
         if self._is_sum_over_group():
@@ -125,7 +125,7 @@ class Vector:
         return {key: coeff for key, coeff in total.items() if coeff}
 
     def has(self, images: tuple[int, ...], sign: int) -> bool:
-        """True where moving left indices to ``images`` multiplies the equation by ``sign``."""
+        """True if moving left indices to ``images`` multiplies the equation by ``sign``."""
         # A sum over a group is its own image up to a sign, so it need not be written out.
         known = {t.signs.get(images, 0) if t.closed else 0 for t in self.terms}
         if len(known) == 1 and 0 not in known:
@@ -251,7 +251,7 @@ def signs_of(perms: tuple[Permutation, ...]) -> dict[tuple[int, ...], int]:
 
 @lru_cache(maxsize=1000)
 def is_signed_group(perms: tuple[Permutation, ...]) -> bool:
-    """True where the permutations form a group and the sign is a homomorphism.
+    """True if the permutations form a group and the sign is a homomorphism.
 
     Example:
         >>> is_signed_group((Permutation(1, (0, 1)), Permutation(-1, (1, 0))))
@@ -268,16 +268,16 @@ def is_signed_group(perms: tuple[Permutation, ...]) -> bool:
         if images in reached:
             continue
         generators.append((images, sign))
-        waiting = list(reached)
-        while waiting:
-            member = waiting.pop()
+        pending = list(reached)
+        while pending:
+            member = pending.pop()
             for generator, _ in generators:
                 new = tuple(generator[k] for k in member)
                 if new not in signs:
                     return False
                 if new not in reached:
                     reached.add(new)
-                    waiting.append(new)
+                    pending.append(new)
     return all(
         signs[tuple(generator[k] for k in images)] == sign * factor
         for generator, sign in generators
@@ -286,5 +286,5 @@ def is_signed_group(perms: tuple[Permutation, ...]) -> bool:
 
 
 def same_spaces(spaces: tuple[Space, ...], images: tuple[int, ...]) -> bool:
-    """True where a permutation of axes exchanges only axes of equal spaces."""
+    """True if a permutation of axes exchanges only axes of equal spaces."""
     return all(spaces[k] == spaces[image] for k, image in enumerate(images))

@@ -69,7 +69,7 @@ def marked(
 
 
 def has_constant_products(system: System) -> bool:
-    """True where constants are multiplied with each other, which may pay once or in each call."""
+    """True if constants are multiplied with each other, which may pay once or in each call."""
     for equation in system.equations:
         for term in equation.terms:
             constant = [

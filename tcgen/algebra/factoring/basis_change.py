@@ -191,7 +191,7 @@ def normal_operand(
 def _change(
     search: Search, label: int, total: TermSum, shape: Shape, family: _Family
 ) -> Change | None:
-    """The change of basis that a family allows; None where it saves nothing."""
+    """The change of basis that a family allows; None if it saves nothing."""
     rights: dict[Product, dict[tuple[Out, Product], Fraction]] = {}
     for term, placements in family.terms.items():
         # A term that holds T twice has two placements and counts half in each.
@@ -370,7 +370,7 @@ def _monomials(
 
 
 def _squared(label: int, total: TermSum, halves: _Halves, form: _Form) -> Change | None:
-    """The squares of a quadratic form; None where they are not fewer than its operands."""
+    """The squares of a quadratic form; None if they are not fewer than its operands."""
     operands = sorted({operand for one, two, _ in form.values() for operand in (one, two)})
     place = {operand: n for n, operand in enumerate(operands)}
     matrix = [[Fraction(0)] * len(operands) for _ in operands]

@@ -46,7 +46,7 @@ class Form:
 
     @property
     def vanishes(self) -> bool:
-        """True where two ties have different signs: the product is zero."""
+        """True if two ties have different signs: the product is zero."""
         return any(sign != self.sign for _, sign in self.least) or any(s < 0 for _, s in self.twins)
 
     def ties(self) -> Iterator[tuple[tuple[int, ...], int]]:

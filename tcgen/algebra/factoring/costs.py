@@ -116,12 +116,7 @@ class ProductCosts:
             summed = masks[0] & ~left
             return (volume(masks[0]) if summed else volume(left)) * (1 if constant else calls), 0
         full = (1 << count) - 1
-        union = [0] * (full + 1)  # indices of a subset of the factors
-        for subset in range(1, full + 1):
-            low = subset & -subset
-            union[subset] = union[subset ^ low] | masks[low.bit_length() - 1]
-        # indices of the result of a subset: those that the left side or another factor holds
-        outer = [union[s] & (left | union[full ^ s]) for s in range(full + 1)]
+        outer = _outer_indices(masks, left)
         best: list[tuple[int, object]] = [(0, 0)] * (full + 1)
         for factor in range(count):
             presummed = outer[1 << factor] != masks[factor]
@@ -239,6 +234,16 @@ class SequenceCosts:
             for term in one.terms:
                 cost_of.update(self.binary_products(term, one.frame))
         return sum(cost_of.values()) + additions
+
+
+def _outer_indices(masks: tuple[int, ...], left: int) -> list[int]:
+    """Indices of the product of each subset that the left side or another factor holds."""
+    full = (1 << len(masks)) - 1
+    union = [0] * (full + 1)
+    for subset in range(1, full + 1):
+        low = subset & -subset
+        union[subset] = union[subset ^ low] | masks[low.bit_length() - 1]
+    return [union[s] & (left | union[full ^ s]) for s in range(full + 1)]
 
 
 def _mask(indices: tuple[int, ...]) -> int:

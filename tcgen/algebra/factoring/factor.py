@@ -19,7 +19,7 @@ from .complete_product import completed
 from .costs import ProductCosts, SequenceCosts
 from .greedy import Search, State, prune
 from .interning import ArrayTable, SymmetricArrayTable
-from .lift import lift, orders, without_name_order
+from .lift import Lifted, lift, orders, without_name_order
 from .packed_costs import PackedSequenceCosts, split_products
 from .sums import TermSum
 from .write_back import write_system
@@ -40,7 +40,7 @@ def factored(
 ) -> System | None:
     """The system with brackets multiplied out and the sums factored anew.
 
-    An intermediate keeps its name where its readers would get too large without it. None where the
+    An intermediate keeps its name where its readers would get too large without it. None if the
     system is too large even so; the user's own factoring then stands.
 
     Args:
@@ -58,28 +58,11 @@ def factored(
     if terms > most:
         note(f"all equations: they have {terms} terms, more than {most}")
         return None
-    # Like terms often leave so few terms that all of them can be factored. Where they do not, the
-    # intermediates that make too many terms keep their names.
-    splits = 0
-    for most_splits in (None, thresholds.term_splits):
-        notes: list[str] = []
-        multiplied = _multiplied_out(system, thresholds, most_splits, notes.append)
-        terms = sum(len(e.terms) for e in multiplied.equations)
-        progress(f"factoring: {terms} terms in canonical form")
-        lifted = lift(multiplied, forms, thresholds)
-        splits = lifted.splits
-        if splits <= thresholds.term_splits:
-            break
-    else:
-        most = thresholds.term_splits
-        note(f"all equations: {splits} splits of their terms, more than {most}")
+    lifted = _lifted(system, forms, thresholds, progress, note)
+    if lifted is None:
         return None
-    lifted = without_name_order(lifted, thresholds.label_orders)
-    for text in notes:
-        note(text)
-    for text in lifted.notes:
-        note(text)
     widths = tuple(sum(extents[b.name] for b in s.bases) for s in lifted.spaces)
+    terms = sum(len(e.terms) for e in lifted.system.equations)
     progress(f"factoring: {terms} terms, common factors")
     algebra = lifted.algebra
     if not algebra.constant:
@@ -93,6 +76,34 @@ def factored(
     if packed is not None:
         state = split_products(search, packed, state)
     return write_system(lifted, state, symmetric=packed is not None)
+
+
+def _lifted(
+    system: System,
+    forms: NormalForms,
+    thresholds: AlgebraThresholds,
+    progress: Callable[[str], None],
+    note: Callable[[str], None],
+) -> Lifted | None:
+    """The sums of the multiplied-out system; None if they have too many splits.
+
+    Like terms often leave so few terms that all of them can be factored. Otherwise the
+    intermediates that make too many terms keep their names.
+    """
+    splits = 0
+    for most_splits in (None, thresholds.term_splits):
+        notes: list[str] = []
+        multiplied = _multiplied_out(system, thresholds, most_splits, notes.append)
+        terms = sum(len(e.terms) for e in multiplied.equations)
+        progress(f"factoring: {terms} terms in canonical form")
+        lifted = lift(multiplied, forms, thresholds)
+        splits = lifted.splits
+        if splits <= thresholds.term_splits:
+            for text in (*notes, *lifted.notes):
+                note(text)
+            return without_name_order(lifted, thresholds.label_orders)
+    note(f"all equations: {splits} splits of their terms, more than {thresholds.term_splits}")
+    return None
 
 
 def _starts(search: Search, targets: Mapping[int, TermSum]) -> list[State]:
@@ -131,8 +142,8 @@ def _started(search: Search, targets: Mapping[int, TermSum]) -> list[State]:
     best, least = _factored_from(search, raw, made)
     states = [best]
     for proposed in (changes, squares):
-        waiting = list(raw.targets)
-        for label in waiting:  # the list grows in the loop
+        pending = list(raw.targets)
+        for label in pending:  # the list grows in the loop
             if label not in raw.targets:
                 search.widen(raw, label)
             for change in proposed(search, raw, label):
@@ -142,7 +153,7 @@ def _started(search: Search, targets: Mapping[int, TermSum]) -> list[State]:
                 if cost < least:
                     best, least, raw = state, cost, trial
                     made += [n for n in new if n not in made]
-                    waiting += [label, *new]
+                    pending += [label, *new]
                     break
         if proposed is changes:
             states = [best]
@@ -168,7 +179,7 @@ class _Expanded:
         factors: number of factors of its longest term.
         repeats: maximum number of times that each tensor is a factor of one term.
         splits: places in which its terms can be split in two.
-        searched: True where the search could take every term that inlining changes.
+        searched: True if the search could take every term that inlining changes.
     """
 
     terms: int
@@ -178,7 +189,7 @@ class _Expanded:
     searched: bool
 
     def fits(self, terms: int, splits: float) -> bool:
-        """True where the search could take the equation, with at most so many terms and splits."""
+        """True if the search could take the equation, with at most so many terms and splits."""
         return self.searched and self.terms <= terms and self.splits <= splits
 
 

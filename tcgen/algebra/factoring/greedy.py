@@ -116,16 +116,16 @@ class Search:
             {n: TermSum(s.frame, dict(s.terms)) for n, s in targets.items()}, tuple(targets)
         )
 
-    def run(self, state: State, waiting: list[int]) -> None:
-        """Factor the sums ``waiting`` and every array that this makes."""
-        waiting = list(waiting)
-        while waiting:
-            label = waiting.pop(0)
+    def run(self, state: State, pending: list[int]) -> None:
+        """Factor the sums ``pending`` and every array that this makes."""
+        pending = list(pending)
+        while pending:
+            label = pending.pop(0)
             if label not in state.targets:
                 self.widen(state, label)
-            rest = [s for n, s in state.sums.items() if n != label and n not in waiting]
+            rest = [s for n, s in state.sums.items() if n != label and n not in pending]
             self.computed = self.costs.computed_by(rest)
-            self._factor(state, label, waiting)
+            self._factor(state, label, pending)
 
     def widen(self, state: State, label: int) -> None:
         """Set the group of an array to all permutations that leave its readers unchanged.
@@ -195,7 +195,7 @@ class Search:
             return trivial(rank)
         return _on_axes(split.frame.group, split.rest.factors[0][1])
 
-    def _factor(self, state: State, label: int, waiting: list[int]) -> None:
+    def _factor(self, state: State, label: int, pending: list[int]) -> None:
         """Take common factors out of a sum until none saves anything."""
         total = state.sums[label]
         table = _CommonFactors()
@@ -217,7 +217,7 @@ class Search:
                 table.remove(term)
             if not inner.terms:
                 continue
-            array, axes, scale = self.array(state, inner, label, waiting)
+            array, axes, scale = self.array(state, inner, label, pending)
             joined = self.algebra.joined(first, array, axes)
             normal, sign = self.algebra.normal(joined, total.frame)
             if sign:
@@ -226,7 +226,7 @@ class Search:
                     self._enter(table, normal, total.frame)
 
     def array(
-        self, state: State, inner: TermSum, reader: int, waiting: list[int]
+        self, state: State, inner: TermSum, reader: int, pending: list[int]
     ) -> tuple[int, tuple[int, ...], Fraction]:
         """An array that ``reader`` may read in place of ``inner``; a new one is made if needed.
 
@@ -234,7 +234,7 @@ class Search:
             state: the state, to which a new array is added.
             inner: the sum.
             reader: label of the sum that will read the array.
-            waiting: list of sums to factor, to which a new array is added.
+            pending: list of sums to factor, to which a new array is added.
 
         Returns:
             Label of the array, the left index of ``inner`` on each of its axes, and the factor.
@@ -247,7 +247,7 @@ class Search:
             if known is None:
                 raw = self.arrays.sums[label]
                 state.sums[label] = TermSum(raw.frame, dict(raw.terms))
-                waiting.append(label)
+                pending.append(label)
                 return label, axes, scale
             if self._may_read(known, axes, reader_group) and not _depends_on(state, label, reader):
                 return label, axes, scale
@@ -256,7 +256,7 @@ class Search:
     def _may_read(
         self, known: TermSum, axes: tuple[int, ...], reader_group: dict[tuple[int, ...], int]
     ) -> bool:
-        """True where the group of an array leaves its new reader unchanged."""
+        """True if the group of an array leaves its new reader unchanged."""
         if self.arrays.fixed:
             return True
         axis_of = {index: n for n, index in enumerate(axes)}
@@ -357,17 +357,17 @@ class Search:
 
 
 def _depends_on(state: State, label: int, other: int) -> bool:
-    """True where a sum is ``other``, or reads it directly or through other sums."""
-    waiting, done = [label], {label}
-    while waiting:
-        current = waiting.pop()
+    """True if a sum is ``other``, or reads it directly or through other sums."""
+    pending, done = [label], {label}
+    while pending:
+        current = pending.pop()
         if current == other:
             return True
         for term in state.sums[current].terms:
             for part, _ in term.factors:
                 if part in state.sums and part not in done:
                     done.add(part)
-                    waiting.append(part)
+                    pending.append(part)
     return False
 
 
@@ -393,14 +393,14 @@ def substituted(term: Product, place: int, source: Product) -> Product:
 
 def prune(state: State) -> None:
     """Remove the arrays that no target reads, directly or through other arrays."""
-    waiting = list(state.targets)
-    used = set(waiting)
-    while waiting:
-        for term in state.sums[waiting.pop()].terms:
+    pending = list(state.targets)
+    used = set(pending)
+    while pending:
+        for term in state.sums[pending.pop()].terms:
             for part, _ in term.factors:
                 if part in state.sums and part not in used:
                     used.add(part)
-                    waiting.append(part)
+                    pending.append(part)
     for label in [n for n in state.sums if n not in used]:
         del state.sums[label]
         state.factored.discard(label)

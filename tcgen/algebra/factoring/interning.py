@@ -40,7 +40,7 @@ class ArrayTable:
 
     @property
     def fixed(self) -> bool:
-        """True where the value of an array never changes."""
+        """True if the value of an array never changes."""
         return False
 
     def intern(self, total: TermSum, copy: int) -> tuple[int, tuple[int, ...], Fraction]:
@@ -103,7 +103,7 @@ class SymmetricArrayTable(ArrayTable):
 
     @property
     def fixed(self) -> bool:
-        """True where the value of an array never changes."""
+        """True if the value of an array never changes."""
         return True
 
     def intern(self, total: TermSum, copy: int) -> tuple[int, tuple[int, ...], Fraction]:

@@ -191,7 +191,7 @@ def _lift_equation(
 
 
 def _searched(term: Term, thresholds: AlgebraThresholds) -> bool:
-    """True where a term has so few factors, and equal ones, that the search can take it."""
+    """True if a term has so few factors, and equal ones, that the search can take it."""
     names = Counter(f.tensor.name if isinstance(f, Ref) else str(f) for f in term.factors)
     few = len(term.factors) <= thresholds.term_factors
     if term.reduction is not Reduction.SUM:

@@ -97,7 +97,7 @@ class PackedSequenceCosts(SequenceCosts):
         return count * self.product_costs.addition(total.frame.spaces) * self.runs(total.terms)
 
     def _image_additions(self, total: TermSum) -> int:
-        """Number of additions that make a sum symmetric; 0 where its terms are symmetric."""
+        """Number of additions that make a sum symmetric; 0 if its terms are symmetric."""
         group = total.frame.group
         if len(group) == 1:
             return 0
@@ -261,13 +261,13 @@ def split_products(search: Search, costs: PackedSequenceCosts, state: State) -> 
     symmetry under which the other factors and the left side do not change.
     """
     result = state.copy()
-    waiting = list(result.sums)
-    while waiting:
-        label = waiting.pop(0)
+    pending = list(result.sums)
+    while pending:
+        label = pending.pop(0)
         total = result.sums[label]
         split_sum = TermSum(total.frame, {})
         for term, coeff in sorted(total.terms.items()):
-            product, factor = _split(search, costs, result, label, term, waiting)
+            product, factor = _split(search, costs, result, label, term, pending)
             split_sum.add(product, coeff * factor)
         result.sums[label] = split_sum
     return result
@@ -279,11 +279,11 @@ def _split(
     state: State,
     label: int,
     term: Product,
-    waiting: list[int],
+    pending: list[int],
 ) -> tuple[Product, Fraction]:
     """A term of the sum ``label`` as a product of two factors, and its coefficient.
 
-    New arrays are appended to ``waiting``.
+    New arrays are appended to ``pending``.
     """
     frame = state.sums[label].frame
     scale = Fraction(1)
@@ -296,7 +296,7 @@ def _split(
         if split is None:  # the term is zero by the symmetry of the left side
             return term, Fraction(0)
         inner = TermSum(split.frame, {split.rest: Fraction(1)})
-        array, axes, factor = search.array(state, inner, label, waiting)
+        array, axes, factor = search.array(state, inner, label, pending)
         joined = search.algebra.joined(split, array, axes)
         term, sign = search.algebra.normal(joined, frame)
         scale *= factor * split.sign * sign

@@ -88,7 +88,7 @@ def symmetric_squares(
 ) -> list[tuple[Fraction, Vector]] | None:
     """A symmetric matrix as ``sum of weight * outer(v, v)``, as many as its rank.
 
-    None where elimination meets a remainder without an element on its diagonal.
+    None if elimination meets a remainder without an element on its diagonal.
 
     Example:
         >>> one, two = Fraction(1), Fraction(2)
@@ -242,7 +242,7 @@ def _quadratic_roots(square: Fraction, linear: Fraction, constant: Fraction) -> 
 
 
 def _as_pair(vector: Vector, rows: int) -> Pair | None:
-    """The matrix as an outer product; None where its rank is not one."""
+    """The matrix as an outer product; None if its rank is not one."""
     columns = len(vector) // rows
     matrix = [vector[n * columns : (n + 1) * columns] for n in range(rows)]
     first = next((matrix_row for matrix_row in matrix if any(matrix_row)), None)

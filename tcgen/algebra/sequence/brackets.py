@@ -69,7 +69,7 @@ def total_flops(workspace: Workspace, recipes: Iterable[Recipe], calls: int = 1)
 
 
 def _varies(recipe: Recipe) -> bool:
-    """True where an array depends on what changes from call to call."""
+    """True if an array depends on what changes from call to call."""
     reads = (r.tensor.volatile for t in recipe.terms for r in refs_read(t.direct.op))
     return recipe.lhs.tensor.accumulate or any(reads)
 
@@ -82,22 +82,22 @@ def stored_nodes(workspace: Workspace, recipes: Iterable[Recipe]) -> frozenset[s
     """
     uses: Counter[str] = Counter()
     stored: set[str] = set()
-    waiting: list[str] = []
+    pending: list[str] = []
     for recipe in recipes:
         varies = _varies(recipe)
         for term in recipe.terms:
-            waiting.extend(term.children)
+            pending.extend(term.children)
             if term.node is None:
                 continue
             uses[term.node] += 1
             constant = not workspace.nodes[term.node].tensor.volatile
             if uses[term.node] > 1 or (constant and varies):
-                waiting.append(term.node)
-    while waiting:
-        name = waiting.pop()
+                pending.append(term.node)
+    while pending:
+        name = pending.pop()
         if name not in stored:
             stored.add(name)
-            waiting.extend(workspace.nodes[name].children)
+            pending.extend(workspace.nodes[name].children)
     return frozenset(stored)
 
 

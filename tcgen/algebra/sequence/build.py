@@ -113,13 +113,13 @@ def _scheduled(
         if output in started:
             continue
         started.add(output)
-        waiting: list[tuple[str, int]] = [(output, 0)]
-        while waiting:
-            name, position = waiting.pop()
+        pending: list[tuple[str, int]] = [(output, 0)]
+        while pending:
+            name, position = pending.pop()
             if position == len(arrays[name]):
                 continue
             draft = arrays[name][position]
-            waiting.append((name, position))
+            pending.append((name, position))
             for ref in refs_read(draft.op):
                 if ref.tensor.name in started:
                     continue
@@ -128,11 +128,11 @@ def _scheduled(
                     ordered.append(_produced(ref))
                 elif ref.tensor.name in arrays:
                     started.add(ref.tensor.name)
-                    waiting.append((ref.tensor.name, 0))
+                    pending.append((ref.tensor.name, 0))
                     break
             else:
                 ordered.append(draft)
-                waiting[-1] = (name, position + 1)
+                pending[-1] = (name, position + 1)
     return tuple(ordered)
 
 

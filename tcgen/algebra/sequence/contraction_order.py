@@ -73,9 +73,7 @@ def _exact_order(
     for subset in range(1, full + 1):
         low = subset & -subset
         union[subset] = union[subset ^ low] | held[low.bit_length() - 1]
-    outer = [0] * (full + 1)
-    for subset in range(1, full + 1):
-        outer[subset] = union[subset] & (left | union[full ^ subset])
+    outer = [union[subset] & (left | union[full ^ subset]) for subset in range(full + 1)]
     volumes: dict[int, int] = {}
 
     def volume(mask: int) -> int:

@@ -49,10 +49,10 @@ def inline_into_maps(
         for position, draft in enumerate(drafts):
             for ref in refs_read(draft.op):
                 places.setdefault(ref.tensor.name, Counter())[array, position] += 1
-    waiting, changed = [name for name in arrays if name not in keep], True
+    pending, changed = [name for name in arrays if name not in keep], True
     while changed:
         changed = False
-        for name in waiting:
+        for name in pending:
             place = _reader(name, places)
             if place is None:
                 continue
@@ -68,7 +68,7 @@ def inline_into_maps(
                     read[name, number] -= 1
                     read[place] += 1
             changed = True
-        waiting = [name for name in waiting if name in arrays]
+        pending = [name for name in pending if name in arrays]
     return arrays
 
 

@@ -117,24 +117,27 @@ def spin_orbital(
                     extents[new] = _spins(base, orbspin or {}).count(number)
                 counts.append(extents[new])
             places |= _spin_places(base, counts, orbspin or {})
-    result = {}
-    for source in sources:
-        blocks = [b.tensor.name for b in known.values() if b.source == source]
-        dtype = np.result_type(np.float64, *(given[name] for name in blocks))
-        shape = [_extent(space, places) for space in source.spaces]
-        whole = np.zeros(shape, dtype)
-        for pattern in patterns(source.spaces, SPIN.letters):
-            part: Any = 0
-            for p in integration.table.parts(source, pattern):
-                if p.tensor.name in given:
-                    array = given[p.tensor.name].transpose(np.argsort(p.axes))
-                    part = part + float(p.number) * array
-            whole[_grid(source, pattern, places)] = part
-        result[source.name] = whole
-    return result
+    return {source.name: _whole(source, integration, given, places) for source in sources}
 
 
 Places = dict[tuple[Space, str], list[int]]
+
+
+def _whole(
+    source: Tensor, integration: SpinIntegration, given: Mapping[str, Array], places: Places
+) -> Array:
+    """The array of a tensor over spin orbitals, from the arrays of its blocks."""
+    blocks = [b.tensor.name for b in integration.blocks if b.source == source]
+    dtype = np.result_type(np.float64, *(given[name] for name in blocks))
+    whole = np.zeros([_extent(space, places) for space in source.spaces], dtype)
+    for pattern in patterns(source.spaces, SPIN.letters):
+        value: Any = 0
+        for part in integration.table.parts(source, pattern):
+            if part.tensor.name in given:
+                array = given[part.tensor.name].transpose(np.argsort(part.axes))
+                value = value + float(part.number) * array
+        whole[_grid(source, pattern, places)] = value
+    return whole
 
 
 def _letters(space: Space) -> str:

@@ -177,11 +177,11 @@ class Blocks:
             return tuple(axes), 1
         entering = [k for k, f in enumerate(flow) if f > 0]
         leaving = [k for k, f in enumerate(flow) if f < 0]
-        waiting, sign = list(leaving), 1
+        pending, sign = list(leaving), 1
         for axis, place in zip(entering, leaving, strict=True):
-            position = next(n for n, k in enumerate(waiting) if pattern[k] == pattern[axis])
+            position = next(n for n, k in enumerate(pending) if pattern[k] == pattern[axis])
             sign *= (-1) ** position
-            axes[place] = waiting.pop(position)
+            axes[place] = pending.pop(position)
         return tuple(axes), sign
 
     def _symmetry(

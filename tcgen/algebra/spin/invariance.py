@@ -81,7 +81,7 @@ def form_of(equation: Equation, forms: Mapping[Tensor, Form]) -> Form:
 def contradiction(term: Term, forms: Mapping[Tensor, Form]) -> tuple[Ref, Index] | None:
     """An input that cannot be turned so that charge flows, and the index at which it does not.
 
-    None where all is well; where an index is held more than twice, as such a product conserves
+    None if all is well; where an index is held more than twice, as such a product conserves
     nothing by itself; and where an intermediate is read, which may conserve in several ways.
     """
     if any(not r.tensor.is_input for r in term.refs):
