@@ -13,8 +13,10 @@ import errno
 import os
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from .environment import cache_dir
 from .errors import UnavailableError
@@ -27,7 +29,7 @@ def cache_folder(name: str) -> Path:
     return cache_dir() / name
 
 
-def kept_bytes(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
     """The content of a file of the cache.
 
     Raises:
@@ -42,17 +44,17 @@ def kept_bytes(path: Path) -> bytes:
         return file.read()
 
 
-def kept_text(path: Path) -> str:
+def read_text(path: Path) -> str:
     """The text of a file of the cache.
 
     Raises:
-        OSError: as for :func:`kept_bytes`.
+        OSError: as for :func:`read_bytes`.
         UnicodeDecodeError: it is damaged.
     """
-    return kept_bytes(path).decode()
+    return read_bytes(path).decode()
 
 
-def keep_bytes(path: Path, content: bytes) -> None:
+def write_bytes(path: Path, content: bytes) -> None:
     """Write a file of the cache in one step; other processes may write the same file.
 
     Raises:
@@ -74,13 +76,13 @@ def keep_bytes(path: Path, content: bytes) -> None:
         raise
 
 
-def keep_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
     """Write a file of the cache; where it cannot be written, that costs time alone."""
     with contextlib.suppress(OSError):
-        keep_bytes(path, text.encode())
+        write_bytes(path, text.encode())
 
 
-def kept_files(folder: Path, suffix: str) -> tuple[Path, ...]:
+def list_files(folder: Path, suffix: str) -> tuple[Path, ...]:
     """The files of a folder of the cache whose names end so.
 
     Raises:
@@ -96,7 +98,7 @@ def kept_files(folder: Path, suffix: str) -> tuple[Path, ...]:
     return tuple(folder / name for name in sorted(found))
 
 
-def remove_kept(paths: Iterable[Path]) -> None:
+def remove_files(paths: Iterable[Path]) -> None:
     """Remove files of the cache.
 
     Raises:
@@ -140,3 +142,25 @@ def _check_own(status: os.stat_result, path: Path, forbidden: int = OTHERS) -> N
         why = "it is not a file"
     if why:
         raise PermissionError(errno.EPERM, why, str(path))
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to, which takes its name, and replaces an older one, when the block ends.
+
+    A path that is not a plain file (a device, a pipe), or whose folder takes no new files, is
+    written to directly.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    target = Path(os.path.realpath(path))  # a link stays one
+    if target.exists() and not (target.is_file() and os.access(target.parent, os.W_OK)):
+        with target.open("wb") as file:
+            yield file
+        return
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".tcgen-") as folder:
+        fresh = Path(folder) / "new"
+        with fresh.open("wb") as file:
+            yield file
+        fresh.replace(target)

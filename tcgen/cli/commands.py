@@ -18,7 +18,7 @@ import click
 from rich.console import Console
 
 from .._version import __version__
-from ..cache_files import remove_kept
+from ..cache_files import remove_files
 from ..compiler.documents import (
     is_artifact,
     load_artifact,
@@ -634,7 +634,7 @@ def cache_info_command(as_json: bool) -> None:
 def cache_clear_command() -> None:
     """Remove every compiled object, plan and measured time from the cache."""
     plans, times = plans_kept(), times_kept()
-    remove_kept((*plans, *times))
+    remove_files((*plans, *times))
     click.echo(f"removed {cache_clear()} objects, {len(plans)} plans and {len(times)} times")
 
 

@@ -22,8 +22,7 @@ from ..ir.plan import FusionPlan
 from ..ir.program import FormulaSequence
 from ..lower import lower_plan
 from ..options import Options
-from ..runtime.memory.footprint import MemoryUse
-from ..runtime.memory.usage import memory_use
+from ..runtime.memory import MemoryUse, memory_use
 
 _TRIES = 8  # smaller limits for the tiles
 _SLOWER = 10  # largest factor of predicted time for smaller tiles

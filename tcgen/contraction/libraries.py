@@ -17,9 +17,9 @@ from numpy import einsum as numpy_einsum
 
 from ..errors import ArgumentError, DtypeError
 from ..frontend.einsum import contraction_path
+from ..runtime.dlpack import adopt, hand_back, on_a_gpu
 from ..runtime.fork_safe_lock import Once
 from ..runtime.gpu.cupy_device import CupyDevice, open_device
-from ..runtime.guests import adopt, hand_back, on_a_gpu
 from ..runtime.host_device import new_array
 from .signature import Array, Signature
 

@@ -25,7 +25,7 @@ from ..ir.pretty.equations import pretty_step
 from ..ir.program import Add, Contract, FormulaSequence, Map, Phase, Step
 from ..ir.tensor import Index, Role, Tensor, element_bytes
 from ..options import MOST
-from ..runtime.memory.usage import memory_use
+from ..runtime.memory import memory_use
 from .nest import nest_text
 
 SCHEMA = 1

@@ -1,6 +1,6 @@
 """Lower bound of the peak memory of a program, as polynomials in the extents.
 
-The peak itself comes from :func:`tcgen.runtime.memory.usage.memory_use`, which places and aligns
+The peak itself comes from :func:`tcgen.runtime.memory.memory_use`, which places and aligns
 the blocks of the arenas and adds what contractions pack and what kernels on a GPU use as scratch.
 The polynomials count the arrays alone, so that a page can evaluate them without these rules.
 """

@@ -18,10 +18,10 @@ from .arguments import (
     refuse_positional,
 )
 from .call.phase import ConstantState, compute_state
+from .dlpack import adopt_arguments
 from .execution import Execution
 from .fork_safe_lock import Lock
-from .guests import with_guests
-from .memory.usage import check_limit
+from .memory import check_limit
 from .queries import ProgramQueries
 
 Array = npt.NDArray[Any]
@@ -84,7 +84,7 @@ class BoundProgram(ProgramQueries):
             arrays = only_inputs(wanted, arrays)
         back: Callable[[dict[str, Any]], dict[str, Any]] | None = None
         if not execution.device.on_cpu:
-            arrays, out, back = with_guests(execution.device, arrays, out)
+            arrays, out, back = adopt_arguments(execution.device, arrays, out)
         given = self._reader.read(f"{name}, bound", execution.device, arrays)
         sources = {**self._constants, **given}
         extents = execution.extents(sources)

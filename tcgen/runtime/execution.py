@@ -22,10 +22,9 @@ from .call.phase import Backend, ConstantState, run_phases
 from .call.results import Results
 from .call.strided import gap_extents
 from .device_protocol import Device
-from .memory.ledger import Ledger
-from .memory.usage import check_limit
+from .memory import Ledger, check_limit
 from .parts import checked_part
-from .symmetry_check import SAMPLES, check_symmetry, packed_generators
+from .symmetry import SAMPLES, check_symmetry, packed_generators
 
 Array = npt.NDArray[Any]
 _REMEMBERED = 256  # recent shapes of inputs, and recent layouts, that each program remembers

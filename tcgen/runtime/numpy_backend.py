@@ -11,8 +11,7 @@ import numpy as np
 from ..artifact.folder import Artifact
 from ..artifact.manifest import SOURCES, FetchEntry, Manifest
 from ..errors import ArtifactError
-from .call.buffers import PhaseBuffers
-from .call.host_loops import walk
+from .call.host_loops import PhaseBuffers, walk
 from .fork_safe_lock import Once
 from .host_device import HostDevice
 from .host_program import Values

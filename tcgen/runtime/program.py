@@ -21,8 +21,8 @@ from .arguments import (
     shape_of,
 )
 from .bound import BoundProgram
+from .dlpack import adopt_all, adopt_arguments
 from .execution import Execution
-from .guests import adopt_all, with_guests
 from .host_device import HostDevice
 from .queries import ProgramQueries
 
@@ -141,7 +141,7 @@ class Program(ProgramQueries):
         device = execution.device
         if device.on_cpu:
             return execution.call(execution.reader.read(name, device, arrays), out, part=part)
-        own, own_out, back = with_guests(device, arrays, out)
+        own, own_out, back = adopt_arguments(device, arrays, out)
         return back(execution.call(execution.reader.read(name, device, own), own_out, part=part))
 
     def bind(self, /, *, strict: bool = True, **constants: object) -> BoundProgram:
@@ -196,10 +196,10 @@ def _runs_here(artifact: Artifact) -> Artifact:
     fallback = artifact.fallback()
     if fallback is None:
         return artifact
-    from .cpu.carried import carried_objects  # noqa: PLC0415  (other programs need no ctypes)
+    from .cpu.bundled_objects import read_objects  # noqa: PLC0415  (other programs need no ctypes)
     from .cpu.toolchain import no_compiler  # noqa: PLC0415
 
-    missing = None if carried_objects(artifact).objects else no_compiler()
+    missing = None if read_objects(artifact).objects else no_compiler()
     if missing is None:
         return artifact
     warnings.warn(

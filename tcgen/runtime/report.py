@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..atomic_file import whole_file
+from ..cache_files import whole_file
 from ..errors import ArgumentError, ArtifactError, UnavailableError
 
 PAGE = "report.html"  # file of an artifact

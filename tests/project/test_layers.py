@@ -20,7 +20,6 @@ TRAVELS = (
     "runtime",
     "artifact",
     "thresholds",
-    "atomic_file.py",
     "cache_files.py",
     "dtypes.py",
     "environment.py",

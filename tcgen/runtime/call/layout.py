@@ -14,8 +14,7 @@ from ...artifact.arena import Layout
 from ...artifact.manifest import BufferEntry, HostEntry, LaunchEntry, Manifest, TensorEntry
 from ...artifact.sizes import array_bytes, stored_shape
 from ..host_program import on_host
-from ..memory.footprint import MemoryUse
-from ..memory.usage import memory_use, packs
+from ..memory import MemoryUse, memory_use, packs
 from ..parts import Part
 
 _UNKNOWN = -1  # stands in the table for an extent that the constant phase does not read

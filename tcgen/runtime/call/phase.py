@@ -19,9 +19,9 @@ from ...errors import ArgumentError
 from ..arguments import Source, check_here
 from ..device_protocol import Device
 from ..host_program import Values, fetch_tile
-from ..memory.ledger import Ledger
+from ..memory import Ledger
 from ..parts import Part
-from .buffers import PhaseBuffers
+from .host_loops import PhaseBuffers
 from .layout import CallLayout
 
 Array = npt.NDArray[Any]

@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import ArgumentError, ReadOnlyError, ShapeError
 from ..arguments import check_dtype, check_here, describe
 from ..device_protocol import Device
-from ..memory.ledger import Ledger
+from ..memory import Ledger
 from .layout import Output
 from .strided import gap_extents
 

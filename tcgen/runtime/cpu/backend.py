@@ -20,15 +20,14 @@ from ...artifact.manifest import SOURCES, FetchEntry
 from ...dtypes import ALL as DTYPES
 from ...dtypes import BY_NAME
 from ...errors import ArtifactError
-from ..call.buffers import PhaseBuffers
-from ..call.host_loops import walk
+from ..call.host_loops import PhaseBuffers, walk
 from ..fork_safe_lock import Once
 from ..host_device import HostDevice
 from ..host_program import Values, launches, on_host
 from .blas import ROUTINES, blas_pointers, blas_threads
 from .build import Source, build_libraries
-from .carried import Carried, carried_objects, with_objects
-from .ending import NEVER, is_long, on_main_thread, run_until_ended
+from .bundled_objects import BundledObjects, read_objects, with_objects
+from .interrupt import NOT_INTERRUPTED, is_long, on_main_thread, run_interruptible
 from .lazy_link import standing_in
 from .threads import used_threads
 from .toolchain import probe_compiler
@@ -86,10 +85,10 @@ def _present(artifact: Artifact, parts: Iterable[str], dtype: str) -> list[tuple
     return [(part, dtype) for part in parts if artifact.has(library(part, dtype))]
 
 
-def _fallback(artifact: Artifact, carried: Carried, dtype: str) -> int:
+def _fallback(artifact: Artifact, bundled: BundledObjects, dtype: str) -> int:
     """Address of the function for contractions whose staging buffer would be too small."""
     parts = _present(artifact, (FALLBACK, *TILES), dtype)
-    built = build_libraries([_source(artifact, *part) for part in parts], carried)
+    built = build_libraries([_source(artifact, *part) for part in parts], bundled)
     return _linked("blocks", dtype, built[0], dict(zip(parts, built, strict=True)))
 
 
@@ -112,9 +111,9 @@ class _Linked:
         for dtype in dtypes:
             parts += _present(artifact, (*CALLERS, *TILES), dtype)
         sources = [_source(artifact, part, dtype) for part, dtype in parts]
-        self._carried = carried = carried_objects(artifact)
-        self.openmp = carried.openmp if carried.objects else probe_compiler().openmp
-        self.library, *built = build_libraries((Source(text), *sources), carried)
+        self._carried = bundled = read_objects(artifact)
+        self.openmp = bundled.openmp if bundled.objects else probe_compiler().openmp
+        self.library, *built = build_libraries((Source(text), *sources), bundled)
         made = dict(zip(parts, built, strict=True))
         self.calls_blas = "tc_gemm_" in text
         blas = _NO_BLAS
@@ -128,10 +127,10 @@ class _Linked:
             _linked(part, dtype, made[part, dtype], made) if (part, dtype) in made else None
             for part, dtype in places
         )
-        pointers = (*blas, *entries, ctypes.addressof(NEVER))
+        pointers = (*blas, *entries, ctypes.addressof(NOT_INTERRUPTED))
         self.table = (ctypes.c_void_p * len(pointers))(*pointers)
         self.later = {
-            places["blocks", dtype]: Once(partial(_fallback, artifact, carried, dtype))
+            places["blocks", dtype]: Once(partial(_fallback, artifact, bundled, dtype))
             for dtype in dtypes
             if artifact.has(library(FALLBACK, dtype))
         }
@@ -183,7 +182,7 @@ class _Linked:
             stop = ctypes.c_int(0)
             own = type(functions)(*functions)
             own[len(own) - 1] = ctypes.addressof(stop)
-            run_until_ended(function, (*before, own, *after), stop)
+            run_interruptible(function, (*before, own, *after), stop)
 
 
 def _link(artifact: Artifact) -> _Linked:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
-from ...cache_files import cache_folder, keep_bytes, kept_bytes, kept_files, remove_kept
+from ...cache_files import cache_folder, list_files, read_bytes, remove_files, write_bytes
 from ...environment import cache_dir
 from ...errors import CacheWarning, UnavailableError
 from ..fork_safe_lock import Lock
@@ -50,7 +50,7 @@ def cached_object(key: str) -> ctypes.CDLL | None:
     for folder in folders:
         for path in _objects_of(key, folder):
             with contextlib.suppress(OSError):  # another user's, or not to be loaded from there
-                if _is_whole(path, kept_bytes(path)):
+                if _is_whole(path, read_bytes(path)):
                     return ctypes.CDLL(os.fspath(path))
                 path.unlink()
     return None
@@ -101,7 +101,7 @@ def cache_problem(content: bytes | None) -> str | None:
     """
     path = cache_folder(OBJECTS) / f"trial-{os.getpid()}.so"
     try:
-        keep_bytes(path, content or b"")
+        write_bytes(path, content or b"")
         if content is not None:
             ctypes.CDLL(os.fspath(path))
         path.unlink()
@@ -112,13 +112,13 @@ def cache_problem(content: bytes | None) -> str | None:
 
 def _load_from(folder: Path, key: str, content: bytes) -> ctypes.CDLL:
     path = folder / f"{key}-{_digest(content)}.so"
-    keep_bytes(path, content)
+    write_bytes(path, content)
     try:
         return ctypes.CDLL(os.fspath(path))
     except OSError:
         if path.exists():
             raise
-    keep_bytes(path, content)  # another process has just cleared the cache
+    write_bytes(path, content)  # another process has just cleared the cache
     return ctypes.CDLL(os.fspath(path))
 
 
@@ -168,7 +168,7 @@ def cache_info() -> CacheInfo:
     Raises:
         UnavailableError: it cannot be read.
     """
-    files = kept_files(cache_folder(OBJECTS), ".so")
+    files = list_files(cache_folder(OBJECTS), ".so")
     return {
         "folder": str(cache_dir()),
         "objects": len(files),
@@ -182,12 +182,12 @@ def cache_clear() -> int:
     Raises:
         UnavailableError: it cannot be read or changed.
     """
-    files = kept_files(cache_folder(OBJECTS), ".so")
-    remove_kept(
+    files = list_files(cache_folder(OBJECTS), ".so")
+    remove_files(
         (
             *files,
-            *kept_files(cache_folder(LOGS), ".log"),
-            *kept_files(cache_folder(PROBES), ".json"),
+            *list_files(cache_folder(LOGS), ".log"),
+            *list_files(cache_folder(PROBES), ".json"),
         )
     )
     return len(files)

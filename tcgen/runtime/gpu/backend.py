@@ -21,13 +21,12 @@ from ...artifact.grid import (
 from ...artifact.kernel_abi import NARROW_INTEGERS
 from ...artifact.manifest import SOURCES, FetchEntry, KernelEntry, Manifest
 from ...errors import ExtentError
-from ..call.buffers import PhaseBuffers
-from ..call.host_loops import walk
+from ..call.host_loops import PhaseBuffers, walk
 from ..call.layout import CallLayout
 from ..device_protocol import Function, Gpu
 from ..fork_safe_lock import Once
 from ..host_program import Values
-from ..memory.gpu_usage import block_bytes, scratch_bytes, scratch_name
+from ..memory import block_bytes, scratch_bytes, scratch_name
 from .cupy_device import open_device
 from .library import LibraryLaunch, prepare_product
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from math import prod
 from types import TracebackType
 from typing import Any
@@ -23,10 +24,9 @@ from ...errors import (
     MemoryLimitError,
     UnavailableError,
 )
-from ...hardware import CUBLAS, CUTENSOR
+from ...hardware import CUBLAS, CUTENSOR, GPUS, SECTOR_BYTES, Machine
 from ..device_protocol import Array, Contraction, Function, MatrixProduct
-from .cublas import Cublas
-from .cutensor import Cutensor
+from .cuda_libraries import Cublas, Cutensor
 from .host_copies import LEAST_BYTES, HostCopies
 
 _ADVICE = (
@@ -339,3 +339,55 @@ def open_device() -> CupyDevice:
             f"target cuda cannot run here, CuPy finds no NVRTC to compile with ({why}): {_ADVICE}"
         ) from error
     return CupyDevice(cupy)
+
+
+_FLOPS_PER_FMA = 2
+# Multiply-adds of double precision in a clock of one multiprocessor, by compute capability.
+_FMAS = {(6, 0): 32, (7, 0): 32, (8, 0): 32, (9, 0): 64, (10, 0): 64}
+_OTHER_FMAS = 2  # of GPUs for graphics
+_TENSOR_CORES = (8, 0)  # first capability whose tensor cores double the rate, where FMAs are many
+_COPIED = (9, 10)  # share of the bandwidth of the memory that large copies reach
+
+
+def device_machine() -> Machine | None:
+    """Constants of the current GPU of CuPy; None where there is no GPU, or no CuPy."""
+    try:
+        device = open_device()
+    except UnavailableError:
+        return None
+    return machine_of(device.properties())
+
+
+def machine_of(facts: Mapping[str, Any]) -> Machine:
+    """Constants from the properties that the CUDA runtime has of a device.
+
+    Rates of a GPU that :data:`tcgen.hardware.GPUS` names are the ones there; of others they follow
+    from clocks.
+
+    Args:
+        facts: what ``cupy.cuda.runtime.getDeviceProperties`` returns.
+    """
+    own = {
+        "cache": int(facts["l2CacheSize"]),
+        "multiprocessors": int(facts["multiProcessorCount"]),
+        "shared": int(facts["sharedMemPerBlockOptin"]),
+    }
+    words = facts["name"].decode().lower().replace("-", " ").split()
+    known = next((GPUS[word] for word in words if word in GPUS), None)
+    if known is not None:
+        return replace(known, **own)
+    capability = (int(facts["major"]), int(facts["minor"]))
+    fmas = _FMAS.get(capability, _OTHER_FMAS)
+    fma = own["multiprocessors"] * fmas * _FLOPS_PER_FMA * int(facts["clockRate"]) * 1000
+    tensor = capability >= _TENSOR_CORES and fmas > _OTHER_FMAS
+    part, whole = _COPIED
+    moved = 2 * int(facts["memoryClockRate"]) * 1000 * int(facts["memoryBusWidth"]) // 8
+    usual = GPUS["h100"]
+    return Machine(
+        flops=max(1, 2 * fma if tensor else fma),
+        bandwidth=max(1, moved * part // whole),
+        call=usual.call,
+        line=SECTOR_BYTES,
+        fma=max(1, fma),
+        **own,
+    )

@@ -20,7 +20,7 @@ from ...artifact.product import MatrixEntry, ProductEntry, VariableEntry
 from ...artifact.sizes import stored_shape
 from ...errors import ExtentError
 from ...hardware import CUTENSOR
-from ..call.buffers import PhaseBuffers
+from ..call.host_loops import PhaseBuffers
 from ..device_protocol import Contraction, Gpu, Matrix, MatrixProduct, Operand
 from ..host_program import Values
 

@@ -25,7 +25,7 @@ from tcgen.report import report_html, report_json
 from tcgen.report.counts import domain_rows
 from tcgen.report.peak import peak_bound
 from tcgen.report.timeline import after_fusion, before_fusion
-from tcgen.runtime.memory.usage import memory_use
+from tcgen.runtime.memory import memory_use
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")

@@ -40,7 +40,7 @@ from tcgen.report.fusion_graph import figure_graph, graph_note, graph_svg
 from tcgen.report.nest import loop_letters, nest_text
 from tcgen.report.peak import peak_bound
 from tcgen.report.timeline import after_fusion, before_fusion
-from tcgen.runtime.memory.usage import memory_use
+from tcgen.runtime.memory import memory_use
 
 CASES: dict[str, tuple[str, dict[str, int]]] = {
     "allam_figure1": ("linear", {}),

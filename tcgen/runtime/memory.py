@@ -1,22 +1,60 @@
-"""Bytes that a call allocates at given extents, and the memory limit."""
+"""Bytes that a call allocates beyond its inputs: predicted, limited, and counted.
+
+The runtime makes every array whose extent depends on the program's through a :class:`Ledger`, which
+counts the bytes that :func:`memory_use` predicts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
+from typing import Any
 
-from ...artifact.arena import ALIGNMENT, Block, Layout, aligned, place
-from ...artifact.kernel_abi import packing_bytes
-from ...artifact.manifest import (
+import numpy.typing as npt
+
+from ..artifact.arena import ALIGNMENT, Block, Layout, aligned, place
+from ..artifact.grid import SHARED_BYTES, SPILLED_BLOCKS
+from ..artifact.kernel_abi import packing_bytes
+from ..artifact.manifest import (
     BufferEntry,
     ContractionEntry,
     KernelEntry,
     Manifest,
     TensorEntry,
 )
-from ...artifact.sizes import array_bytes, stored_shape
-from ...errors import MemoryLimitError
-from .footprint import MemoryUse
+from ..artifact.sizes import array_bytes, stored_shape
+from ..errors import MemoryLimitError
+from .device_protocol import Device
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """Bytes of one call.
+
+    Attributes:
+        lasting: arena of the buffers that the constant phase leaves for the volatile one.
+        phases: arena of each phase: intermediates, tiles of generated inputs, scratch.
+        strides: for each kernel the bytes from one thread's private arrays to the next thread's.
+        shapes: of the arrays that the call returns, by output name, in stored order.
+        outputs: bytes of these arrays.
+    """
+
+    lasting: Layout
+    phases: tuple[Layout, Layout]
+    strides: tuple[int, ...]
+    shapes: tuple[tuple[str, tuple[int, ...]], ...]
+    outputs: int
+
+    @property
+    def arenas(self) -> int:
+        """Most bytes of the arenas at one time."""
+        return self.lasting.total + max(layout.total for layout in self.phases)
+
+    @property
+    def peak(self) -> int:
+        """Most bytes that a call allocates at one time, beyond the inputs."""
+        return self.arenas + self.outputs
 
 
 def memory_use(
@@ -31,8 +69,6 @@ def memory_use(
     threads are live while their kernel runs.
     """
     if manifest.target == "cuda":
-        from .gpu_usage import gpu_memory_use  # noqa: PLC0415  (loaded for GPUs)
-
         return gpu_memory_use(manifest, extents, constant_only=constant_only)
     alignment = 1 if manifest.tight else ALIGNMENT
     placed = {b.name: b for b in manifest.buffers if b.place in ("arena", "private")}
@@ -153,3 +189,111 @@ def check_limit(
         f"{manifest.name} needs {needed:,} bytes at {here}, but the memory limit is {limit:,} "
         f"bytes; its largest arrays are {shown}: {advice}"
     )
+
+
+def gpu_memory_use(
+    manifest: Manifest, extents: Mapping[str, int], *, constant_only: bool
+) -> MemoryUse:
+    """Bytes of a call on a GPU at extents of the base spaces.
+
+    The scratch of a kernel is a block ``@name`` of the arena, live while the kernel runs.
+    """
+    arena = [b for b in manifest.buffers if b.place == "arena"]
+
+    def block(entry: BufferEntry, *, together: bool = False) -> Block:
+        live = (0, 0) if together else entry.live
+        return Block(entry.name, array_bytes(entry, manifest, extents), *live, entry.rank)
+
+    def phase(*, constant: bool) -> tuple[Block, ...]:
+        scratch = (
+            Block(scratch_name(k), scratch_bytes(k, manifest, extents), *k.live, len(arena))
+            for k in manifest.kernels
+            if manifest.is_constant(k.live) == constant
+        )
+        return (
+            *(block(b) for b in arena if not b.keep and manifest.is_constant(b.live) == constant),
+            *(b for b in scratch if b.bytes),
+        )
+
+    outputs = manifest.constant_outputs if constant_only else manifest.outputs
+    return MemoryUse(
+        lasting=place(tuple(block(b, together=True) for b in arena if b.keep)),
+        phases=(
+            place(phase(constant=True)),
+            place(() if constant_only else phase(constant=False)),
+        ),
+        strides=tuple(0 for _ in manifest.kernels),
+        shapes=tuple((t.name, stored_shape(t, manifest, extents)) for t in outputs),
+        outputs=sum(array_bytes(t, manifest, extents) for t in outputs),
+    )
+
+
+def scratch_name(kernel: KernelEntry) -> str:
+    """Name of the block of the arena that is the scratch of a kernel."""
+    return f"@{kernel.name}"
+
+
+def block_bytes(kernel: KernelEntry, manifest: Manifest, extents: Mapping[str, int]) -> int:
+    """Bytes of the private buffers of one block of a GPU."""
+    buffers = {b.name: b for b in manifest.buffers}
+    return sum(aligned(array_bytes(buffers[n], manifest, extents)) for n in kernel.private)
+
+
+def scratch_bytes(kernel: KernelEntry, manifest: Manifest, extents: Mapping[str, int]) -> int:
+    """Bytes of scratch of a kernel: partial sums, and private buffers that exceed shared memory."""
+    if kernel.grid is None:
+        return 0  # the library has memory of its own
+    blocks = kernel.grid.blocks(lambda space: manifest.extent(space, extents))
+    own = block_bytes(kernel, manifest, extents)
+    spilled = min(blocks, SPILLED_BLOCKS) * own if own > SHARED_BYTES else 0
+    return blocks * kernel.grid.splits * kernel.grid.part_bytes + spilled
+
+
+class Ledger:
+    """Bytes that a call holds, now and at most.
+
+    Args:
+        device: makes the arrays.
+        held: bytes that are there already.
+
+    Attributes:
+        now: bytes held at this moment.
+        peak: most bytes held at one time.
+    """
+
+    __slots__ = ("_device", "now", "peak")
+
+    def __init__(self, device: Device, held: int = 0) -> None:
+        self._device = device
+        self.now = self.peak = held
+
+    def add(self, count: int) -> None:
+        """Count bytes that stay to the end of the call."""
+        self.now += count
+        if self.now > self.peak:
+            self.peak = self.now
+
+    def array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Any:
+        """A new array that stays to the end of the call."""
+        made = self._device.empty(shape, dtype)
+        self.add(made.nbytes)
+        return made
+
+    def copy(self, array: Any) -> Any:
+        """A copy on the device, in C order, that stays to the end of the call."""
+        device = self._device
+        made = device.contiguous(array) if device.holds(array) else device.put(array)
+        self.add(array.nbytes)
+        return made
+
+    def arena(self, layout: Layout) -> Any:
+        """The memory of a layout, to the end of the call or until it is released."""
+        if not layout.total:
+            return self._device.nothing
+        made = self._device.arena(layout)
+        self.add(layout.total)
+        return made
+
+    def release(self, layout: Layout) -> None:
+        """Count the memory of a layout no more; its holder drops it."""
+        self.now -= layout.total

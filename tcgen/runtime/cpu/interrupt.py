@@ -23,11 +23,11 @@ from ..part_work import longest_seconds
 
 # Seconds from which a call is long: to hand it over takes 20 microseconds, and the prediction may
 # be 100 times too small before Ctrl-C takes longer than half a second.
-LONG = 0.003
+MIN_SECONDS = 0.003
 # Bytes of arrays from which the constant phase is taken to be long; its time is not predicted.
-LARGE = 1 << 20
+MIN_BYTES = 1 << 20
 
-NEVER = ctypes.c_int(0)  # what short calls ask for
+NOT_INTERRUPTED = ctypes.c_int(0)  # what short calls ask for
 
 
 @dataclass(slots=True)
@@ -89,8 +89,8 @@ def is_long(layout: CallLayout, phase: str) -> bool:
     """True if a phase of a call may take so long that a user wants to end it."""
     manifest = layout.manifest
     if phase == "constant":
-        return _constant_bytes(manifest, layout) > LARGE
-    return longest_seconds(manifest, layout.extents) > LONG
+        return _constant_bytes(manifest, layout) > MIN_BYTES
+    return longest_seconds(manifest, layout.extents) > MIN_SECONDS
 
 
 def _constant_bytes(manifest: Manifest, layout: CallLayout) -> int:
@@ -105,7 +105,7 @@ def on_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-def run_until_ended(function: Any, given: tuple[Any, ...], stop: ctypes.c_int) -> None:
+def run_interruptible(function: Any, given: tuple[Any, ...], stop: ctypes.c_int) -> None:
     """Call a function of a library on the thread for long calls; for the main thread.
 
     Args:

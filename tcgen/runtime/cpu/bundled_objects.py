@@ -24,7 +24,7 @@ INDEX = "objects/index.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class BundledObjects:
     """The objects of an artifact that can run here.
 
     Attributes:
@@ -36,11 +36,11 @@ class Carried:
     openmp: bool = False
 
     def load(self, text: str, level: str) -> ctypes.CDLL | None:
-        """The library of a source; None if it is not carried, or cannot be loaded here."""
+        """The library of a source; None if it is not bundled, or cannot be loaded here."""
         encoded = self.objects.get(_name(text, level))
         if encoded is None:
             return None
-        key = key_of((text, level, "carried", processor()))
+        key = key_of((text, level, "bundled", processor()))
         kept = cached_object(key)
         if kept is not None:
             return kept
@@ -49,23 +49,23 @@ class Carried:
         return None
 
 
-NOTHING = Carried()
+NO_OBJECTS = BundledObjects()
 
 
-def carried_objects(artifact: Artifact) -> Carried:
+def read_objects(artifact: Artifact) -> BundledObjects:
     """The objects of an artifact, if they were compiled for this processor.
 
     Raises:
         ArtifactError: their index is damaged.
     """
     if not artifact.has(INDEX):
-        return NOTHING
+        return NO_OBJECTS
     index = artifact.json(INDEX)
     try:
         if index["processor"] != key_of((processor(),)):
-            return NOTHING
+            return NO_OBJECTS
         found = {name: artifact.text(_path(name)) for name in index["objects"]}
-        return Carried(found, bool(index["openmp"]))
+        return BundledObjects(found, bool(index["openmp"]))
     except (KeyError, TypeError) as error:
         raise ArtifactError(
             f"{INDEX} of the program {artifact.manifest.name} is damaged ({error!r:.80}): "

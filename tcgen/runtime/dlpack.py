@@ -73,7 +73,7 @@ def hand_back(array: Any, library: str | None) -> Any:
     return array if home is None else import_module(home).from_dlpack(array)
 
 
-def with_guests(
+def adopt_arguments(
     device: Device, arrays: Mapping[str, Any], out: Any
 ) -> tuple[dict[str, Any], Any, Callable[[dict[str, Any]], dict[str, Any]]]:
     """The arrays of a call as the device's own.
