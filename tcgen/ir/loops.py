@@ -1,7 +1,7 @@
 """Level 4: imperfectly nested loops over buffers; the only tree.
 
 Lowering makes it; emission prints it, the interpreter and the numpy target execute it. A printer
-decides nothing: the module says the order of loops, blocking, parallel loops, layouts, and which
+decides nothing: the module fixes the order of loops, blocking, parallel loops, layouts, and which
 statement is a matrix product. Extents are symbolic: ``N_o`` is a run-time argument.
 
 Two kinds of loop: a :class:`Loop` is shared by the statements of its body; the band of a
@@ -28,11 +28,11 @@ class LoopVar:
     """Variable of a shared loop.
 
     Attributes:
-        name: unique in the module.
-        space: element loop: takes 0 .. N-1. Tile loop: takes the tile's base 0, T, 2T, ... < N.
+        name: unique name in the module.
+        space: space of the values: 0 .. N-1, or 0, T, 2T, ... < N in a tile loop.
         tile: T, or None for an element loop.
-        below: for a triangular loop, the variable whose value this one never exceeds. Its loop
-            encloses this one and runs over the same space by the same tile.
+        below: variable whose value this one never exceeds in a triangular loop. Its loop encloses
+            this one and runs over the same space by the same tile.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Buffer:
     """Memory that statements read and write, C order of ``order``.
 
     Attributes:
-        name: unique; the tensor's name where it holds one.
+        name: unique name; that of the tensor it holds, if it holds one.
         axes: logical axes, as the subscripts of an Access count them.
         order: logical axes from slowest to fastest.
         dtype: ``float64``, ``float32`` or ``complex128``.
@@ -155,7 +155,7 @@ class Assign:
             variables); if ``out`` has no band variable, the band is a parallel reduction.
         block: two band variables to block against each other, or (): for a transposition, or for
             operands with different unit-stride axes. The sums of a block are formed together.
-        step: of the program, to which the statement belongs; None in hand-written modules.
+        step: step of the program that the statement belongs to; None in hand-written modules.
         reduction: combines the values of summed band variables, and with ``accumulate`` also the
             target's. Another one than the sum has the coefficient 1 and no orbit.
         tf32: the factors of a product of float32 may be rounded to TF32.
@@ -197,7 +197,7 @@ class PackingScheme:
 
     @property
     def stages_rows(self) -> bool:
-        """Whether tiles are staged and ``a`` is read in place."""
+        """True if tiles are staged and ``a`` is read in place."""
         return self.stage and not self.pack_a
 
 
@@ -271,7 +271,7 @@ class Launch:
 class Fetch:
     """Ask the caller for one tile of a generated input, into ``buffer`` (C order, logical axes).
 
-    ``ranges`` has for each axis the host variable whose element or tile is wanted, or None for the
+    ``ranges`` has for each axis the host variable whose element or tile is fetched, or None for the
     whole axis. A shorter last tile arrives as a smaller C-contiguous array at the start of the
     buffer and is then copied to the buffer's own strides.
     """
@@ -290,14 +290,14 @@ class Parts:
     The iterations are numbered from 0 in the order in which they run. A part has the numbers
     ``first .. last - 1``, and the outputs of parts that have each number once add up to those of
     the whole phase: every output is zero before a part unless it adds to the caller's array.
-    Statements outside of the chain belong to every part, but those of ``once``.
+    Statements outside of the chain belong to every part, except those of ``once``.
 
     Attributes:
         chain: variables of the outermost loops, each directly inside the one before: loops of the
             host, or of one kernel. Their iterations write elements of their own, or add.
         cleared: buffers, other than outputs, that iterations of the chain add to or write, and
             later statements read: a part sets them to zero before the chain.
-        once: kernels whose results belong to the part with iteration 0 alone.
+        once: kernels whose results belong only to the part with iteration 0.
     """
 
     chain: tuple[LoopVar, ...]
@@ -310,7 +310,7 @@ class Module(Level):
     """A whole program ready to print.
 
     Attributes:
-        name: of the system.
+        name: name of the system.
         dtype: ``float64``, ``float32`` or ``complex128``.
         spaces: parts before the spaces that join them.
         tensors: inputs and outputs, in order: the call's arguments and results.
@@ -320,7 +320,7 @@ class Module(Level):
         host_volatile: host program of each call.
         tight: arrays in the arena start at any element, to save the bytes between them; otherwise
             they start on cache lines.
-        parts: how the volatile phase is divided; None where it is whole.
+        parts: division of the volatile phase, or None.
     """
 
     name: str

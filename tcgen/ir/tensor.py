@@ -1,7 +1,7 @@
 """Level 0: spaces, indices, tensors and references to them.
 
 Everything here is a frozen dataclass of tuples; equal fields mean equal objects. Names tell apart
-spaces, indices and tensors, so a name alone is hashed: searches look them up millions of times.
+spaces, indices and tensors, so only the name is hashed: searches look them up millions of times.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from ..errors import TcgenError
 from ..simplices import stored_values
 from .quantity import Quantity
 
-# Keywords of a program's calls beside its inputs, which therefore have other names.
-
 
 class Role(Enum):
-    """What a tensor is to the user's program."""
+    """Role of a tensor in the user's program."""
 
     INPUT = "input"
-    GENERATED = "generated"  # an input that is produced tile by tile and never stored whole
+    GENERATED = "generated"
     TEMP = "intermediate"
     OUTPUT = "output"
 
@@ -33,7 +31,7 @@ class Space:
     """A range of orbitals or functions; ``parts`` makes it a joined space, in this order.
 
     Attributes:
-        name: as in the spec, ``o``; the extent is a run-time argument of this name.
+        name: name in the spec, ``o``; the extent is a run-time argument of this name.
         extent: default extent, or None.
         parts: spaces joined here; empty for a base space.
         kind: occupied, virtual, ...; for readers and importers only, it does not affect results.
@@ -113,7 +111,7 @@ class Packing:
     p(p+1)/2 + q. Antisymmetric: p > q at p(p-1)/2 + q. More axes are stored alike.
 
     Attributes:
-        first: axis.
+        first: first axis of the group.
         antisymmetric: equal positions are zero, and not stored.
         count: number of axes.
     """
@@ -134,14 +132,14 @@ class Packing:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """How the caller's array holds a tensor.
+    """Layout of the caller's array of a tensor.
 
     Attributes:
         order: logical axes in the order of the array's axes; () is the declared order.
-        packed: pairs stored as triangles; a pair's axes are adjacent in ``order`` too.
-        within: for an array that may be a slice of a larger one: for each logical axis the space
-            of the larger array, which sets the strides. It joins the axis' own space and a space,
-            used by no other axis, for the elements after the slice. () for an array of its own.
+        packed: groups of axes stored as triangles; their axes are also adjacent in ``order``.
+        within: spaces of the axes of a larger array of which this one may be a slice; they set the
+            strides. Each joins the axis' own space and a space, used by no other axis, for the
+            elements after the slice. () for an array of its own.
     """
 
     order: tuple[int, ...] = ()
@@ -154,7 +152,7 @@ class Tensor:
     """A named array of the equations.
 
     Attributes:
-        name: unique among tensors.
+        name: unique name.
         spaces: one for each axis, in the order the equations use.
         role: input, generated input, intermediate or output.
         volatile: may change at each call; False: constant for the life of a bound program.
@@ -166,9 +164,9 @@ class Tensor:
         family: the tensor of which this is a block (``v`` for ``v_oovv``), or None.
         alias: the generated input whose elements this one has too, or None: a step that reads two
             tiles of an input at the same time reads them under two names.
-        conserves: axes through which the spin, or another conserved number, enters, and those
-            through which it leaves; None for the two halves of the axes over orbitals.
-        quantity: what the input is in a calculation, or None; without effect on the equations.
+        conserves: axes through which a conserved number such as the spin enters, and those through
+            which it leaves; None for the two halves of the axes over orbitals.
+        quantity: quantity of a mean field, or None; without effect on the equations.
     """
 
     name: str
@@ -238,6 +236,19 @@ class Ref:
         if not self.indices:
             return self.tensor.name
         return f"{self.tensor.name}[{','.join(i.name for i in self.indices)}]"
+
+
+def exchanged(rank: int, *pairs: tuple[int, int]) -> tuple[int, ...]:
+    """The permutation of axes that exchanges each pair.
+
+    Example:
+        >>> exchanged(4, (0, 1), (2, 3))
+        (1, 0, 3, 2)
+    """
+    perm = list(range(rank))
+    for first, second in pairs:
+        perm[first], perm[second] = second, first
+    return tuple(perm)
 
 
 def distinct(indices: Iterator[Index] | tuple[Index, ...]) -> tuple[Index, ...]:

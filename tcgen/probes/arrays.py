@@ -45,7 +45,7 @@ def random_arrays(
     that value. Blocks of one family are drawn independently, each with its own symmetry.
 
     Args:
-        system: a system, or its tensors alone (denominators are then unknown).
+        system: a system, or only its tensors (denominators are then unknown).
         extents: extents of the base spaces.
         dtype: element type of the program; tensors declared real are real under complex128 too.
         seed: equal seeds give equal arrays. The elements of a tensor depend on its name and its
@@ -99,8 +99,8 @@ def split_starts(
     """The inputs, and the start arrays of outputs that accumulate (the ``out=`` of a call).
 
     Args:
-        system: the equations.
-        arrays: those that :func:`random_arrays` returned.
+        system: equations.
+        arrays: result of :func:`random_arrays`.
     """
     outputs = {t.name for t in system.outputs}
     inputs = {name: a for name, a in arrays.items() if name not in outputs}
@@ -203,7 +203,8 @@ def _symmetric(tensor: Tensor, value: Array) -> Array:
     """The array with exact symmetry: each element is a copy of the first one of its orbit."""
     place = np.arange(value.size).reshape(value.shape)
     others = symmetry_group(tensor)[1:]
-    for g in others:  # elements that a symmetry maps to themselves become zero, real or imaginary
+    # Elements that a symmetry maps to themselves become zero, real or imaginary.
+    for g in others:
         fixed = np.transpose(place, np.argsort(g.perm)) == place
         mate = g.sign * (value.conj() if g.conj else value)
         value = np.where(fixed, (value + mate) / 2, value)

@@ -1,6 +1,6 @@
 """Equivalent forms of a system, for tests that a result does not depend on how it is written.
 
-This module uses the levels alone, so that it is independent of the planner that it tests.
+This module uses only the levels, so that it is independent of the planner that it tests.
 """
 
 from __future__ import annotations

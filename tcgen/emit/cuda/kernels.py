@@ -16,7 +16,7 @@ from ...artifact.grid import NARROW
 from ...dtypes import BY_NAME
 from ...errors import VerifyError
 from ...ir.executed import StatementWork, executed_by
-from ...ir.expr import REAL_ALONE, functions
+from ...ir.expr import REAL_VALUED, functions
 from ...ir.loop_analysis import is_total
 from ...ir.loops import Assign, Kernel, Module, Zero
 from ...ir.reduction import Reduction
@@ -58,7 +58,7 @@ def cuda_source(module: Module, version: str) -> str:
     parts = [head]
     body = [s for k in module.kernels for s, _ in statements(k.body) if isinstance(s, Assign)]
     called = {name for s in body for name in functions(s.expr)}
-    if called & REAL_ALONE or any(s.reduction is not Reduction.SUM for s in body):
+    if called & REAL_VALUED or any(s.reduction is not Reduction.SUM for s in body):
         parts.append(fill("cuda/functions.cu"))
     if any(isinstance(s, Tiles) for s in mappings):
         parts += [fill("cuda/async.cu"), fill("cuda/tile_loop.cu")]

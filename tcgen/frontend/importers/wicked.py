@@ -48,13 +48,13 @@ def from_wicked(
     Args:
         text: lines, or the equation objects themselves: those of one block,
             ``to_manybody_equation("r")["oo|vv"]``, or the dictionary of all blocks.
-        name: of the system.
+        name: name of the system.
         real: orbitals are real, so that bra and ket of f and v may be exchanged.
         energy: name of the target that has no indices.
         blocks: tensors given by blocks, v_oovv = <ij||ab>; the others get the number of their
             upper indices: t^{o0}_{v0} is t1[i,a], r^{o0,o1}_{v0,v1} is r2[i,j,a,b]. A name with
-            axes of several kinds is given by blocks too: t1_ov, t1_av; r1_ov, r1_av.
-        filename: for messages.
+            axes of several kinds is also given by blocks: t1_ov, t1_av; r1_ov, r1_av.
+        filename: name for messages.
 
     Raises:
         ArgumentError: a keyword is of another type.
@@ -134,7 +134,7 @@ def _lines(source: object, filename: str) -> list[_Line]:
     if problems:
         raise SpecError(tuple(problems))
     if not lines:
-        raise refuse(filename, 1, "", "there are no equations", "write those of wick&d to the file")
+        raise refuse(filename, 1, "", "no equations", "write those of wick&d to the file")
     return lines
 
 
@@ -142,7 +142,7 @@ def _line(number: int, text: str) -> _Line:
     """Reads one line.
 
     Raises:
-        ValueError: naming what is wrong.
+        ValueError: naming the part that is wrong.
     """
     match = _LINE.fullmatch(" ".join(text.split()))
     if match is None:

@@ -44,14 +44,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """The largest or smallest of the values of an expression, or their product.
-
-    Attributes:
-        reduction: which of them.
-        expr: the expression.
-        bound: indices over which it is reduced.
-        span: of the operator.
-    """
+    """The maximum, minimum or product of the values of an expression over the ``bound`` indices."""
 
     reduction: Reduction
     expr: Expr
@@ -72,12 +65,10 @@ class Flat:
     """``coeff * operator * sum over sums of the product of pieces``.
 
     Attributes:
-        coeff: exact number.
-        pieces: factors, in the order written.
-        operator: composed P and S; () for none.
-        moved: indices that the operator renames, where they are written.
-        sums: indices of sum(..), where they are written.
-        span: of the term.
+        pieces: factors in the order of the text.
+        operator: composed P and S, or ().
+        moved: indices that the operator renames, with their places in the text.
+        sums: indices of sum(..), with their places in the text.
     """
 
     coeff: Fraction

@@ -52,7 +52,7 @@ def test_as_a_default(number: str) -> None:
 
 @pytest.mark.parametrize("extent", ["1e999999999", "9" * 5000, "9223372036854775808", "0", "1.5"])
 def test_as_an_extent(extent: str) -> None:
-    with pytest.raises(SpecError, match=mentions("whole number 1 2^63 - 1")):
+    with pytest.raises(SpecError, match=mentions("integer 1 2^63 - 1")):
         read_spec(f"space o = {extent}\nindex i : o\ninput x[o]\noutput e\ne = x[i]*x[i]\n")
 
 
