@@ -11,13 +11,17 @@ from dataclasses import dataclass, fields, replace
 from .dtypes import BY_NAME
 from .errors import ArgumentError
 
-CACHE_LINE_BYTES = 64  # that pass between memory and caches at once, on x86-64 and most AArch64
-SECTOR_BYTES = 32  # that pass between memory and caches at once, on NVIDIA GPUs
-PAGE_BYTES = 4096  # of virtual memory, the smallest that the supported processors map
-WARP_THREADS = 32  # that run in step on NVIDIA GPUs
-SHARED_MEMORY_BYTES = 48 * 1024  # that every kernel may use for one block without asking for more
-
-CUBLAS, CUTENSOR = GPU_LIBRARIES = ("cuBLAS", "cuTENSOR")  # that may compute products
+# Units of transfer between memory and caches: x86-64 and most AArch64, and NVIDIA GPUs.
+CACHE_LINE_BYTES = 64
+SECTOR_BYTES = 32
+# Smallest page of virtual memory of the supported processors.
+PAGE_BYTES = 4096
+# Threads that run in step on NVIDIA GPUs.
+WARP_THREADS = 32
+# Shared memory of a block that every kernel may use without a request for more.
+SHARED_MEMORY_BYTES = 48 * 1024
+# Libraries that may compute products.
+CUBLAS, CUTENSOR = GPU_LIBRARIES = ("cuBLAS", "cuTENSOR")
 
 # Shared memory of generated CUDA kernels.
 COPY_BYTES = 16  # the most that one thread of a GPU copies at once
@@ -30,20 +34,20 @@ _SIDES = (16, 32, 64, 128)
 _DEPTH = 16
 _STAGES = 4  # tiles of each factor in shared memory
 _HALF_RATE_SIDE = 32  # side of a tile at which shared memory halves the flops
-_SPLIT_K = 128  # points of k that are worth a block of their own
+_SPLIT_K = 128  # smallest share of k of one block
 _SPLITS = 32  # most blocks that divide one sum
 _FRAGMENT = (16, 8, 8)  # m, n and k of one operation of the tensor cores
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the objective ``time`` assumes of a machine; whole numbers, so that times are exact.
+    """Constants of a machine for the objective ``time``; integers, so that times are exact.
 
     The defaults are constants of the literature for one core of a processor, not measurements of
     this machine: only the ratios of predicted times are meant to be trusted.
 
     Attributes:
-        flops: per second, of a large matrix product; on a GPU those of the tensor cores.
+        flops: flops per second of a large matrix product; on a GPU those of the tensor cores.
         bandwidth: bytes per second between memory and caches.
         call: nanoseconds to launch one step on one tile.
         generated: flops to produce one element of a generated input.
@@ -51,7 +55,8 @@ class Machine:
             most half of these passes no memory; 0: there is none.
         line: bytes that pass between memory and caches at once.
         fma: flops per second without tensor cores; 0: the same.
-        multiprocessors: of a GPU, which share the tiles of a product; 0: a processor.
+        multiprocessors: number of multiprocessors of a GPU, which share the tiles of a product; 0
+            for a processor.
         shared: bytes of shared memory that a block of a GPU can have.
     """
 
@@ -71,7 +76,7 @@ class Machine:
             value, least = getattr(self, name), int(name in POSITIVE)
             if not isinstance(value, int) or value < least:
                 raise ArgumentError(
-                    f"machine: {name}={value!r} is not a whole number of at least {least}"
+                    f"machine: {name}={value!r} is not an integer of at least {least}"
                 )
 
     def slowness(
@@ -84,8 +89,8 @@ class Machine:
             m: rows of the result.
             n: columns of the result.
             k: points of the sum.
-            dtype: of the elements. A GPU has tensor cores for those of double precision, and
-                multiplies complex numbers by four real products.
+            dtype: element type. A GPU has tensor cores for double precision, and multiplies complex
+                numbers by four real products.
             real: factors of a product of complex numbers that are real, which halve its work.
 
         Returns:
@@ -104,7 +109,7 @@ class Machine:
         products = element.parts ** (2 - real)
         rate = self.flops if (element.tensor_cores and fits) or not self.fma else self.fma
         if min(m, n, k) == 1:
-            return products * self.flops, rate  # no tile is read twice: bytes decide
+            return products * self.flops, rate  # bytes decide, since each tile is read once
         most = max(_SIDES[0], self.shared // (_STAGES * 2 * _DEPTH * 8))
         ways = [
             (self._wave(batch, m, n, k, side), side)
@@ -171,8 +176,8 @@ def parse_machine(text: str, usual: Machine = Machine()) -> Machine:
     """A machine from a name, constants, or a name and constants that differ from its own.
 
     Args:
-        text: such as ``"h100"``, ``"flops=2e11,bandwidth=1e11"`` or ``"h100,call=5000"``.
-        usual: has the other constants where there is no name.
+        text: text such as ``"h100"``, ``"flops=2e11,bandwidth=1e11"`` or ``"h100,call=5000"``.
+        usual: machine of the other constants if the text has no name.
 
     Raises:
         ArgumentError: a name or a number cannot be used.
@@ -196,7 +201,7 @@ def parse_machine(text: str, usual: Machine = Machine()) -> Machine:
         if name not in names or not value.is_integer() or value < 0:
             raise ArgumentError(
                 f"machine: {part!r:.80} is not {', '.join(GPUS)} or one of {', '.join(names)} with "
-                f"a whole number; write for example h100, or flops=2e11,bandwidth=1e11"
+                f"an integer; write for example h100, or flops=2e11,bandwidth=1e11"
             )
         given[name] = int(value)
     return replace(start or usual, **given)

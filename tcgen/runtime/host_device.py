@@ -1,4 +1,10 @@
-"""The memory of the CPU as a device: NumPy arrays, new or in the memory of released ones."""
+"""The memory of the CPU as a device: NumPy arrays, new or in the memory of released ones.
+
+The system maps fresh memory page by page at the first write, which takes about as long as two
+writes. A program that is called again asks for arrays of the same sizes, so a pool retains the
+memory of the last call's arrays. The memory of an array returns when the array and all its views
+are released: they all hold its lease. ``TCGEN_POOL`` limits the bytes that the pool retains.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +24,7 @@ from .fork_safe_lock import Lock
 
 Array = npt.NDArray[Any]
 _BYTE = np.dtype(np.uint8)
-# Bytes of the smallest array whose memory the pool retains. The system maps fresh memory page by
-# page, which takes about as long as two writes; for smaller arrays that is little.
+# Bytes of the smallest array whose memory the pool retains.
 MIN_POOLED_BYTES = 2**19
 
 
@@ -43,8 +48,8 @@ class _Block:
     """Memory that arrays use in turn.
 
     Attributes:
-        memory: bytes.
-        count: of the bytes.
+        memory: array of bytes.
+        count: number of the bytes.
         start: address of the first cache line.
         released: number of the last release, of all releases of the pool.
     """
@@ -88,16 +93,16 @@ class Pool:
     """Arrays that start on cache lines, in the memory of released arrays of about the same size.
 
     Args:
-        new: makes an array of bytes.
-        most: most bytes that may wait for their next use; it is asked each time.
+        new: function that makes an array of bytes.
+        most: function that returns the most bytes that the pool retains.
     """
 
     def __init__(self, new: Callable[[int], Array], most: Callable[[], int]) -> None:
         self._new, self._most = new, most
         self._lock = Lock()
         self._returned: deque[_Block] = deque()
-        self._waiting: dict[int, list[_Block]] = {}  # by bytes, in the order of release
-        # At least the bytes that wait: more in a child that was forked between two steps.
+        self._waiting: dict[int, list[_Block]] = {}  # key: bytes; in the order of release
+        # Upper bound of the retained bytes; exact unless the process was forked between two steps.
         self._bytes = 0
         self._releases = 0
 
@@ -132,7 +137,7 @@ class Pool:
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes that wait for their next use."""
+        """Bytes that the pool retains."""
         return sum(count * len(blocks) for count, blocks in self._waiting.items())
 
     def _sort(self) -> None:
@@ -169,8 +174,8 @@ class HostDevice:
 
     Args:
         reuse: arrays of MIN_POOLED_BYTES or more start on cache lines and may take memory that
-            earlier ones have released. A program with a memory limit does without it, since memory
-            that waits in the pool would count.
+            earlier ones have released. Programs with a memory limit do not use it, since the memory
+            of the pool would count.
     """
 
     on_cpu = True
@@ -271,8 +276,8 @@ _interface_of = ctypes.PYFUNCTYPE(
 def address(array: Array) -> int:
     """Address of the first element.
 
-    NumPy's interface for C is asked: its interface for Python, a dictionary, takes four times as
-    long, and a call asks for each of its arrays.
+    It is read from NumPy's interface for C, since the one for Python, a dictionary, takes four
+    times as long, for each array of a call.
     """
     capsule = array.__array_struct__  # it owns the structure that is read
     data: int | None = _interface_of(capsule, None).contents.data

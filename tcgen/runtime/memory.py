@@ -35,9 +35,9 @@ class MemoryUse:
     Attributes:
         lasting: arena of the buffers that the constant phase leaves for the volatile one.
         phases: arena of each phase: intermediates, tiles of generated inputs, scratch.
-        strides: for each kernel the bytes from one thread's private arrays to the next thread's.
-        shapes: of the arrays that the call returns, by output name, in stored order.
-        outputs: bytes of these arrays.
+        strides: bytes from one thread's private arrays to the next thread's, for each kernel.
+        shapes: shapes of the results by name, in stored order.
+        outputs: bytes of the results.
     """
 
     lasting: Layout
@@ -121,12 +121,12 @@ def memory_use(
 
 
 def packs(kernel: KernelEntry) -> str:
-    """Name of the block of the arena in which the threads of a kernel pack."""
+    """Name of the block of the arena where the threads of a kernel pack."""
     return f"@packs {kernel.name}"
 
 
 def _packing(manifest: Manifest, kernel: KernelEntry, extents: Mapping[str, int]) -> int:
-    """Bytes in which one thread of a kernel packs: those of its largest contraction."""
+    """Bytes of packed operands of one thread: those of the largest contraction of a kernel."""
 
     def length(space: str, tile: int | None) -> int:
         extent = manifest.extent(space, extents)
@@ -160,8 +160,8 @@ def check_limit(
     """Refuse a call that needs more than the memory limit of the program.
 
     Args:
-        manifest: of the program.
-        extents: of the base spaces; those that are known.
+        manifest: manifest of the program.
+        extents: known extents of the base spaces.
         needed: bytes of everything that the call allocates.
         copies: inputs and results whose arrays kernels cannot take as they are.
         direct_kind: the arrays that they can take, in words.
@@ -254,7 +254,7 @@ class Ledger:
 
     Args:
         device: makes the arrays.
-        held: bytes that are there already.
+        held: bytes that were allocated before.
 
     Attributes:
         now: bytes held at this moment.

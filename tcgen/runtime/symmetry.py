@@ -21,7 +21,11 @@ Array = npt.NDArray[Any]
 Generator = tuple[tuple[int, ...], int, bool]  # axes permutation, sign, complex conjugate
 
 SAMPLES = 64  # elements that a call compares for each generator
-TOLERANCE = {"float64": 1e-8, "complex128": 1e-8, "float32": 1e-3}  # of the largest element
+TOLERANCE = {
+    "float64": 1e-8,
+    "complex128": 1e-8,
+    "float32": 1e-3,
+}  # relative to the largest element
 # Absolute deviation that rounding may leave in arrays of zeros, such as T3 of two electrons.
 ROUNDING = {"float64": 1e-14, "complex128": 1e-14, "float32": 1e-6}
 
@@ -36,7 +40,7 @@ def check_symmetry(
     """Compare an array, axes in logical order, with its images under the declared symmetries.
 
     Args:
-        name: of the tensor, for the message.
+        name: name of the tensor, for the message.
         array: whole array, not packed.
         generators: (perm, sign, conj): ``A[x[perm[0]], ...] == sign * A[x]``, conjugated if conj.
         samples: compare this many elements, spread evenly; None compares all of them.
@@ -66,14 +70,14 @@ def check_symmetry(
             other = tuple(where[p] for p in perm)
             relation = "the conjugate of " if conj else ""
             twin = f"{'' if sign > 0 else 'minus '}{relation}element {_show(where)}"
-            wanted = f"should be {twin}, but they deviate by {worst:.3e}"
+            expected = f"should be {twin}, but they deviate by {worst:.3e}"
             if other == where and sign < 0 and not conj:
-                wanted = f"should be zero, but is {_value(array[where])}"
+                expected = f"should be zero, but is {_value(array[where])}"
             elif other == where and conj:
                 part = "real" if sign > 0 else "imaginary"
-                wanted = f"should be {part}, but is {_value(array[where])}"
+                expected = f"should be {part}, but is {_value(array[where])}"
             raise CheckError(
-                f"input {name} breaks its declared symmetry: element {_show(other)} {wanted}: "
+                f"input {name} breaks its declared symmetry: element {_show(other)} {expected}: "
                 f"correct the array or drop the symmetry from the spec"
             )
 
@@ -172,7 +176,7 @@ def pack_pairs(array: npt.ArrayLike, *pairs: tuple[int, ...], antisymmetric: boo
 
     Args:
         array: symmetric under the exchange of the axes of each pair.
-        pairs: of neighbouring axes, such as (0, 1), (2, 3), or more of them, such as (0, 1, 2).
+        pairs: groups of neighbouring axes, such as (0, 1), (2, 3) or (0, 1, 2).
         antisymmetric: the exchange changes the sign, and diagonals are not stored.
 
     Raises:

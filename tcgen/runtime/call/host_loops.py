@@ -43,7 +43,7 @@ def walk(
 class _Walk:
     """One run of the host program.
 
-    It is no function that refers to itself: that would hold the arrays until the next collection.
+    A class, since a recursive closure would hold the arrays until the next garbage collection.
     """
 
     __slots__ = ("_buffers", "_extents", "_fetch", "_launch", "_values")
@@ -58,7 +58,7 @@ class _Walk:
         self._launch = launch
         self._fetch = fetch
         self._values: dict[str, int] = {}
-        self._extents: dict[str, int] = {}  # of the spaces of loops
+        self._extents: dict[str, int] = {}  # by the space of a loop
 
     def run(self, host: tuple[HostEntry, ...]) -> None:
         part = self._buffers.part
@@ -113,12 +113,12 @@ class PhaseBuffers:
 
     Attributes:
         device: has the memory.
-        layout: of the call.
+        layout: layout of the call.
         phase: one of its phases.
         arrays: inputs and results by tensor name, which kernels read and write.
         lasting: memory of the arena that outlives the phases.
         own: memory of the phase's arena.
-        part: of the phase that runs; None for a phase that is not divided.
+        part: the part of the phase that runs; None for an undivided phase.
     """
 
     __slots__ = ("arrays", "device", "lasting", "layout", "own", "part", "phase")
@@ -148,7 +148,7 @@ class PhaseBuffers:
                 self.view(buffer)[...] = 0
 
     def host_values(self, kernel: KernelEntry, values: Mapping[str, int]) -> tuple[int, ...]:
-        """What a kernel takes from the host: variables of its loops, and the numbers of a part."""
+        """Arguments of a kernel from the host: loop variables, and the numbers of a part."""
         given = tuple([values[variable] for variable in kernel.host])
         part = self.part
         if part is None or part.entry.kernel != kernel.name:

@@ -20,7 +20,7 @@ class Results:
 
     Args:
         device: kernels write in its memory.
-        outputs: of the program.
+        outputs: outputs of the program.
         sources: inputs, as the caller passed them.
         out: the caller's arrays for some or all results.
 
@@ -101,7 +101,7 @@ class Results:
         """Copy results to arrays that kernels could not write to, and fill and return ``out``.
 
         Args:
-            out: as the caller passed it.
+            out: ``out`` of the call.
             on_device: new results stay on the device; else they are copied to the CPU.
         """
         device = self._device

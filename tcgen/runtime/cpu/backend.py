@@ -1,7 +1,7 @@
 """Runs compiled kernels through ctypes, which releases the interpreter lock.
 
 A process that was forked after its parent ran threads uses one thread: OpenMP's threads do not
-survive a fork, and waiting for them would never end.
+survive a fork, and a wait for them would never end.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if hasattr(os, "register_at_fork"):
 
 
 _NO_CONTEXT = nullcontext()
-_REMEMBERED = 256  # layouts of calls of which each backend remembers whether they are long
+_MAX_LAYOUTS = 256  # cached decisions whether calls of a layout are long
 # For programs that do not call the BLAS: SciPy takes a while to load.
 _NO_BLAS: tuple[int | None, ...] = (None,) * (len(ROUTINES) + 1)
 
@@ -111,7 +111,7 @@ class _Linked:
         for dtype in dtypes:
             parts += _present(artifact, (*CALLERS, *TILES), dtype)
         sources = [_source(artifact, part, dtype) for part, dtype in parts]
-        self._carried = bundled = read_objects(artifact)
+        self._bundled = bundled = read_objects(artifact)
         self.openmp = bundled.openmp if bundled.objects else probe_compiler().openmp
         self.library, *built = build_libraries((Source(text), *sources), bundled)
         made = dict(zip(parts, built, strict=True))
@@ -143,7 +143,7 @@ class _Linked:
 
     def complete(self) -> None:
         """Compile also the functions that only some calls need."""
-        build_libraries(self._others, self._carried)
+        build_libraries(self._others, self._bundled)
         for function in self.later.values():
             function.get()
 
@@ -151,7 +151,7 @@ class _Linked:
         """The artifact with all libraries of the program."""
         self.complete()
         sources = tuple(dict.fromkeys((*self._sources, *self._others)))
-        libraries = build_libraries(sources, self._carried)
+        libraries = build_libraries(sources, self._bundled)
         built = [(s.text, s.level, lib) for s, lib in zip(sources, libraries, strict=True)]
         return with_objects(artifact, built, openmp=self.openmp)
 
@@ -204,7 +204,7 @@ def _link(artifact: Artifact) -> _Linked:
         linked = _Linked(artifact)
         for symbol in called:
             getattr(linked.library, symbol)
-    except (AttributeError, ValueError) as error:  # as ctypes raises them for unknown symbols
+    except (AttributeError, ValueError) as error:  # unknown symbols
         raise ArtifactError(
             f"the sources of {manifest.name} do not fit its manifest ({error}): "
             f"compile the program again"
@@ -220,7 +220,7 @@ class CpuBackend:
         self.device = HostDevice(reuse=artifact.manifest.reuses_memory)
         self._linked = Once(lambda: _link(artifact))
         self._kernels = {k.name: k for k in artifact.manifest.kernels}
-        self._is_long = lru_cache(maxsize=_REMEMBERED)(is_long)
+        self._is_long = lru_cache(maxsize=_MAX_LAYOUTS)(is_long)
 
     def build(self) -> None:
         """Compile all functions, also those that only some calls need."""

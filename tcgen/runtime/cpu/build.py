@@ -22,9 +22,9 @@ class Source:
     """The source of one library.
 
     Attributes:
-        text: C11.
-        level: of optimisation. Code that is written in vectors gains nothing from ``-O3`` and from
-            the passes that ``toolchain.SKIPPED`` switches off.
+        text: C11 source.
+        level: optimisation level. Code that is written in vectors gains nothing from ``-O3`` and
+            from the passes that ``toolchain.SKIPPED`` switches off.
     """
 
     text: str
@@ -70,7 +70,7 @@ def build_libraries(
 ) -> list[ctypes.CDLL]:
     """Load the libraries of C sources from the cache, or compile all missing ones at once.
 
-    Those that the artifact carries are loaded without a compiler.
+    Bundled objects are loaded without a compiler.
 
     Raises:
         BuildError: no compiler, or it failed; a file has its log.

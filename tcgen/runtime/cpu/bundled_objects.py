@@ -1,7 +1,7 @@
-"""Compiled objects that an artifact carries, for machines with such a processor and no compiler.
+"""Prebuilt objects bundled with an artifact, for machines without a compiler.
 
 The objects are files of the artifact like all others, as text in base 64 with a checksum. A file
-says for which processor they were compiled: on another one they are left alone.
+names the processor for which they were compiled; on another one they are ignored.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class BundledObjects:
     """The objects of an artifact that can run here.
 
     Attributes:
-        objects: their text in base 64, by the key of their source.
-        openmp: they can use several threads.
+        objects: objects in base 64, by the key of their source.
+        openmp: true if they can use several threads.
     """
 
     objects: Mapping[str, str] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class BundledObjects:
         kept = cached_object(key)
         if kept is not None:
             return kept
-        with contextlib.suppress(UnavailableError):  # such as an older C library: it is compiled
+        with contextlib.suppress(UnavailableError):  # for example an older C library
             return load_object(key, _decoded(encoded))
         return None
 
@@ -79,7 +79,7 @@ def with_objects(
     """The artifact with libraries that were built from its sources.
 
     Args:
-        artifact: of the program.
+        artifact: artifact of the program.
         built: texts of sources, levels of optimisation, and their libraries.
         openmp: they can use several threads.
     """

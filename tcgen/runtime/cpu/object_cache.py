@@ -24,7 +24,7 @@ from .private_folder import objects_folder
 
 OBJECTS, PROBES, LOGS = "objects", "compilers", "logs"  # folders of the cache
 
-_given_up: dict[Path, str] = {}  # folders in which this process keeps no objects, and why
+_unusable_folders: dict[Path, str] = {}  # folders without objects of this process, and why
 _lock = Lock()
 
 
@@ -44,7 +44,7 @@ def key_of(parts: Sequence[str]) -> str:
 def cached_object(key: str) -> ctypes.CDLL | None:
     """The library of a key if there is one that can be trusted and loaded; removes damaged ones."""
     folders = [cache_folder(OBJECTS)]
-    if folders[0] in _given_up:
+    if folders[0] in _unusable_folders:
         with contextlib.suppress(OSError):
             folders.append(objects_folder())
     for folder in folders:
@@ -74,7 +74,7 @@ def load_object(key: str, content: bytes) -> ctypes.CDLL:
         UnavailableError: it can be loaded from neither folder.
     """
     cache, failed = cache_folder(OBJECTS), ""
-    if cache not in _given_up:
+    if cache not in _unusable_folders:
         try:
             return _load_from(cache, key, content)
         except OSError as error:
@@ -82,7 +82,7 @@ def load_object(key: str, content: bytes) -> ctypes.CDLL:
     try:
         library = _load_from(objects_folder(), key, content)
     except OSError as error:
-        reason = failed or _given_up.get(cache, "")
+        reason = failed or _unusable_folders.get(cache, "")
         raise UnavailableError(
             f"compiled objects can be kept neither in the cache folder {cache} ({reason}) nor in a "
             f"temporary folder ({_why(error)}): set TCGEN_CACHE_DIR to a folder of your own with "
@@ -97,7 +97,7 @@ def cache_problem(content: bytes | None) -> str | None:
     """Why no objects can be kept in the cache folder and loaded from it; None if they can.
 
     Args:
-        content: of a library; None where none can be compiled, and storing is tried alone.
+        content: a library to store and load; None only tries to store a file.
     """
     path = cache_folder(OBJECTS) / f"trial-{os.getpid()}.so"
     try:
@@ -134,9 +134,9 @@ def try_loading(content: bytes) -> None:
 
 def _give_up(folder: Path, why: str) -> None:
     with _lock:
-        if folder in _given_up:
+        if folder in _unusable_folders:
             return
-        _given_up[folder] = why
+        _unusable_folders[folder] = why
     try:
         warnings.warn(
             f"the cache folder {folder} cannot be used ({why}): set TCGEN_CACHE_DIR to a folder of "
@@ -145,8 +145,8 @@ def _give_up(folder: Path, why: str) -> None:
             CacheWarning,
             stacklevel=4,
         )
-    except CacheWarning:  # where warnings are errors, each call is one
-        del _given_up[folder]
+    except CacheWarning:  # warnings are errors, and each call raises one
+        del _unusable_folders[folder]
         raise
 
 

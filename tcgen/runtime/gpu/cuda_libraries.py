@@ -1,4 +1,4 @@
-"""Matrix products by cuBLAS, through CuPy's bindings.
+"""Matrix products by cuBLAS and contractions by cuTENSOR, through CuPy's bindings.
 
 cuBLAS stores matrices by columns. A result that is stored by rows is computed as its transpose,
 out^T = b^T a^T, which is stored by columns in the same memory.
@@ -28,7 +28,7 @@ class GemmCall:
 
     Attributes:
         swapped: the first factor is b, and the result is the transpose of out.
-        operations: of both factors: ``AS_IS`` or ``TRANSPOSED``.
+        operations: ``AS_IS`` or ``TRANSPOSED`` for each factor.
         rows, columns: of the result.
         steps: elements between the columns of both factors, as they are stored, and of the result.
     """
@@ -68,7 +68,7 @@ def _by_columns(matrix: Matrix, rows: int, columns: int) -> bool:
 
 
 def _factor(matrix: Matrix, rows: int, columns: int) -> tuple[int, int]:
-    """The operation that makes a factor of what is stored by columns, and its step."""
+    """The operation that makes a factor of the matrix stored by columns, and its step."""
     if _by_columns(matrix, rows, columns):
         return AS_IS, max(matrix.column, rows, 1)
     return TRANSPOSED, max(matrix.row, columns, 1)

@@ -27,7 +27,7 @@ from ...errors import (
 from ...hardware import CUBLAS, CUTENSOR, GPUS, SECTOR_BYTES, Machine
 from ..device_protocol import Array, Contraction, Function, MatrixProduct
 from .cuda_libraries import Cublas, Cutensor
-from .host_copies import LEAST_BYTES, HostCopies
+from .host_copies import MIN_BUFFERED_BYTES, HostCopies
 
 _ADVICE = (
     "install a driver and CuPy (pip install 'tcgen-chem[cuda13]', or cuda12 for an older driver), "
@@ -47,7 +47,7 @@ class CupyDevice:
         self._array = cupy.ndarray
         self._get_device = cupy.cuda.runtime.getDevice
         self._translated = _Translated(cupy)
-        self._copies: dict[int, HostCopies] = {}  # by the number of the GPU
+        self._copies: dict[int, HostCopies] = {}  # key: number of the GPU
         self._nothing: Any = None
         self._cublas: Cublas | None = None
         self._cutensor: Cutensor | None = None
@@ -71,7 +71,7 @@ class CupyDevice:
         return int(self._get_device())
 
     def properties(self) -> Mapping[str, Any]:
-        """What the CUDA runtime knows of the current device, by its own names."""
+        """Properties of the current device by the names of the CUDA runtime."""
         runtime = self._cupy.cuda.runtime
         facts: Mapping[str, Any] = runtime.getDeviceProperties(runtime.getDevice())
         return facts
@@ -88,7 +88,7 @@ class CupyDevice:
             module.compile()
         except self._cupy.cuda.compiler.CompileException as error:
             raise BuildError(f"NVRTC failed to compile the kernels: {error}") from error
-        except (RuntimeError, ImportError, OSError) as error:  # of its library, or of the driver
+        except (RuntimeError, ImportError, OSError) as error:  # NVRTC's library or the driver fails
             raise BuildError(
                 f"the kernels cannot be compiled here ({error}): NVRTC and the driver must be of "
                 f"the CUDA that CuPy was made for: {_ADVICE}"
@@ -96,7 +96,7 @@ class CupyDevice:
         return module
 
     def function(self, module: Any, name: str, shared_bytes: int) -> Function:
-        """The driver has to be asked for more than 48 KiB, once for each kernel and GPU."""
+        """Request more than 48 KiB from the driver, once for each kernel and GPU."""
         kernel = module.get_function(name)
         made: Function = kernel
         if not shared_bytes:
@@ -193,7 +193,7 @@ class CupyDevice:
         """Copy to the device; no more than two small buffers of the CPU's memory are pinned."""
         made = self.empty(array.shape, array.dtype)
         with self._translated:
-            if array.nbytes < LEAST_BYTES:
+            if array.nbytes < MIN_BUFFERED_BYTES:
                 made.set(array)
             else:
                 self._host_copies().put(array, made)
@@ -207,7 +207,7 @@ class CupyDevice:
     def get(self, array: Any) -> Array:
         """Copy to the CPU; waits for the kernels of the current stream."""
         with self._translated:
-            if array.nbytes >= LEAST_BYTES:
+            if array.nbytes >= MIN_BUFFERED_BYTES:
                 return self._host_copies().get(self._cupy.ascontiguousarray(array))
             copied: Array = self._cupy.asnumpy(array)
             return copied
@@ -344,13 +344,13 @@ def open_device() -> CupyDevice:
 _FLOPS_PER_FMA = 2
 # Multiply-adds of double precision in a clock of one multiprocessor, by compute capability.
 _FMAS = {(6, 0): 32, (7, 0): 32, (8, 0): 32, (9, 0): 64, (10, 0): 64}
-_OTHER_FMAS = 2  # of GPUs for graphics
+_OTHER_FMAS = 2  # graphics GPUs
 _TENSOR_CORES = (8, 0)  # first capability whose tensor cores double the rate, where FMAs are many
 _COPIED = (9, 10)  # share of the bandwidth of the memory that large copies reach
 
 
 def device_machine() -> Machine | None:
-    """Constants of the current GPU of CuPy; None where there is no GPU, or no CuPy."""
+    """Constants of the current GPU of CuPy; None without a GPU or CuPy."""
     try:
         device = open_device()
     except UnavailableError:
@@ -365,7 +365,7 @@ def machine_of(facts: Mapping[str, Any]) -> Machine:
     from clocks.
 
     Args:
-        facts: what ``cupy.cuda.runtime.getDeviceProperties`` returns.
+        facts: result of ``cupy.cuda.runtime.getDeviceProperties``.
     """
     own = {
         "cache": int(facts["l2CacheSize"]),

@@ -28,8 +28,8 @@ def test_integers_of_numpy_are_extents_and_bytes() -> None:
 @pytest.mark.parametrize(
     ("option", "error", "message"),
     [
-        ({"extents": {"o": "x"}}, tcgen.TcgenError, "o='x' whole number"),
-        ({"extents": {"o": 3.0}}, ValueError, "o=3.0 whole number"),
+        ({"extents": {"o": "x"}}, tcgen.TcgenError, "o='x' integer"),
+        ({"extents": {"o": 3.0}}, ValueError, "o=3.0 integer"),
         ({"extents": [("o", 3)]}, ValueError, "extents dict"),
         ({"extents": {"o": -1}}, ValueError, "extent o=-1 1"),
         ({"memory_limit": 1e9}, TypeError, "1000000000.0 memory"),
