@@ -7,11 +7,13 @@ be 2^n, although only n! differ. Front ends therefore count permutations after e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TypeAlias
 
-from ..ir.system import Equation, Permutation, System
-from ..ir.tensor import Role, Space, Tensor
+from ..ir.system import Equation, Permutation, System, Term
+from ..ir.tensor import Ref, Role, Space, Tensor
+from ..ir.term_rewriting import rename_left
 
 
 def find_cycles(equations: Sequence[Equation]) -> list[tuple[Equation, ...]]:
@@ -96,6 +98,16 @@ def assemble(
         ordered,
         tuple(warnings),
     )
+
+
+def add_terms(equations: dict[str, Equation], lhs: Ref, terms: tuple[Term, ...]) -> None:
+    """Add terms to the equation of a tensor, in the letters of its first left side."""
+    old = equations.get(lhs.tensor.name)
+    if old is None:
+        equations[lhs.tensor.name] = Equation(lhs, terms)
+    else:
+        moved = tuple(rename_left(t, lhs.indices, old.lhs.indices) for t in terms)
+        equations[lhs.tensor.name] = replace(old, terms=old.terms + moved)
 
 
 def identifier(text: str) -> str:

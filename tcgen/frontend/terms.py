@@ -39,13 +39,14 @@ from ..ir.tensor import (
     exchanged,
     symmetry_group,
 )
-from ..ir.term_rewriting import rename_left, resolve_deltas
+from ..ir.term_rewriting import resolve_deltas
 from ..simplices import parity
 from .assemble import (
     FEWER,
     MOST_PERMUTATIONS,
     TOO_MANY,
     Counts,
+    add_terms,
     assemble,
     find_cycles,
     permutation_lists,
@@ -156,13 +157,9 @@ class _Reader:
             perms = self._antisymmetrizer(target)
             numbered = enumerate(target.terms)
             made = tuple(t for k, data in numbered for t in self._term(target, perms, k, data))
-            first = equations.get(target.name)
-            if first is None:
-                reference = Ref(self._targets[target.name], target.left)
-                equations[target.name] = Equation(reference, made)
-            elif len(first.lhs.indices) == len(target.left):
-                moved = tuple(rename_left(t, target.left, first.lhs.indices) for t in made)
-                equations[target.name] = replace(first, terms=first.terms + moved)
+            tensor = self._targets[target.name]
+            if tensor.rank == len(target.left):
+                add_terms(equations, Ref(tensor, target.left), made)
         self._check_order(list(equations.values()))
         self._check_names()
         if not self._problems:

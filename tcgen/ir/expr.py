@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias, assert_never
 
-from .tensor import Index, Ref, Space, distinct
+from ..records.loops import Access as Access
+from ..records.loops import Subscript as Subscript
+from .tensor import Index, Ref, distinct
 
 FUNCTIONS = ("sqrt", "exp", "log", "abs", "sin", "cos", "tanh", "conj", "real", "imag")
 REAL_FUNCTIONS = ("tan", "sinh", "cosh", "arcsin", "arccos", "arctan", "floor", "sign")
@@ -27,47 +29,6 @@ REAL_VALUED = frozenset((*REAL_FUNCTIONS, *SEVERAL))
 # Functions with complex values at negative numbers: a complex program evaluates them with complex
 # arguments, even if the argument is a number or is real. A real program gives NaN there.
 COMPLEX_BELOW_ZERO = ("sqrt", "log")
-
-
-@dataclass(frozen=True, slots=True)
-class Subscript:
-    """Position on one axis of a buffer: ``variable - base + extents of the spaces in offset``.
-
-    Attributes:
-        variable: a loop or band variable, or None for position 0 (a contracted element axis).
-        base: variable of the tile loop whose base is subtracted (axis contracted to a tile).
-        offset: base spaces of the axis before the part over which the variable runs.
-    """
-
-    variable: str | None
-    base: str | None = None
-    offset: tuple[Space, ...] = ()
-
-    def __str__(self) -> str:
-        text = self.variable or "0"
-        if self.base:
-            text += f"-{self.base}"
-        for space in self.offset:
-            text += f"+N_{space.name}"
-        return text
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """One element of a buffer, a subscript for each logical axis of the buffer."""
-
-    buffer: str
-    subscripts: tuple[Subscript, ...] = ()
-
-    def __str__(self) -> str:
-        if not self.subscripts:
-            return self.buffer
-        return f"{self.buffer}[{','.join(str(s) for s in self.subscripts)}]"
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """Variables of the subscripts, each once, in order."""
-        return tuple(dict.fromkeys(s.variable for s in self.subscripts if s.variable))
 
 
 @dataclass(frozen=True, slots=True)

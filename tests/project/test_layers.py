@@ -19,6 +19,7 @@ TOOLS = ("opt_einsum", "click", "rich")
 TRAVELS = (
     "runtime",
     "artifact",
+    "records",
     "thresholds",
     "cache_files.py",
     "dtypes.py",

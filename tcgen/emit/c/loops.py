@@ -14,21 +14,29 @@ from ...hardware import CACHE_LINE_BYTES
 from ...ir.expr import Access, leaves
 from ...ir.loops import Assign, BandVar, LoopVar
 from ...ir.reduction import Reduction
-from ..printing import INDENT, PROD, indented, is_complex, literal, product
+from ...resources import part
+from ..printing import PROD, indented, is_complex, literal, nest, product
 from ..scope import Scope, reduces
-from .blocks import blocked_pair, collapsible, ends, over_blocks, start, within_block
-from .counting import counted_value
-from .expressions import bounds, expression, length
-from .joined_loops import joined
+from .expressions import LOOPS, bounds, expression, length
+from .loop_transforms import (
+    blocked_pair,
+    collapsible,
+    ends,
+    joined,
+    over_blocks,
+    start,
+    within_block,
+)
 from .packed_rows import packed_row
-from .stores import combined, start_of, store
+from .stores import combined, counted_value, start_of, store
 from .transposition import transposed_block, transposes
 
 _LINE = CACHE_LINE_BYTES // FLOAT64.itemsize  # elements: the narrowest block
+# Operations of OpenMP, and those of the template reductions.c.
 _OPENMP = {
     Reduction.SUM: "+",
     Reduction.PROD: "*",
-    Reduction.MAX: "tc_by_max",  # of the template reductions.c
+    Reduction.MAX: "tc_by_max",
     Reduction.MIN: "tc_by_min",
 }
 # The first line of an iteration, with further loops in it: a kernel that is ended skips it.
@@ -43,27 +51,27 @@ def loop_head(var: LoopVar | BandVar, scope: Scope) -> str:
     return f"for (int64_t {name} = {low}; {name} < {high}; {step})"
 
 
-def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str]:
+def assign(stmt: Assign, scope: Scope, *, threads: bool) -> list[str]:
     """The lines of an assignment; ``threads``: it may start threads."""
     stmt, scope = joined(stmt, scope.walking(stmt.band))
     if threads and reduces(stmt):
-        return _parallel_sum(stmt, scope, dtype)
+        return _parallel_sum(stmt, scope)
     summed = _summed_tail(stmt)
     outer = stmt.band[: len(stmt.band) - summed]
     if summed and any(v.name in stmt.block for v in outer):
-        return _block_of_sums(stmt, scope, dtype, threads=threads)
+        return _block_of_sums(stmt, scope, threads=threads)
     heads = _heads(outer, stmt, scope)
     squares = transposes(stmt, scope)
-    row = None if squares or summed else packed_row(outer, stmt, scope, dtype)
+    row = None if squares or summed else packed_row(outer, stmt, scope)
     if squares:
-        heads = heads[:-2]  # the loops within a block are in the function
+        heads = heads[:-2]  # the function has the loops within a block
         body = transposed_block(stmt, scope)
     elif row is not None:
         heads, body = heads[:-1], row.lines
     elif summed:
-        body = _point(stmt, scope, dtype)
+        body = _point(stmt, scope)
     else:
-        body = store(stmt, scope, _value(stmt, scope, dtype))
+        body = store(stmt, scope, _value(stmt, scope))
     if not heads:
         return ["{", *indented(body), "}"] if len(body) > 1 else body
     collapsed = 1
@@ -77,7 +85,7 @@ def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str
         collapsed = _collapsed(outer, stmt, depth)
         kind = "parallel for simd" if vector and len(heads) == 1 else "parallel for"
         pragma = _pragma(stmt, scope, collapsed, kind)
-    # Loops inside the asking one; those around a nested statement ask, too.
+    # Loops inside the one that checks tc_stop. Loops around a nested statement also check it.
     inside = len(heads) - collapsed + whole
     asks = inside >= (1 if threads else 2)
     # Nothing stands between collapsed loops.
@@ -87,7 +95,7 @@ def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str
     lines = list(body)
     for number, head in reversed(list(enumerate(heads))):
         asked = [STOPPED] if asks and number == collapsed - 1 else []
-        lines = [f"{head} {{", *indented([*asked, *declared.get(number, ()), *lines]), "}"]
+        lines = nest(head, [*asked, *declared.get(number, ()), *lines])
         if number == len(heads) - 1 and vector and not (number == 0 and pragma):
             lines = ["#pragma omp simd", *lines]
     return [pragma, *lines] if pragma else lines
@@ -109,7 +117,7 @@ def _heads(outer: tuple[BandVar, ...], stmt: Assign, scope: Scope) -> list[str]:
 
 
 def _rectangular(outer: tuple[BandVar, ...], wanted: int) -> int:
-    """How many of the outermost loops have bounds that do not depend on each other."""
+    """Number of outermost loops whose bounds do not depend on each other."""
     names: set[str] = set()
     for depth, var in enumerate(outer[:wanted]):
         if var.below in names:
@@ -164,15 +172,15 @@ def _independent(stmt: Assign, innermost: BandVar) -> bool:
     )
 
 
-def _value(stmt: Assign, scope: Scope, dtype: str, *, coefficient: bool = True) -> str:
+def _value(stmt: Assign, scope: Scope, *, coefficient: bool = True) -> str:
     """``coeff * orbit * expr`` of one point."""
     factors = []
     if coefficient and stmt.coeff not in (1, -1):
-        factors.append(literal(stmt.coeff, dtype))
+        factors.append(literal(stmt.coeff, scope.dtype))
     factors += [_orbit(chain, scope) for chain in stmt.orbit]
     sign = "-" if coefficient and stmt.coeff == -1 else ""
     outer = PROD if factors or sign else 0
-    text = "*".join([*factors, expression(stmt.expr, scope, dtype, outer + bool(factors))])
+    text = "*".join([*factors, expression(stmt.expr, scope, outer + bool(factors))])
     return counted_value(stmt, scope, f"{sign}{text}")
 
 
@@ -194,12 +202,12 @@ def _total(coeff: Fraction, dtype: str) -> str:
     return "-tc_sum" if coeff == -1 else f"{literal(coeff, dtype)}*tc_sum"
 
 
-def _point(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
+def _point(stmt: Assign, scope: Scope) -> list[str]:
     """A local sum over the innermost variables, then one store."""
     tail = stmt.band[len(stmt.band) - _summed_tail(stmt) :]
     return [
-        *_local_sum(stmt, tail, scope, dtype),
-        *store(stmt, scope, _total(stmt.coeff, dtype)),
+        *_local_sum(stmt, tail, scope),
+        *store(stmt, scope, _total(stmt.coeff, scope.dtype)),
     ]
 
 
@@ -207,7 +215,6 @@ def _local_sum(
     stmt: Assign,
     tail: tuple[BandVar, ...],
     scope: Scope,
-    dtype: str,
     pragma: str = "",
     heads: Sequence[str] = (),
     divided: int = 0,
@@ -215,53 +222,47 @@ def _local_sum(
     """Declare ``tc_sum`` and add up over ``tail``, by its own loops unless ``heads`` are given.
 
     The innermost loop is a vector reduction. A complex sum is two real ones, which every compiler
-    can vectorise. Threads divide the first ``divided`` loops, the last of which asks whether the
-    kernel is to end, if others are inside it.
+    can vectorise. Threads divide the first ``divided`` loops. The last of these checks ``tc_stop``
+    if it has inner loops.
     """
-    value = _value(stmt, scope, dtype, coefficient=False)
+    value = _value(stmt, scope, coefficient=False)
     operation = _OPENMP[stmt.reduction]
-    if is_complex(stmt.expr, scope) and stmt.reduction is Reduction.PROD:
-        names = ""  # OpenMP has no reductions of complex numbers
-        declare, finish = ["double complex tc_sum = 1.0;"], []
-        body = [combined(stmt.reduction, "tc_sum", value)]
-    elif is_complex(stmt.expr, scope):
+    if is_complex(stmt.expr, scope) and stmt.reduction is not Reduction.PROD:
         names = "tc_re, tc_im"
-        declare = ["double tc_re = 0.0, tc_im = 0.0;"]
-        body = [
-            f"const double complex tc_term = {value};",
-            "tc_re += creal(tc_term);",
-            "tc_im += cimag(tc_term);",
-        ]
-        finish = ["const double complex tc_sum = CMPLX(tc_re, tc_im);"]
+        body = part(LOOPS, "complex_term", value=value)
     else:
-        names = "tc_sum"
-        declare = [f"double tc_sum = {start_of(stmt.reduction, scope)};"]
+        # OpenMP has no reductions of complex numbers.
+        names = "" if is_complex(stmt.expr, scope) else "tc_sum"
         body = [combined(stmt.reduction, "tc_sum", value)]
-        finish = []
     lines = body
     pieces = bool(pragma) and len(tail) == 1
     heads = [_piece_head(tail[0], scope)] if pieces else heads or _heads(tail, stmt, scope)
     for number, head in reversed(list(enumerate(heads))):
         asked = [STOPPED] if number == divided - 1 < len(heads) - 1 else []
-        lines = [f"{head} {{", *indented([*asked, *lines]), "}"]
+        lines = nest(head, [*asked, *lines])
         if number == len(heads) - 1 and names:
             lines = [f"#pragma omp simd reduction({operation}:{names})", *lines]
-    if pieces:  # threads divide the pieces; each piece is left to the vector unit
+    if pieces:  # threads divide the pieces, and the vector unit each piece
         low, high = bounds(tail[0], scope)
         piece = scope.thresholds.sum_piece
-        loop = f"for (int64_t tc_piece = {low}; tc_piece < {high}; tc_piece += {piece})"
-        lines = [f"{loop} {{", *indented([STOPPED, *lines]), "}"]
-    return [*declare, *([pragma] if pragma else []), *lines, *finish]
+        lines = part(LOOPS, "pieces", low=low, high=high, piece=piece, body=lines)
+    lines = [pragma, *lines] if pragma else lines
+    if names == "tc_re, tc_im":
+        return part(LOOPS, "complex_sum", loops=lines)
+    kind, first = (
+        ("double", start_of(stmt.reduction, scope)) if names else ("double complex", "1.0")
+    )
+    return [f"{kind} tc_sum = {first};", *lines]
 
 
 def _nested(heads: Sequence[str], lines: Sequence[str]) -> list[str]:
     """Lines inside of loops, the outermost first."""
     for head in reversed(heads):
-        lines = [f"{head} {{", *indented(lines), "}"]
+        lines = nest(head, lines)
     return list(lines)
 
 
-def _block_of_sums(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str]:
+def _block_of_sums(stmt: Assign, scope: Scope, *, threads: bool) -> list[str]:
     """Sums for a block of the target at a time, so that each cache line is loaded once.
 
     Before: ``y[a] = x[a,c,b]*z[b,c,a]   for a, c, b   block a,b``. After: for each block of a, an
@@ -280,19 +281,22 @@ def _block_of_sums(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> 
     kind, within = _sum_type(stmt, scope), [within_block(v, scope, width) for v in free]
     if summed:
         heads = [within_block(v, scope, side) for v in summed]
-        part = [*_local_sum(stmt, tuple(summed), scope, dtype, heads=heads), f"{place} += tc_sum;"]
-        lines = _nested(within, part)
+        added = [*_local_sum(stmt, tuple(summed), scope, heads=heads), f"{place} += tc_sum;"]
+        lines = _nested(within, added)
     else:
-        part = [f"{place} += {_value(stmt, scope, dtype, coefficient=False)};"]
-        lines = _nested(within[:-1], ["#pragma omp simd", *_nested(within[-1:], part)])
+        added = [f"{place} += {_value(stmt, scope, coefficient=False)};"]
+        lines = _nested(within[:-1], ["#pragma omp simd", *_nested(within[-1:], added)])
     around = [loop_head(v, scope) for v in tail if v not in summed]
     lines = _nested([*around, *(_over_all_blocks(v, scope, side) for v in summed)], lines)
-    stored = store(stmt, scope, _total(stmt.coeff, dtype))
-    lines = [
-        f"{kind} tc_sums[{'*'.join([side] * len(free))}] = {{0}};",
-        *lines,
-        *_nested(within, [f"const {kind} tc_sum = {place};", *stored]),
-    ]
+    stored = store(stmt, scope, _total(stmt.coeff, scope.dtype))
+    lines = part(
+        LOOPS,
+        "block_of_sums",
+        kind=kind,
+        points="*".join([side] * len(free)),
+        loops=lines,
+        stores=_nested(within, part(LOOPS, "stored_sum", kind=kind, sum=place, store=stored)),
+    )
     heads = [_over_all_blocks(v, scope, width) if v in free else loop_head(v, scope) for v in outer]
     lines = _nested(heads, [*([STOPPED] if threads and heads else []), *lines])
     if not depth:
@@ -300,9 +304,15 @@ def _block_of_sums(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> 
     lines = [_pragma(stmt, scope, depth, "parallel for"), *lines]
     if not summed:
         return lines
-    each = f"({length(free[0], scope)}/tc_threads + {_LINE - 1})/{_LINE}*{_LINE}"
-    declared = f"const int64_t {width} = tc_min({side}, tc_max({_LINE}, {each}));"
-    return ["{", *indented([declared, *lines]), "}"]
+    return part(
+        LOOPS,
+        "wide_blocks",
+        side=side,
+        line=_LINE,
+        over=_LINE - 1,
+        length=length(free[0], scope),
+        loops=lines,
+    )
 
 
 def _over_all_blocks(var: BandVar, scope: Scope, side: str) -> str:
@@ -315,7 +325,7 @@ def _piece_head(var: BandVar, scope: Scope) -> str:
     return f"for (int64_t {name} = tc_piece; {name} < {stop}; ++{name})"
 
 
-def _parallel_sum(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
+def _parallel_sum(stmt: Assign, scope: Scope) -> list[str]:
     """A parallel sum: each thread adds up a part, and parts are added in the order of threads."""
     kind = _sum_type(stmt, scope)
     depth = _rectangular(stmt.band, min(stmt.parallel, max(1, len(stmt.band) - 1)))
@@ -326,26 +336,15 @@ def _parallel_sum(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
         depth = before if before < first else first + 1 + (blocked[1].below is None)
     collapse = f" collapse({depth})" if depth > 1 else ""
     divide = f"#pragma omp for{collapse} schedule(static) nowait"
-    opening = _pragma(stmt, scope, 1, "parallel")
-    apart = f"(64/(int)sizeof({kind}))"  # each thread's part on a cache line of its own
-    slot = f"tc_parts[{{}}*{apart}]"
-    start = "0" if stmt.reduction is Reduction.SUM else start_of(stmt.reduction, scope)
-    total = combined(stmt.reduction, "tc_sum", slot.format("tc_n"))
-    return [
-        "{",
-        *indented(
-            [
-                f"{kind} tc_parts[tc_threads*{apart}];",
-                f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) {slot.format('tc_n')} = {start};",
-                opening,
-                "{",
-                *indented(_local_sum(stmt, stmt.band, scope, dtype, divide, divided=depth)),
-                f"{INDENT}{slot.format('omp_get_thread_num()')} = tc_sum;",
-                "}",
-                f"{kind} tc_sum = {start};",
-                f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) {total}",
-                *store(stmt, scope, _total(stmt.coeff, dtype)),
-            ]
-        ),
-        "}",
-    ]
+    # The part of each thread is on a cache line of its own.
+    own = f"tc_parts[tc_n*(64/(int)sizeof({kind}))]"
+    return part(
+        LOOPS,
+        "sum_of_threads",
+        kind=kind,
+        start="0" if stmt.reduction is Reduction.SUM else start_of(stmt.reduction, scope),
+        pragma=_pragma(stmt, scope, 1, "parallel"),
+        sum=_local_sum(stmt, stmt.band, scope, divide, divided=depth),
+        add=combined(stmt.reduction, "tc_sum", own),
+        store=store(stmt, scope, _total(stmt.coeff, scope.dtype)),
+    )

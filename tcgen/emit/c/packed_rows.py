@@ -16,13 +16,13 @@ from ...ir.expr import Access
 from ...ir.loops import Assign, BandVar
 from ...ir.reduction import Reduction
 from ...ir.tensor import Packing
+from ...resources import part
 from ...simplices import parity
-from ..printing import indented, literal, product, simplex
-from ..scope import Scope, stored_axes
-from .blocks import blocked_pair
-from .counting import counted_block, counted_value
-from .expressions import address, bounds, packed_positions
-from .stores import store
+from ..printing import literal, nest, product, simplex
+from ..scope import Scope
+from .expressions import LOOPS, address, bounds, packed_positions
+from .loop_transforms import blocked_pair
+from .stores import counted_block, counted_value, store
 
 _SIGN = "tc_sign_of"  # prefix of the sign of a group, 0 if two of its positions are equal
 _PLACE = "tc_place"  # prefix of the place of a group
@@ -61,9 +61,7 @@ class _Group:
         return f"{_SIGN}_{self.number}"
 
 
-def packed_row(
-    band: tuple[BandVar, ...], stmt: Assign, scope: Scope, dtype: str
-) -> PackedRow | None:
+def packed_row(band: tuple[BandVar, ...], stmt: Assign, scope: Scope) -> PackedRow | None:
     """The innermost loop of a copy from an array with packed axes in no known order, or None."""
     expr = stmt.expr
     if not isinstance(expr, Access) or stmt.orbit or stmt.reduction is not Reduction.SUM:
@@ -89,14 +87,14 @@ def packed_row(
         declared[depth].append(_place(group))
     places = {g.packing.first: f"{_PLACE}_{g.number}" for g in groups if g is not row}
     signs = [g.sign for g in groups if g.packing.antisymmetric and g is not row]
-    lines = _row(_Copy(stmt, band[-1], scope, dtype), row, places, signs)
+    lines = _row(_Copy(stmt, band[-1], scope), row, places, signs)
     return PackedRow(declared, lines)
 
 
 def _unordered(expr: Access, scope: Scope) -> list[_Group]:
-    """The groups of packed axes whose order the loops do not tell."""
+    """The groups of packed axes whose order the loops do not determine."""
     groups: list[_Group] = []
-    for _, packing in stored_axes(scope.buffers[expr.buffer]):
+    for _, packing in scope.buffers[expr.buffer].stored():
         if packing is None:
             continue
         places = packed_positions(expr, scope, packing, {})
@@ -117,11 +115,14 @@ def _sorted(group: _Group, places: list[str]) -> list[str]:
     order = f"tc_order_{group.number}"
     call = f"tc_sort({len(places)}, &{order});"
     strict = group.packing.antisymmetric
-    return [
-        f"tc_positions {order} = TC_POSITIONS({', '.join(places)});",
-        f"const int {group.sign} = {call}" if strict else f"(void){call}",
-        *(f"const int64_t {group.at(n)} = {order}.at[{n}];" for n in range(len(places))),
-    ]
+    return part(
+        LOOPS,
+        "sorted",
+        order=order,
+        places=", ".join(places),
+        sort=f"const int {group.sign} = {call}" if strict else f"(void){call}",
+        positions=[f"const int64_t {group.at(n)} = {order}.at[{n}];" for n in range(len(places))],
+    )
 
 
 def _place(group: _Group) -> str:
@@ -143,7 +144,6 @@ class _Copy:
     stmt: Assign
     var: BandVar
     scope: Scope
-    dtype: str
 
     @property
     def name(self) -> str:
@@ -154,22 +154,22 @@ class _Copy:
         """A loop over a range of the innermost variable."""
         assert isinstance(self.stmt.expr, Access), "a copy reads one array"
         pragma = ["#pragma omp simd"] if self.stmt.expr.buffer != self.stmt.out.buffer else []
-        head = f"for (int64_t {self.name} = {start}; {self.name} < {stop}; ++{self.name}) {{"
-        return [*pragma, head, *indented(body), "}"]
+        head = f"for (int64_t {self.name} = {start}; {self.name} < {stop}; ++{self.name})"
+        return [*pragma, *nest(head, body)]
 
     def element(self, sign: int, row_sign: list[str], places: Mapping[int, str]) -> list[str]:
         """The store of one element, at known places and with a known sign."""
         stmt, scope = self.stmt, self.scope
         assert isinstance(stmt.expr, Access), "a copy reads one array"
         coeff = stmt.coeff * sign
-        factors = [] if abs(coeff) == 1 else [literal(coeff, self.dtype)]
+        factors = [] if abs(coeff) == 1 else [literal(coeff, scope.dtype)]
         element = f"{scope.names[stmt.expr.buffer]}[{address(stmt.expr, scope, {}, places)}]"
         minus = "-" if coeff == -1 else ""
         value = f"{minus}{'*'.join([*factors, *row_sign, element])}"
         return store(stmt, scope, counted_value(stmt, scope, value))
 
     def zeros(self, points: str) -> list[str]:
-        """What stands for some points that are zero: nothing, if nothing is written or counted."""
+        """Lines for points that are zero; none if nothing is written or counted."""
         stmt, scope = self.stmt, self.scope
         if stmt.accumulate:
             return counted_block(stmt, scope, points)
@@ -204,9 +204,9 @@ def _row(
     if not copy.stmt.accumulate:
         zeros = copy.loop(low, high, zeros)
     if not zeros:
-        return [*before, f"if ({_ROW_SIGN} != 0) {{", *indented(ranges), "}"]
-    skipped = [f"if ({_ROW_SIGN} == 0) {{", *indented(zeros), "} else {"]
-    return [*before, *skipped, *indented(ranges), "}"]
+        return [*before, *nest(f"if ({_ROW_SIGN} != 0)", ranges)]
+    condition = f"{_ROW_SIGN} == 0"
+    return [*before, *part(LOOPS, "either", condition=condition, then=zeros, otherwise=ranges)]
 
 
 def _ranges(
@@ -221,7 +221,7 @@ def _ranges(
     name, (low, high) = copy.name, bounds(copy.var, copy.scope)
     strict = group.packing.antisymmetric
     lines: list[str] = []
-    for rank in range(len(others), -1, -1):  # so many of the others are larger
+    for rank in range(len(others), -1, -1):  # number of larger positions
         start, stop = low, high
         if rank < len(others):
             first = f"{others[rank]} + 1" if strict else others[rank]
@@ -236,6 +236,6 @@ def _ranges(
         if equal:
             other = others[rank - 1]
             inside = "" if low == "0" else f"{low} <= {other} && "
-            lines.append(f"if ({inside}{other} < {high}) {{")
-            lines += [*indented([f"const int64_t {name} = {other};", *equal]), "}"]
+            body = [f"const int64_t {name} = {other};", *equal]
+            lines += nest(f"if ({inside}{other} < {high})", body)
     return lines

@@ -12,10 +12,13 @@ from ...dtypes import COMPLEX128, FLOAT64
 from ...ir.expr import Access
 from ...ir.loops import Assign, BandVar, LoopVar
 from ...ir.reduction import Reduction
+from ...resources import part
 from ..c.expressions import address, bounds, element, expression, length
 from ..c.stores import combined
-from ..printing import PROD, axis_length, extent, is_complex, literal, product
+from ..printing import PROD, axis_length, extent, indented, is_complex, literal, product
 from ..scope import Scope
+
+THREADS = "cuda/kernels/threads.cu"  # the template of kernels without tiles
 
 Var = LoopVar | BandVar
 
@@ -47,7 +50,7 @@ def values(variables: Sequence[Var], rest: str, scope: Scope, number: str) -> li
     lines = [f"tc_int {rest} = {number};"]
     for var in reversed(variables[1:]):
         extents = count(var, scope)
-        extents = f"({extents})" if "*" in extents else extents  # of joined axes
+        extents = f"({extents})" if "*" in extents else extents
         here = first_value(var, scope, f"{rest}%{extents}")
         lines.append(f"const tc_int {scope.variables[var.name]} = {here};")
         lines.append(f"{rest} /= {extents};")
@@ -78,12 +81,12 @@ def _relation(var: Var) -> str:
     return "<" if isinstance(var, BandVar) and var.strict else "<="
 
 
-def loop_head(var: Var, scope: Scope) -> str:
-    """``for (tc_int i = 0; i < N_o; ++i)``."""
+def loop(var: Var, scope: Scope, body: list[str]) -> list[str]:
+    """``for (tc_int i = 0; i < N_o; ++i) { ... }``."""
     name = scope.variables[var.name]
     low, high = bounds(var, scope)
     step = f"{name} += {var.tile}" if isinstance(var, LoopVar) and var.tile else f"++{name}"
-    return f"for (tc_int {name} = {low}; {name} < {high}; {step})"
+    return part(THREADS, "loop", name=name, low=low, high=high, step=step, body=body)
 
 
 def free_and_summed(stmt: Assign) -> tuple[tuple[BandVar, ...], tuple[BandVar, ...]]:
@@ -93,16 +96,16 @@ def free_and_summed(stmt: Assign) -> tuple[tuple[BandVar, ...], tuple[BandVar, .
     return free, tuple(v for v in stmt.band if v.name not in held)
 
 
-def value(stmt: Assign, scope: Scope, dtype: str, *, coefficient: bool) -> str:
+def value(stmt: Assign, scope: Scope, *, coefficient: bool) -> str:
     """``coeff * orbit * expr`` of one point."""
     factors = [_orbit(chain, scope) for chain in stmt.orbit]
     sign = ""
     if coefficient and stmt.coeff == -1:
         sign = "-"
     elif coefficient and stmt.coeff != 1:
-        factors.insert(0, literal(stmt.coeff, dtype))
+        factors.insert(0, literal(stmt.coeff, scope.dtype))
     outer = PROD + bool(factors) if factors or sign else 0
-    return sign + "*".join([*factors, expression(stmt.expr, scope, dtype, outer)])
+    return sign + "*".join([*factors, expression(stmt.expr, scope, outer)])
 
 
 def _orbit(chain: tuple[str, ...], scope: Scope) -> str:
@@ -139,11 +142,11 @@ def block_total(reduction: Reduction) -> str:
     return f"tc_sum = tc_block_reduce<tc_by_{reduction.value}>(tc_sum);"
 
 
-def start(stmt: Assign, scope: Scope, dtype: str) -> str:
+def start(stmt: Assign, scope: Scope) -> str:
     """The neutral element, with which a thread begins."""
     if stmt.reduction is Reduction.SUM:
-        return literal(0 * stmt.coeff, dtype)
-    return expression(stmt.reduction.neutral, scope, dtype)
+        return literal(0 * stmt.coeff, scope.dtype)
+    return expression(stmt.reduction.neutral, scope)
 
 
 def when(conditions: Sequence[str], lines: Sequence[str]) -> list[str]:
@@ -153,7 +156,7 @@ def when(conditions: Sequence[str], lines: Sequence[str]) -> list[str]:
     head = f"if ({' && '.join(conditions)})"
     if len(lines) == 1:
         return [f"{head} {lines[0]}"]
-    return [f"{head} {{", *(f"    {line}" if line else line for line in lines), "}"]
+    return [f"{head} {{", *indented(lines), "}"]
 
 
 def stride(access: Access, axis: int, scope: Scope) -> str:

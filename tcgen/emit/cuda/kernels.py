@@ -17,8 +17,9 @@ from ...dtypes import BY_NAME
 from ...errors import VerifyError
 from ...ir.executed import StatementWork, executed_by
 from ...ir.expr import REAL_VALUED, functions
-from ...ir.loop_analysis import is_total
-from ...ir.loops import Assign, Kernel, Module, Zero
+from ...ir.loop_analysis import contraction_of, is_total
+from ...ir.loops import Assign, Gemm, Kernel, Module, Zero
+from ...ir.pretty.loops import format_product
 from ...ir.reduction import Reduction
 from ...ir.thread_mapping import (
     Library,
@@ -30,19 +31,15 @@ from ...ir.thread_mapping import (
     Transpose,
     resident_blocks,
 )
-from ...resources import fill
-from ..kernel_comment import kernel_comment
-from ..names import CUDA_RESERVED
+from ...resources import fill, part
 from ..parts import FIRST, LAST
-from ..printing import indented, symbol
-from ..scope import Scope, make_scope, private_buffers, statements
-from .library import library_comment, library_product
-from .nest import nest_body
-from .points import points_body, zero_body
+from ..printing import kernel_comment, symbol
+from ..scope import CUDA_RESERVED, Scope, make_scope, private_buffers, statements
+from .expressions import THREADS
+from .nest import nest_body, thread_nest_body
+from .points import points_body, transpose_body, zero_body
 from .sums import sums_body, sums_finish
-from .thread_nest import thread_nest_body
 from .tiles import tiles_body, tiles_finish
-from .transpose import transpose_body
 
 
 def cuda_source(module: Module, version: str) -> str:
@@ -91,6 +88,22 @@ def scratch_argument(scope: Scope) -> bool:
     return finish_symbol(scope.kernel) is not None or bool(private_buffers(scope))
 
 
+def library_product(kernel: Kernel) -> tuple[Gemm, Library] | None:
+    """The product of a kernel that is a call of a library, and which one; else None."""
+    if not isinstance(kernel.mapping, Library):
+        return None
+    (first, *_) = kernel.body
+    product = first if isinstance(first, Gemm) else contraction_of(first)
+    return None if product is None else (product, kernel.mapping)
+
+
+def library_comment(product: Gemm, library: Library) -> str:
+    """``cuBLAS: r[i,a] += f[i,c] * t[c,a], m = i, n = a, k = c``."""
+    groups = (("batch", product.batch), ("m", product.m), ("n", product.n), ("k", product.k))
+    named = [f"{name} = {','.join(v.name for v in group)}" for name, group in groups if group]
+    return ", ".join((f"{library}: {format_product(product)}", *named))
+
+
 def _kernel(kernel: Kernel, module: Module, work: list[StatementWork]) -> str:
     product = library_product(kernel)
     if product is not None:
@@ -99,11 +112,11 @@ def _kernel(kernel: Kernel, module: Module, work: list[StatementWork]) -> str:
     text = kernel_comment(scope, work, "/* ", " * ", " */")
     if product is not None:
         return "\n".join([*text, ""])
-    text += _function(symbol(kernel), _body(scope, module.dtype), scope)
+    text += _function(symbol(kernel), _body(scope), scope)
     second = finish_symbol(kernel)
     if second is not None:
         text += ["", "/* The second pass: adds the parts of each sum in order. */"]
-        text += _function(second, _finish(scope, module.dtype), scope)
+        text += _function(second, _finish(scope), scope)
     return "\n".join([*text, ""])
 
 
@@ -124,8 +137,8 @@ def _function(name: str, body: list[str], scope: Scope) -> list[str]:
     bounds = str(threads(scope.kernel))
     if isinstance(scope.kernel.mapping, Tiles):
         bounds += f", {_residence(scope.kernel.mapping, scope)}"
-    head = f'extern "C" __global__ void __launch_bounds__({bounds})'
-    return [head, f"{name}(", *_lines(arguments), "{", *indented(body), "}"]
+    lines = [*(f"{a}," for a in arguments[:-1]), f"{arguments[-1]})"]
+    return part(THREADS, "function", bounds=bounds, name=name, arguments=lines, body=body)
 
 
 def _residence(mapping: Tiles, scope: Scope) -> int:
@@ -138,11 +151,6 @@ def _residence(mapping: Tiles, scope: Scope) -> int:
     out = _only_assign(scope).out
     dtype = BY_NAME[scope.buffers[out.buffer].dtype]
     return max(1, resident_blocks(*mapping.per_thread, dtype))
-
-
-def _lines(arguments: list[str]) -> list[str]:
-    last = len(arguments) - 1
-    return [f"    {a}{')' if n == last else ','}" for n, a in enumerate(arguments)]
 
 
 def threads(kernel: Kernel) -> int:
@@ -164,35 +172,35 @@ def _unmapped(kernel: Kernel) -> VerifyError:
     return VerifyError(f"kernel {kernel.name} has no thread mapping: bind the module to a GPU")
 
 
-def _body(scope: Scope, dtype: str) -> list[str]:
+def _body(scope: Scope) -> list[str]:
     body, mapping = scope.kernel.body, scope.kernel.mapping
     match mapping:
         case Points():
             if isinstance(body[0], Zero):
                 return zero_body(body[0], mapping, scope)
-            return points_body(_only_assign(scope), mapping, scope, dtype)
+            return points_body(_only_assign(scope), mapping, scope)
         case Sums():
-            return sums_body(_only_assign(scope), mapping, scope, dtype)
+            return sums_body(_only_assign(scope), mapping, scope)
         case Transpose():
-            return transpose_body(_only_assign(scope), mapping, scope, dtype)
+            return transpose_body(_only_assign(scope), mapping, scope)
         case Tiles():
-            return tiles_body(_assigns(scope), mapping, scope, dtype)
+            return tiles_body(_assigns(scope), mapping, scope)
         case Nest():
-            return nest_body(mapping, scope, dtype)
+            return nest_body(mapping, scope)
         case ThreadNest():
-            return thread_nest_body(mapping, scope, dtype)
+            return thread_nest_body(mapping, scope)
         case None | Library():
             raise _unmapped(scope.kernel)
         case _:
             assert_never(mapping)
 
 
-def _finish(scope: Scope, dtype: str) -> list[str]:
+def _finish(scope: Scope) -> list[str]:
     mapping = scope.kernel.mapping
     if isinstance(mapping, Tiles):
-        return tiles_finish(_assigns(scope), mapping, scope, dtype)
+        return tiles_finish(_assigns(scope), mapping, scope)
     assert isinstance(mapping, Sums)
-    return sums_finish(_only_assign(scope), mapping, scope, dtype)
+    return sums_finish(_only_assign(scope), mapping, scope)
 
 
 def _assigns(scope: Scope) -> tuple[Assign, ...]:

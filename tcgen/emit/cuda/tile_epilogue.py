@@ -14,100 +14,77 @@ from ...ir.expr import Access, Equal, leaves
 from ...ir.loop_analysis import is_total
 from ...ir.loops import Assign
 from ...ir.thread_mapping import Strip
-from ..printing import indented, literal
+from ...resources import part
+from ..printing import literal
 from ..scope import Scope
 from .expressions import adjacent, even_conditions, fixed_address, store, sum_type, total, value
-from .tile_addresses import TilePrinter, blocks, value_table, zero
+from .tile_addresses import TILES, TilePrinter, blocks, value_table
 
 PART = 16  # bytes of scratch for each block and total: the widest element
 
 
 def write_parts(printer: TilePrinter) -> list[str]:
     """Write the partial sums of the tile to scratch, for the second pass."""
-    each_m, each_n = printer.mapping.per_thread
-    whole = printer.mapping.tile_m * printer.mapping.tile_n
-    if _in_pairs(printer):
-        place = f"&tc_parts[{_place_of_part(printer)}]"
-        write = f"tc_write_pair({place}, tc_sum[tc_r][tc_c], tc_sum[tc_r][tc_c + 1]);"
-    else:
-        write = f"tc_parts[{_place_of_part(printer)}] = tc_sum[tc_r][tc_c];"
-    return [
-        f"{printer.kind} *const tc_parts = ({printer.kind} *)tc_scratch"
-        f" + (tc_int)blockIdx.x*{whole};",
-        "#pragma unroll",
-        f"for (int tc_r = 0; tc_r < {each_m}; ++tc_r) {{",
-        "    #pragma unroll",
-        f"    for (int tc_c = 0; tc_c < {each_n}; tc_c += {1 + _in_pairs(printer)}) {write}",
-        "}",
-    ]
+    which = "write_pairs" if _in_pairs(printer) else "write_sums"
+    return part(TILES, which, printer, place=_place_of_part(printer))
 
 
 def _in_pairs(printer: TilePrinter) -> bool:
     """True if two partial sums of a thread are neighbours in scratch, written at once."""
-    _, each_n = printer.mapping.per_thread
-    return each_n % 2 == 0 and BY_NAME[printer.dtype].parts == 1
+    return printer.each_n % 2 == 0 and BY_NAME[printer.dtype].parts == 1
 
 
 def _place_of_part(printer: TilePrinter) -> str:
     """Where a partial sum is in the scratch of its block: neighbouring threads are neighbours."""
-    (_, each_n), threads = printer.mapping.per_thread, printer.threads
+    each_n, threads = printer.each_n, printer.threads
     if _in_pairs(printer):
         return f"((tc_r*{each_n} + tc_c)/2*{threads} + threadIdx.x)*2 + tc_c%2"
     return f"(tc_r*{each_n} + tc_c)*{threads} + threadIdx.x"
 
 
-def store_lines(printer: TilePrinter, dtype: str) -> list[str]:
+def store_lines(printer: TilePrinter) -> list[str]:
     """Apply the epilogue, store the tile, and write the block's part of each total to scratch."""
     totals = totals_of(printer)
     lines = [
-        f"{sum_type(s, printer.scope)} tc_total{n} = {literal(0 * s.coeff, dtype)};"
+        f"{sum_type(s, printer.scope)} tc_total{n} = {literal(0 * s.coeff, printer.scope.dtype)};"
         for n, s in enumerate(totals)
     ]
-    element = _element(printer, dtype, "tc_sum[tc_r][tc_c]")
-    whole = _each_element(printer, element, ("#pragma unroll",))
+    elements = _each_element(printer, _element(printer, "tc_sum[tc_r][tc_c]"), ["#pragma unroll"])
     pairs = _pair_conditions(printer)
-    if pairs is None:
-        lines += whole
-    else:
-        lines += [f"if ({' && '.join(pairs)}) {{", *indented(_each_pair(printer))]
-        lines += ["} else {", *indented(whole), "}"]
+    lines += elements if pairs is None else _pairs(printer, pairs, elements)
     for number, stmt in enumerate(totals):
         kind = sum_type(stmt, printer.scope)
-        lines += [
-            f"tc_total{number} = tc_block_sum(tc_total{number});",
-            f"if (threadIdx.x == 0) *({kind} *)(tc_scratch + "
-            f"({number}*(tc_int)gridDim.x + blockIdx.x)*{PART}) = tc_total{number};",
-        ]
+        lines += part(TILES, "total", number=number, kind=kind, bytes=PART)
     return lines
 
 
-def finish_lines(printer: TilePrinter, dtype: str) -> list[str]:
+def finish_lines(printer: TilePrinter) -> list[str]:
     """The second pass of a tile: add the parts of each element in order, apply the epilogue."""
-    whole = printer.mapping.tile_m * printer.mapping.tile_n
-    place = f"(tc_n*(tc_int)gridDim.x + blockIdx.x)*{whole}"
-    element = [
-        f"{printer.kind} tc_sum = {zero(printer)};",
-        f"for (tc_int tc_n = 0; tc_n < {printer.mapping.splits}; ++tc_n) {{",
-        f"    tc_sum += ((const {printer.kind} *)tc_scratch)[{place} + {_place_of_part(printer)}];",
-        "}",
-        *_element(printer, dtype, "tc_sum"),
-    ]
-    return ["__syncthreads();", *_each_element(printer, element, ())]
+    element = part(
+        TILES,
+        "sum_of_parts",
+        printer,
+        printer.mapping,
+        place=_place_of_part(printer),
+        element=_element(printer, "tc_sum"),
+    )
+    return ["__syncthreads();", *_each_element(printer, element, [])]
 
 
-def totals_finish(printer: TilePrinter, dtype: str) -> list[str]:
+def totals_finish(printer: TilePrinter) -> list[str]:
     """The second pass for totals: one block adds the parts of all blocks in order."""
     lines = [f"const tc_int tc_blocks = {blocks(printer)};"]
     for number, stmt in enumerate(totals_of(printer)):
-        kind = sum_type(stmt, printer.scope)
-        add = [
-            f"{kind} tc_sum = {literal(0 * stmt.coeff, dtype)};",
-            f"for (tc_int tc_n = threadIdx.x; tc_n < tc_blocks; tc_n += {printer.threads})",
-            f"    tc_sum += *(const {kind} *)(tc_scratch + ({number}*tc_blocks + tc_n)*{PART});",
-            "tc_sum = tc_block_sum(tc_sum);",
-            f"if (threadIdx.x == 0) {store(stmt, printer.scope, total(stmt.coeff, dtype))}",
-        ]
-        lines += ["{", *indented(add), "}"]
+        lines += part(
+            TILES,
+            "total_of_parts",
+            number=number,
+            kind=sum_type(stmt, printer.scope),
+            zero=literal(0 * stmt.coeff, printer.scope.dtype),
+            threads=printer.threads,
+            bytes=PART,
+            store=store(stmt, printer.scope, total(stmt.coeff, printer.scope.dtype)),
+        )
     return lines
 
 
@@ -139,21 +116,10 @@ def _named(printer: TilePrinter, strips: tuple[Strip, ...], place: str) -> list[
     ]
 
 
-def _each_element(printer: TilePrinter, element: list[str], unrolled: tuple[str, ...]) -> list[str]:
+def _each_element(printer: TilePrinter, element: list[str], unrolled: list[str]) -> list[str]:
     """Loops of a thread over its elements."""
-    each_m, each_n = printer.mapping.per_thread
-    return [
-        *unrolled,
-        f"for (int tc_r = 0; tc_r < {each_m}; ++tc_r) {{",
-        f"    const tc_int tc_i = tc_out_row[{printer.row()}];",
-        *indented(_named(printer, printer.mapping.m, printer.row())),
-        *(f"    {line}" for line in unrolled),
-        f"    for (int tc_c = 0; tc_c < {each_n}; ++tc_c) {{",
-        f"        const tc_int tc_j = tc_out_column[{printer.column()}];",
-        *indented(indented(element)),
-        "    }",
-        "}",
-    ]
+    values = _named(printer, printer.mapping.m, printer.row)
+    return part(TILES, "elements", printer, unrolled=unrolled, row_values=values, element=element)
 
 
 def _pair_conditions(printer: TilePrinter) -> list[str] | None:
@@ -174,26 +140,23 @@ def _pair_conditions(printer: TilePrinter) -> list[str] | None:
     return [*even_conditions(printer.out, last, 2, scope), f"(unsigned long long){name}%16 == 0"]
 
 
-def _each_pair(printer: TilePrinter) -> list[str]:
-    """Store two neighbouring elements at once."""
+def _pairs(printer: TilePrinter, aligned: list[str], elements: list[str]) -> list[str]:
+    """Store two neighbouring elements at once if the target is aligned, else ``elements``."""
     scope, stmt = printer.scope, printer.stmts[0]
-    each_m, each_n = printer.mapping.per_thread
-    values = [f"tc_sum[tc_r][tc_c{next}]" for next in ("", " + 1")]
+    first, second = (f"tc_sum[tc_r][tc_c{next}]" for next in ("", " + 1"))
     if len(printer.stmts) == 1:
-        values = [total(stmt.coeff, printer.dtype, v) for v in values]
-    how = "tc_add_pair" if stmt.accumulate else "tc_store_pair"
-    place = f"{scope.names[printer.out.buffer]} + ({_start(printer)}tc_i + tc_j)"
-    return [
-        "#pragma unroll",
-        f"for (int tc_r = 0; tc_r < {each_m}; ++tc_r) {{",
-        f"    const tc_int tc_i = tc_out_row[{printer.row()}];",
-        "    #pragma unroll",
-        f"    for (int tc_c = 0; tc_c < {each_n}; tc_c += 2) {{",
-        f"        const tc_int tc_j = tc_out_column[{printer.column()}];",
-        f"        if (tc_i >= 0 && tc_j >= 0) {how}({place}, {', '.join(values)});",
-        "    }",
-        "}",
-    ]
+        first, second = (total(stmt.coeff, printer.dtype, v) for v in (first, second))
+    return part(
+        TILES,
+        "pairs",
+        printer,
+        aligned=" && ".join(aligned),
+        store="tc_add_pair" if stmt.accumulate else "tc_store_pair",
+        place=f"{scope.names[printer.out.buffer]} + ({_start(printer)}tc_i + tc_j)",
+        first=first,
+        second=second,
+        elements=elements,
+    )
 
 
 def _start(printer: TilePrinter) -> str:
@@ -204,29 +167,32 @@ def _start(printer: TilePrinter) -> str:
     return "" if start == "0" else f"{start} + "
 
 
-def _element(printer: TilePrinter, dtype: str, own: str) -> list[str]:
+def _element(printer: TilePrinter, own: str) -> list[str]:
     """One element of a thread; ``own`` is its sum."""
     scope, stmt = printer.scope, printer.stmts[0]
     held = f"{scope.names[printer.out.buffer]}[{_start(printer)}tc_i + tc_j]"
     given = own if len(printer.stmts) > 1 else total(stmt.coeff, printer.dtype, own)
-    guard = "if (tc_i >= 0 && tc_j >= 0)"
     if not printer.epilogue:
-        return [f"{guard} {held} {'+=' if stmt.accumulate else '='} {given};"]
+        sign = "+=" if stmt.accumulate else "="
+        return [f"if (tc_i >= 0 && tc_j >= 0) {held} {sign} {given};"]
     inner = _in_register(printer)
-    lines = [
-        *_named(printer, printer.mapping.n, printer.column()),
-        f"{printer.kind} tc_value = {f'{held} + {given}' if stmt.accumulate else given};",
-    ]
-    number = 0
+    lines, number = [], 0
     for after in printer.epilogue:
         if is_total(after):
-            lines.append(f"tc_total{number} += {value(after, inner, dtype, coefficient=False)};")
+            lines.append(f"tc_total{number} += {value(after, inner, coefficient=False)};")
             number += 1
         else:
-            lines.append(store(after, inner, value(after, inner, dtype, coefficient=True)))
+            lines.append(store(after, inner, value(after, inner, coefficient=True)))
     if scope.buffers[printer.out.buffer].place != "tile":
         lines.append(f"{held} = tc_value;")
-    return [f"{guard} {{", *indented(lines), "}"]
+    return part(
+        TILES,
+        "value",
+        printer,
+        column_values=_named(printer, printer.mapping.n, printer.column),
+        value=f"{held} + {given}" if stmt.accumulate else given,
+        epilogue=lines,
+    )
 
 
 def _in_register(printer: TilePrinter) -> Scope:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ...errors import TcgenError
-from ...ir.quantity import Quantity
 from ...ir.tensor import (
     MOST_SYMMETRIES,
     Packing,
@@ -20,6 +19,7 @@ from ...ir.tensor import (
     exchanged,
     symmetry_group,
 )
+from ...records.quantity import Quantity
 from ..source import Problems
 from .syntax import Attribute, Declaration, Word
 

@@ -6,6 +6,7 @@ A bracket remains a factor here; :mod:`tcgen.frontend.spec.expand` makes it an i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import assert_never
@@ -364,25 +365,23 @@ def _signed(sign: int, expr: Expr) -> Expr:
     return Prod((Const(Fraction(-1)), *(expr.args if isinstance(expr, Prod) else (expr,))))
 
 
-def _elements(node: Node) -> list[Element]:
+def _elements(node: Node) -> Iterator[Element]:
+    parts: tuple[Node, ...]
     match node:
         case Element():
-            return [node]
+            yield node
+            return
         case Number():
-            return []
-        case Function(_, args, _):
-            return [element for arg in args for element in _elements(arg)]
-        case Negative(arg, _):
-            return _elements(arg)
-        case Power(base, _, _):
-            return _elements(base)
-        case Bracket(inner, _):
-            return _elements(inner)
-        case Product(left, right, _, _):
-            return _elements(left) + _elements(right)
-        case SignedSum(terms, _):
-            return [element for _, term in terms for element in _elements(term)]
-        case Operated(_, body, _):
-            return _elements(body)
+            return
+        case Function(_, parts):
+            pass
+        case Negative(part) | Power(part) | Bracket(part) | Operated(_, part):
+            parts = (part,)
+        case Product(left, right):
+            parts = (left, right)
+        case SignedSum(terms):
+            parts = tuple(term for _, term in terms)
         case _:
             assert_never(node)
+    for part in parts:
+        yield from _elements(part)
