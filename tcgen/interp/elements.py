@@ -64,7 +64,7 @@ def _where(condition: Array, one: Array, other: Array) -> Array:
     return chosen.astype(np.promote_types(chosen.dtype, np.float64), copy=False)
 
 
-_OF_SEVERAL: dict[str, Callable[..., Array]] = {
+_FUNCTIONS_OF_SEVERAL: dict[str, Callable[..., Array]] = {
     "maximum": np.maximum,
     "minimum": np.minimum,
     "arctan2": np.arctan2,
@@ -131,10 +131,10 @@ def evaluate_expr(
         case Calls("where", (condition, *chosen)):
             return _where(np.real(value(condition)), *map(value, chosen))
         case Calls(function, args):
-            if function not in _OF_SEVERAL:
+            if function not in _FUNCTIONS_OF_SEVERAL:
                 raise VerifyError(f"{function} is not a function of expressions")
             several = [np.real(value(arg)) for arg in args]
-            return np.asarray(_OF_SEVERAL[function](*several), np.float64)
+            return np.asarray(_FUNCTIONS_OF_SEVERAL[function](*several), np.float64)
         case _:
             assert_never(expr)
 
