@@ -37,7 +37,7 @@ from tcgen.ir.program import Contract, FormulaSequence
 from tcgen.ir.tensor import Index, Role, Space
 from tcgen.lower import lower_plan
 from tcgen.options import Options
-from tcgen.report.tables import readable_bytes
+from tcgen.report.units import readable_bytes
 from tcgen.resources import spec_path
 from tcgen.testing import random_arrays
 
@@ -114,6 +114,7 @@ def test_all_rows_of_the_page_are_read():
     assert len(A3A) == 8
 
 
+@pytest.mark.few(4)
 @pytest.mark.campaign
 @pytest.mark.parametrize("seed", numbers(9, 60))
 def test_plans_within_a_limit_compute_the_program(seed: int) -> None:
@@ -140,6 +141,7 @@ def test_plans_within_a_limit_compute_the_program(seed: int) -> None:
             np.testing.assert_allclose(found[name], value, rtol=1e-10, atol=1e-12, err_msg=name)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
 @pytest.mark.parametrize(
     ("spec", "extents", "optimize", "limits"),
