@@ -123,17 +123,17 @@ def build_nest(
     return tuple(level(range(len(plan.visits)), 0))
 
 
-def zero_leaves(
+def zeroes(
     starts: tuple[Start, ...], buffers: Mapping[str, Buffer]
 ) -> dict[tuple[int, int], tuple[Leaf, ...]]:
     """Zeroes by (first visit, depth), as ``build_nest`` expects them."""
-    zeroes: dict[tuple[int, int], tuple[Leaf, ...]] = {}
+    found: dict[tuple[int, int], tuple[Leaf, ...]] = {}
     for start in starts:
         if start.zero is not None:
             key = (start.first, start.depth)
             leaf = Leaf(start.first, (_zero(buffers[start.zero], start.reduction),), computes=False)
-            zeroes[key] = (*zeroes.get(key, ()), leaf)
-    return zeroes
+            found[key] = (*found.get(key, ()), leaf)
+    return found
 
 
 def _zero(buffer: Buffer, reduction: Reduction) -> Stmt:

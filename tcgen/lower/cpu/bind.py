@@ -14,7 +14,9 @@ from fractions import Fraction
 
 from ...ir.cost import extent_of
 from ...ir.expr import Const
+from ...ir.halved_products import exchange_of
 from ...ir.loops import Assign, Gemm, Loop, LoopVar, Stmt
+from ...ir.plan import FusionPlan
 from ...thresholds import CpuThresholds
 from ..buffers import Memory
 from ..layout import (
@@ -27,8 +29,11 @@ from ..layout import (
 )
 from ..product_copies import bind_operands, bind_target
 from ..statements import Statement
+from .grouped_products import bind_groups
 from .kernel_scheme import is_thin
 from .loops import bind_loops, streams_batch
+from .symmetric_groups import Groupings, is_constant
+from .symmetric_pairs import bind_half
 from .transposed_operands import bind_contraction
 
 
@@ -119,3 +124,32 @@ def _part_of_k(
     whole = cut.base is None and cut.below is None
     small = parts * elements(target, extents) <= copied // 2
     return tile if whole and small and tile < extent else None
+
+
+def bind_symmetric(
+    plan: FusionPlan,
+    groupings: Groupings,
+    statement: Statement,
+    memory: Memory,
+    thresholds: CpuThresholds,
+) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...] | None]:
+    """Copies of constants, and the statements of a contraction that uses its symmetry, or None."""
+    extents = plan.extent_of
+    grouping = groupings.of(statement, memory.buffers)
+    visit = plan.visits[statement.position]
+    step = plan.program.steps[visit.step]
+    # Only a visit that shares no loop is halved.
+    exchange = None if visit.loops else exchange_of(plan.program, step, extents, thresholds)
+    if grouping is not None and (exchange is None or grouping.saved >= exchange.saved):
+        product = bind_groups(statement, grouping, memory, extents, thresholds)
+        if product is not None:
+            return product.constant, product.body
+    if exchange is None:
+        return (), None
+    constant = {
+        x.buffer
+        for x, ref in zip(statement.factors, step.operands, strict=True)
+        if is_constant(plan.program, step, ref.tensor)
+    }
+    half = bind_half(statement, exchange, memory, extents, thresholds, constant)
+    return ((), None) if half is None else (half.constant, half.body)
