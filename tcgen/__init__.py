@@ -28,7 +28,7 @@ _HOME = {  # the module of each public name
     "EinsumReport": "contraction.report",
     "ExtentError": "errors",
     "LazyArray": "lazy_arrays.array",
-    "Machine": "hardware",
+    "Machine": "thresholds.time_model",
     "MemoryLimitError": "errors",
     "PathNameError": "errors",
     "PlanError": "errors",
@@ -173,7 +173,6 @@ if TYPE_CHECKING:
     from .frontend.importers.wicked import from_wicked
     from .frontend.spec.reader import read_spec, read_spec_file
     from .frontend.spec.writer import spec_text
-    from .hardware import Machine
     from .interp import evaluate_system
     from .ir.system import System
     from .lazy_arrays.array import LazyArray, compute, lazy
@@ -184,6 +183,7 @@ if TYPE_CHECKING:
     from .runtime.packed_pairs import pack_pairs
     from .runtime.program import Program, load
     from .runtime.report import Report
+    from .thresholds.time_model import Machine
 
 
 def __getattr__(name: str) -> object:

@@ -14,8 +14,9 @@ from fractions import Fraction
 from typing import assert_never
 
 from ..dtypes import BY_NAME
-from ..hardware import GPU_LIBRARIES, POSITIVE, Machine
+from ..hardware import GPU_LIBRARIES
 from ..options import MOST, TARGETS
+from ..thresholds.time_model import POSITIVE, Machine
 from .grid import LARGEST_GRID, GridEntry
 from .manifest import (
     BufferEntry,

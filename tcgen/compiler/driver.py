@@ -25,7 +25,6 @@ from ..errors import (
     SpecError,
     UnavailableError,
 )
-from ..hardware import Machine
 from ..ir.cost import extent_of
 from ..ir.executed import Executed, executed_by
 from ..ir.loops import Module
@@ -37,6 +36,7 @@ from ..ir.system import System, planning_extents
 from ..ir.verify import verify
 from ..ir.verify.system import check_names
 from ..options import Options, changed_options
+from ..thresholds.time_model import Machine
 from .documents import read_document, read_executed
 from .serialize import encode
 

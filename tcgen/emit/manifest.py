@@ -20,10 +20,10 @@ from ..artifact.manifest import (
     SymmetryEntry,
     TensorEntry,
 )
-from ..hardware import Machine
 from ..ir.loop_analysis import Positions, positions
 from ..ir.loops import Assign, Buffer, Fetch, Gemm, Host, HostLoop, Kernel, Launch, Module
 from ..ir.tensor import Packing, Space, Tensor, element_type
+from ..thresholds.time_model import Machine
 from .names import C_RESERVED
 from .parts import parts_entry, statement_entries
 from .printing import symbol

@@ -1,14 +1,10 @@
-"""Predicted time of a plan: calls, flops and memory traffic, in whole picoseconds.
+"""Predicted time of a plan by the time model: calls, flops and bytes of its steps.
 
-A statement inside tile loops is called once for each combination of tiles. A call takes
-
-    flops / (flops of the machine * efficiency) + bytes of operands and result / bandwidth + call
-
-The efficiency of a matrix product on a processor is m/(m+2) * n/(n+2) * k/(k+4), which models the
-edges of the register tile and the start of the k loop; on a GPU it follows from the thread blocks
-(:meth:`tcgen.hardware.Machine.slowness`). The traffic of thin products makes them slower still. An
-intermediate that stays in the cache, because little of it is held at a time, has no traffic. A
-contraction that shares no loop has fewer flops where lowering computes one of each symmetric pair.
+A statement inside tile loops is called once for each combination of tiles, and
+:class:`tcgen.thresholds.time_model.Machine` predicts the time of a call. The traffic of thin
+products makes them slower than their flops do. An intermediate that stays in the cache, because
+little of it is held at a time, has no traffic. A contraction that shares no loop has fewer flops if
+lowering computes one of each symmetric pair.
 """
 
 from __future__ import annotations
@@ -18,17 +14,16 @@ from fractions import Fraction
 from math import comb, prod
 from typing import assert_never
 
-from ...hardware import Machine
 from ...ir.cost import extent_of
 from ...ir.halved_products import exchange_of
 from ...ir.plan import FusionPlan, LoopId
 from ...ir.program import Add, Contract, FormulaSequence, Map, Operation, Produce, Step
 from ...ir.tensor import Index, Ref, Role, Tensor, element_bytes
 from ...options import Options
+from ...thresholds.time_model import Machine
 
 Saved = Mapping[tuple[Ref, Operation], int]  # flops, by target and operation of a step
 
-PICOSECONDS_PER_SECOND = 10**12
 _CALLER_ROLES = (Role.INPUT, Role.OUTPUT)  # arrays in the layout of the equations
 
 
@@ -58,10 +53,10 @@ def step_picoseconds(
     calls = repeats * prod(-(-whole[i] // t) for i, t in tiles.items())
     length = {i: min(n, tiles.get(i, n)) for i, n in whole.items()}
     flops = repeats * step.flops.value(extents) - saved
-    slow, fast = 1, 1
+    slowness = (1, 1)
     match step.op:
         case Contract(a, b):
-            slow, fast = _slowness(step, a, b, length, machine, dtype)
+            slowness = _slowness(step, a, b, length, machine, dtype)
         case Produce():
             flops = repeats * machine.generated * prod(whole.values())
         case Add() | Map():
@@ -76,11 +71,7 @@ def step_picoseconds(
         *_copied(step, length, whole),
     ]
     held = sum(_bytes(r, length, whole, machine, dtype) for r in touched if r.tensor not in cached)
-    return (
-        flops * slow * PICOSECONDS_PER_SECOND // (fast * machine.flops)
-        + calls * held * PICOSECONDS_PER_SECOND // machine.bandwidth
-        + calls * machine.call * 1000
-    )
+    return machine.picoseconds(flops, slowness, calls * held, calls)
 
 
 def _slowness(
@@ -224,8 +215,5 @@ def least_picoseconds(
 
 
 def stays_in_cache(tensor: Tensor, held: int, machine: Machine) -> bool:
-    """True if ``held`` bytes of an intermediate or generated input stay in the cache.
-
-    Half of the cache is left for data that streams through it meanwhile.
-    """
-    return tensor.role not in _CALLER_ROLES and 2 * held <= machine.cache
+    """True if ``held`` bytes of an intermediate or generated input stay in the cache."""
+    return tensor.role not in _CALLER_ROLES and machine.caches(held)

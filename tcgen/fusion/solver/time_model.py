@@ -14,10 +14,10 @@ from math import ceil, prod
 from typing import TYPE_CHECKING
 
 from ...errors import PlanError
-from ...hardware import Machine
 from ...ir.cost import extent_of
 from ...ir.tensor import Tensor, element_bytes
 from ...thresholds.fusion import FusionThresholds
+from ...thresholds.time_model import Machine
 from ..sharing.array_sizes import least_peak
 from ..sharing.candidates import Arrangement, FusionCandidates
 from ..sharing.dependences import LoopUse

@@ -21,6 +21,7 @@ from ...ir.program import FormulaSequence, Produce
 from ...ir.tensor import Role, Tensor, element_bytes
 from ...options import Options
 from ...thresholds.fusion import FusionThresholds
+from ...thresholds.time_model import PICOSECONDS_PER_SECOND
 from ..memory.descent import Descent
 from ..placement.memory import (
     output_bytes,
@@ -33,12 +34,7 @@ from ..placement.plan import build_launches, in_nests, shared_axes
 from ..sharing.candidates import Arrangement, FusionCandidates, fusion_candidates
 from ..sharing.graph import FusionGraph, fusion_graph
 from ..solver.loop_constraints import constraint_count
-from ..solver.time_cost import (
-    PICOSECONDS_PER_SECOND,
-    least_picoseconds,
-    plan_picoseconds,
-    saved_flops,
-)
+from ..solver.time_cost import least_picoseconds, plan_picoseconds, saved_flops
 from ..solver.time_model import Request, least_peak_bytes, solve_least, solve_time, weights_of
 from .recompute import candidates_with_repeats
 from .refine_tiles import refined, with_tiles

@@ -1,7 +1,6 @@
 """Sizes of the threadblock tiles of a matrix product, and into how many parts its sum is split.
 
-The choice minimises an estimate of the time in cycles of a multiprocessor. Its constants are those
-of an H100, for which each was fitted to the times of contractions of the TCCG suite in all shapes.
+The choice minimises the time that :func:`tcgen.thresholds.time_model.tile_cycles` predicts.
 """
 
 from __future__ import annotations
@@ -11,21 +10,16 @@ from dataclasses import dataclass
 from ...dtypes import DType
 from ...ir.thread_mapping import resident_blocks
 from ...thresholds.gpu import GpuThresholds
+from ...thresholds.time_model import (
+    TILE_K,
+    ProductSize,
+    count_tiles,
+    thread_tile_work,
+    tile_cycles,
+)
 
-TILE_K = 16  # points of k of a tile in shared memory
-_TILE_BYTES = 80 * 1024  # of A and B: two blocks fit a multiprocessor from sm_80 on
-
-_PRODUCTS = 128  # multiply-adds of the tensor cores in a cycle, of double precision, ...
-_TF32_PRODUCTS = 512  # ... and of TF32: half of the data sheet's, not measured
-_LOADED = 25.0  # bytes from the level-2 cache in a cycle, if all multiprocessors load
-_MOVED = 12.5  # bytes to or from memory in a cycle, likewise
-_STORED = 60.0  # bytes of a tile that its block stores in a cycle
-_STEP = 200.0  # cycles of a step that a block without company waits, beside its products
-_ALONE = 1.5  # factor of the time of products of a block without company
-_BLOCK = 1500.0  # cycles in which a block starts and fills its tables
-_LAUNCH = 8000.0  # cycles until a second pass has started
-_OVERLAP = 0.9  # share of the shorter of computing and moving that the other hides
-_PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # splits of a sum that are tried
+_TILE_BYTES = 80 * 1024  # A and B in shared memory: two blocks fit a multiprocessor from sm_80 on
+_CANDIDATE_SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +49,6 @@ class Tiling:
     def __str__(self) -> str:
         parts = "" if self.splits == 1 else f", sums in {self.splits} parts"
         return f"tiles of {self.shape.m} x {self.shape.n}{parts}"
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """Points of the groups of a product under the planning extents.
-
-    ``products``: of real numbers in each of its products, on the average of its terms.
-    """
-
-    batch: int
-    m: int
-    n: int
-    k: int
-    products: float
 
 
 _TENSOR_CORES = tuple(
@@ -124,7 +104,7 @@ _WIDE_SUMS = 64 * 64  # elements of the largest tile of complex numbers, whose s
 
 
 def best_tilings(
-    size: Size, dtype: DType, thresholds: GpuThresholds, *, tensor_cores: bool
+    size: ProductSize, dtype: DType, thresholds: GpuThresholds, *, tensor_cores: bool
 ) -> tuple[Tiling, ...]:
     """Every tile for a product, each with the splits of the sum; that of least estimate first."""
     if not tensor_cores:
@@ -139,10 +119,12 @@ def best_tilings(
     return tuple(sorted(tilings, key=lambda t: _cycles(t, size, dtype, thresholds)))
 
 
-def _best_splits(shape: TileShape, size: Size, dtype: DType, thresholds: GpuThresholds) -> int:
+def _best_splits(
+    shape: TileShape, size: ProductSize, dtype: DType, thresholds: GpuThresholds
+) -> int:
     """The splits of least estimate of a product by tensor cores."""
     most = max(1, min(size.k // thresholds.split_k, thresholds.splits))
-    splits = (p for p in _PARTS if p <= most)
+    splits = (p for p in _CANDIDATE_SPLITS if p <= most)
     return min(splits, key=lambda p: _cycles(Tiling(shape, p), size, dtype, thresholds))
 
 
@@ -154,46 +136,19 @@ def depth_and_stages(shape: TileShape, itemsize: int) -> tuple[int, int]:
     return TILE_K // 2, 2
 
 
-def _tiles(shape: TileShape, size: Size) -> int:
-    return size.batch * -(-size.m // shape.m) * -(-size.n // shape.n)
+def _cycles(tiling: Tiling, size: ProductSize, dtype: DType, thresholds: GpuThresholds) -> float:
+    shape, resident = tiling.shape, tiling.shape.resident(dtype)
+    tile = (shape.m, shape.n)
+    return tile_cycles(tile, tiling.splits, resident, size, dtype, thresholds.multiprocessors)
 
 
-def _cycles(tiling: Tiling, size: Size, dtype: DType, thresholds: GpuThresholds) -> float:
-    """Estimate of the time of a product by tensor cores, which multiply real numbers alone."""
-    shape, splits = tiling.shape, tiling.splits
-    steps = -(-size.k // (TILE_K * splits))
-    result = size.m * size.n
-    moved = size.m * size.k + size.k * size.n + result * splits
-    cycles = dtype.itemsize * size.batch / (_MOVED * thresholds.multiprocessors)
-    memory = moved * cycles
-    second_pass = _LAUNCH + result * (splits + 1) * cycles if splits > 1 else 0.0
-    rate = _PRODUCTS if dtype.tensor_cores else _TF32_PRODUCTS
-    products = shape.m * shape.n * TILE_K * size.products / rate
-    loads = (shape.m + shape.n) * TILE_K * dtype.itemsize / _LOADED
-    stores = shape.m * shape.n * dtype.itemsize * min(splits, 2) / _STORED
-
-    def together(blocks: int) -> float:
-        """Cycles of some blocks on one multiprocessor."""
-        busy = max(blocks * products, blocks * loads, _STEP + _ALONE * products)
-        return steps * busy + _BLOCK + blocks * stores
-
-    resident = shape.resident(dtype)
-    waves, rest = divmod(_tiles(shape, size) * splits, thresholds.multiprocessors * resident)
-    computing = waves * together(resident)
-    if rest:
-        computing += together(-(-rest // thresholds.multiprocessors))
-    return max(computing, memory) + (1 - _OVERLAP) * min(computing, memory) + second_pass
-
-
-def _splits(shape: TileShape, size: Size, thresholds: GpuThresholds) -> int:
+def _splits(shape: TileShape, size: ProductSize, thresholds: GpuThresholds) -> int:
     """Thread blocks that divide k if there are fewer tiles than multiprocessors."""
-    idle = thresholds.multiprocessors // max(_tiles(shape, size), 1)
+    idle = thresholds.multiprocessors // max(count_tiles((shape.m, shape.n), size), 1)
     return max(1, min(idle, size.k // thresholds.split_k, thresholds.splits))
 
 
-def _thread_cost(shape: TileShape, size: Size, thresholds: GpuThresholds) -> float:
-    """Work of the busiest multiprocessor: multiply-adds, and reads of shared memory."""
+def _thread_cost(shape: TileShape, size: ProductSize, thresholds: GpuThresholds) -> float:
+    tile, threads = (shape.m, shape.n), (shape.threads_m, shape.threads_n)
     splits = _splits(shape, size, thresholds)
-    waves = -(-_tiles(shape, size) * splits // thresholds.multiprocessors)
-    reads = shape.threads_m / shape.m + shape.threads_n / shape.n  # for each multiply-add
-    return waves * shape.m * shape.n * (-(-size.k // splits) * (1 + 2 * reads) + 4 * splits)
+    return thread_tile_work(tile, threads, splits, size, thresholds.multiprocessors)

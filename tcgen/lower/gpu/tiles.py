@@ -19,8 +19,9 @@ from ...ir.loops import Assign, BandVar, Buffer
 from ...ir.reduction import Reduction
 from ...ir.thread_mapping import Strip, Term, Tiles
 from ...thresholds.gpu import GpuThresholds
+from ...thresholds.time_model import ProductSize
 from ..layout import elements, in_order, memory_order, unit_stride
-from .tile_shapes import Size, Tiling, best_tilings, depth_and_stages
+from .tile_shapes import Tiling, best_tilings, depth_and_stages
 
 _RUN = 8  # elements that are neighbours in memory on each side of a transposed tile
 
@@ -153,7 +154,7 @@ def tilings_of(
         return ()
     each = (real_products(s, buffers) for s in stmts)
     products = sum(depth * count for depth, count in zip(depths, each, strict=True)) / k
-    size = Size(elements(first.batch, extents), m, n, k, products)
+    size = ProductSize(elements(first.batch, extents), m, n, k, products)
     by_cores = on_tensor_cores(stmts, buffers)
     return best_tilings(size, _dtype(stmts, buffers), thresholds, tensor_cores=by_cores)
 

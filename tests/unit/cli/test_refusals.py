@@ -115,7 +115,7 @@ def test_bad_input_gets_a_clear_error(args, code: int, message: str, tmp_path, m
         (("--random", "9" * 5000), "--random"),
         (("--add-weight", "nan"), "add_weight"),
         (("--byte-weight", "1e400"), "byte_weight"),
-        (("--objective", "time", "--machine", f"flops={'9' * 5000}"), "flops whole number"),
+        (("--objective", "time", "--machine", f"flops={'9' * 5000}"), "flops integer"),
         (("--inputs", "/dev/null"), "/dev/null"),
         (("--output", ""), "write"),
     ],

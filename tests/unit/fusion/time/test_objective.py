@@ -31,7 +31,6 @@ from tcgen.fusion.solver.time_cost import (
     step_picoseconds,
 )
 from tcgen.fusion.time.objective import recomputable
-from tcgen.hardware import Machine, parse_machine
 from tcgen.interp import evaluate_program, evaluate_system, run_module
 from tcgen.ir.program import Contract, FormulaSequence
 from tcgen.ir.tensor import Index, Role, Space
@@ -40,6 +39,7 @@ from tcgen.options import Options
 from tcgen.report.tables import readable_bytes
 from tcgen.resources import spec_path
 from tcgen.testing import random_arrays
+from tcgen.thresholds.time_model import Machine, parse_machine
 
 SIZES = (("o", 5), ("v", 7))
 PAGE = (ROOT / "docs" / "fusion.md").read_text()

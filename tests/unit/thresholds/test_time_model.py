@@ -9,8 +9,8 @@ import pytest
 
 import tcgen
 from support.messages import mentions
-from tcgen.hardware import GPUS, Machine, default_machine, parse_machine
 from tcgen.options import Options
+from tcgen.thresholds.time_model import GPUS, Machine, default_machine, parse_machine
 
 
 def slowness(machine: Machine, *sizes: int, dtype: str = "float64") -> Fraction:
