@@ -14,8 +14,7 @@ from typing import Any
 
 from ..ir.loops import Gemm, Kernel, Loop, Module, Stmt
 from ..ir.pretty.loops import format_product, format_variant
-from ..lower.cpu.product_benchmark import product_benchmark
-from ..lower.cpu.product_variants import variants_of
+from ..lower.cpu.product_variants import product_benchmark, variants_of
 from ..options import Options
 from .memory_limit import planned_use
 from .timings import fastest_variant, time_variants

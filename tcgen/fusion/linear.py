@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import floor, gcd
 
-from ..errors import PlanError
 from .placement.memory import saving
 from .sharing.graph import Edge, FusionGraph, Variable
-from .solver.cp_sat import interruptible_solve, search_solver
+from .solver.cp_sat import solve
 
 _LARGEST = 2**60  # sum of objective coefficients: CP-SAT adds them in int64
 _CHUNK = 40  # variables that one objective orders, with powers of two as coefficients
@@ -232,30 +231,25 @@ class _Search:
         Returns:
             A proven upper bound on the objective.
         """
-        from ortools.sat.python import cp_model  # noqa: PLC0415
-
         self.model.clear_hints()  # type: ignore[no-untyped-call]
         for v in self.order:
             self.model.add_hint(self.x[v], int(v in self.best))
         self.model.maximize(sum(c * self.x[v] for v, c in objective.items()))
-        solver = search_solver(self.seconds)
-        status = interruptible_solve(solver, self.model)
-        self.seconds = max(0.0, self.seconds - solver.response_proto.deterministic_time)
-        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            chosen = frozenset(v for v in self.order if solver.boolean_value(self.x[v]))
+        answer = solve(self.model, self.seconds)
+        self.seconds = max(0.0, self.seconds - answer.spent)
+        if answer.found:
+            chosen = frozenset(v for v in self.order if answer.solver.boolean_value(self.x[v]))
             if sum(objective.get(v, 0) for v in chosen) >= sum(
                 objective.get(v, 0) for v in self.best
             ):
                 self.best = chosen
-        elif status != cp_model.UNKNOWN:
-            raise PlanError(
-                f"CP-SAT refuses the fusion model ({solver.status_name(status)}): choose another "
-                f"objective, such as none, and please report these equations"
-            )
+        elif not answer.unknown:
+            raise answer.refusal("fusion", "another objective, such as none")
         reached = sum(objective.get(v, 0) for v in self.best)
-        if status == cp_model.OPTIMAL:
+        if answer.optimal:
             return reached
         most = sum(c for c in objective.values() if c > 0)
-        if most >= 2**53 or status == cp_model.UNKNOWN:  # CP-SAT states bounds as floats
+        # CP-SAT states bounds as floats.
+        if most >= 2**53 or answer.unknown:
             return most
-        return min(most, floor(solver.best_objective_bound + 0.5))
+        return min(most, floor(answer.solver.best_objective_bound + 0.5))

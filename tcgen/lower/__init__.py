@@ -3,9 +3,8 @@
 ``passes`` lists the passes. They use, in this order, ``names`` (of loop variables), ``buffers``,
 ``nest`` (beginnings of arrays, and the grouping of visits), ``statements`` (visits on buffers),
 ``axis_orders``, ``layout`` (of accesses, for the binding), ``cpu`` (matrix products, loops,
-threads), ``product_copies`` (of operands of the BLAS) and ``host`` (host program, kernels, lives).
-``scratch_budget`` then limits the copies, ``gpu`` makes launches and thread mappings, and ``parts``
-divides the volatile phase.
+threads) and ``host`` (host program, kernels, lives). ``gpu`` makes launches and thread mappings,
+and ``parts`` divides the volatile phase.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from dataclasses import replace
 from ..ir.loops import Module
 from ..ir.plan import FusionPlan
 from ..options import Options
+from .buffers import arena_budget, crowded
 from .parts import with_parts
 from .passes import PASSES, Lowering
-from .scratch_budget import arena_budget, crowded
 
 __all__ = ["lower_plan"]
 

@@ -1,6 +1,6 @@
 """Numbers that change plans or speed but not results: thresholds and the time model.
 
-``planner`` (with ``algebra`` and ``fusion``), ``cpu`` and ``gpu`` hold one frozen record each;
+``planner``, ``cpu`` and ``gpu`` hold one frozen record each;
 :class:`Thresholds` joins them, and :class:`tcgen.options.Options` carries them to every pass.
 ``legal_range`` gives each field its range, so that a test can run every pass at both ends.
 ``time_model`` predicts seconds and holds all constants of these predictions.
@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .algebra import AlgebraThresholds
 from .cpu import CpuThresholds
-from .fusion import FusionThresholds
 from .gpu import GpuThresholds
 from .legal_range import largest, smallest
-from .planner import PlannerThresholds
+from .planner import AlgebraThresholds, FusionThresholds, PlannerThresholds
 
 __all__ = [
     "AlgebraThresholds",

@@ -7,7 +7,7 @@
                                       (``ir.halved_products``, ``lower.cpu.symmetric_groups``) and
                                       calls of the BLAS (``lower.layout``)
 ``GpuRates``                          generated kernel or library (``lower.gpu.library``)
-``tile_cycles``, ``thread_tile_work``  threadblock tiles (``lower.gpu.tile_shapes``)
+``tile_cycles``, ``thread_tile_work``  threadblock tiles (``lower.gpu.tiles``)
 ====================================  ==========================================================
 
 Costs of a formula sequence (``algebra``) count operations; the user gives their weights.

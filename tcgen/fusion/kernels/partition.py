@@ -15,8 +15,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from ...errors import PlanError, VerifyError
-from .bounds import lower_bound
-from .cost_models import COST_MODELS, CostModel
+from .cost_models import COST_MODELS, CostModel, lower_bound
 from .merging import greedy, unintrusive
 from .wsp import (
     Block,

@@ -11,11 +11,16 @@ from math import gcd
 
 from ...ir.cost import extent_of
 from ...ir.program import Phase
-from ...thresholds.fusion import TreeThresholds
+from ...thresholds.planner import TreeThresholds
 from ..placement.memory import whole_elements
 from ..placement.nest import chains
-from ..sharing.array_sizes import least_peak
-from ..sharing.candidates import Arrangement, FusionCandidates, exclusive_uses, instances_overlap
+from ..sharing.candidates import (
+    Arrangement,
+    FusionCandidates,
+    exclusive_uses,
+    instances_overlap,
+    least_peak,
+)
 from ..sharing.graph import phase_of
 from ..solver.memory_model import SearchResult
 from .tree_fusions import (

@@ -13,16 +13,14 @@ from itertools import combinations
 from math import ceil, prod
 from typing import TYPE_CHECKING
 
-from ...errors import PlanError
 from ...ir.cost import extent_of
 from ...ir.tensor import Tensor, element_bytes
-from ...thresholds.fusion import FusionThresholds
+from ...thresholds.planner import FusionThresholds
 from ...thresholds.time_model import Machine
-from ..sharing.array_sizes import least_peak
-from ..sharing.candidates import Arrangement, FusionCandidates
+from ..sharing.candidates import Arrangement, FusionCandidates, least_peak
 from ..sharing.dependences import LoopUse
 from ..sharing.graph import step_of
-from .cp_sat import interruptible_solve, search_solver
+from .cp_sat import solve
 from .memory_model import FusionModel
 from .time_cost import Saved, stays_in_cache, step_picoseconds
 
@@ -154,17 +152,13 @@ class TimeModel(FusionModel):
             total += self._time(node, [(uses, time // unit) for uses, time in table])
         goal = cp_model.LinearExpr.sum(total)
         self.model.minimize(goal)
-        solver = search_solver(seconds)
-        status = interruptible_solve(solver, self.model)
-        self.spent = solver.response_proto.deterministic_time
-        if status in (cp_model.UNKNOWN, cp_model.INFEASIBLE):
-            return TimedResult(None, status == cp_model.INFEASIBLE, self.spent)
-        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            raise PlanError(
-                f"CP-SAT refuses the time model ({solver.status_name(status)}): choose the "
-                f"objective peak, and please report these equations"
-            )
-        return TimedResult(self._read(solver), status == cp_model.OPTIMAL, self.spent)
+        answer = solve(self.model, seconds)
+        self.spent = answer.spent
+        if answer.unknown or answer.infeasible:
+            return TimedResult(None, answer.infeasible, self.spent)
+        if not answer.found:
+            raise answer.refusal("time", "the objective peak")
+        return TimedResult(self._read(answer.solver), answer.optimal, self.spent)
 
     def _times(self, node: int) -> list[tuple[tuple[LoopUse, ...], int]]:
         """Picoseconds of a statement for each set of its loop uses that may be shared."""

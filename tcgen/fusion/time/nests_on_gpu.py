@@ -25,8 +25,7 @@ from ...ir.cost import extent_of
 from ...ir.plan import FusionPlan, LoopId
 from ...ir.program import Contract, Produce, Step
 from ...options import Options
-from ..placement.memory import output_bytes, plan_peak, static_elements
-from ..placement.offsets import packed
+from ..placement.memory import output_bytes, packed, plan_peak, static_elements
 from ..placement.plan import regrouped
 from ..solver.time_model import Request
 from .refine_tiles import fastest, smallest, with_tiles

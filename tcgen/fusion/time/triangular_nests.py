@@ -38,8 +38,7 @@ from ..placement.nest import Placed
 from ..placement.plan import Axes, build_launches
 from ..sharing.graph import FusionGraph, fusion_graph, phase_of
 from .orbit_steps import added_directly, arrangements_apart, in_one_pass, only_added
-from .orbit_sums import orbit_sums
-from .symmetric_results import symmetric_results
+from .orbit_sums import orbit_sums, symmetric_results
 
 Extents = tuple[tuple[str, int], ...]
 

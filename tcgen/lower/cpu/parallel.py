@@ -23,8 +23,8 @@ from ...ir.loop_analysis import (
 )
 from ...ir.loops import Assign, Buffer, Gemm, Kernel, Loop, Stmt, Zero
 from ...thresholds import CpuThresholds
+from ..buffers import buffer_bytes
 from ..layout import elements, iterations, points
-from ..scratch_budget import buffer_bytes
 
 
 def mark_parallel(

@@ -50,10 +50,10 @@ from ...ir.loops import (
 )
 from ...ir.thread_mapping import Library, Nest, ThreadNest
 from ...thresholds.gpu import GpuThresholds
+from ..buffers import buffer_bytes
 from ..host import variables_of
 from ..layout import iterations, points
 from ..names import unique
-from ..scratch_budget import buffer_bytes
 from .conjugates import with_conjugates
 from .launch_order import LaunchFuser
 from .liveness import most_held, with_lives, without_tile_targets

@@ -17,11 +17,10 @@ from ...ir.expr import Access, Call, Expr, map_leaves, nodes
 from ...ir.factors import factor_of
 from ...ir.loop_analysis import launches, used_buffers
 from ...ir.loops import Assign, Host, HostLoop, Kernel, Launch, Module
-from ..names import renamed_access
+from ..names import accesses_of, renamed_access
 from .fuse_launches import is_pointwise, united
 from .launch_order import uses_of
 from .liveness import with_lives
-from .rename import accesses_of
 
 
 def with_conjugates(module: Module) -> Module:

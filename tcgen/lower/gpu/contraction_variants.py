@@ -1,7 +1,7 @@
 """The ways in which a GPU can compute a contraction of a module, and a program that times them.
 
 Reads and makes kernels of level 4: by tiles of several shapes, or by a library. Which one is
-fastest is predicted by ``tile_shapes`` and ``library``, or measured by
+fastest is predicted by ``tiles`` and ``library``, or measured by
 :mod:`tcgen.compiler.gpu_tuning`.
 """
 
@@ -29,11 +29,10 @@ from ...ir.loops import (
 )
 from ...ir.thread_mapping import Library, Tiles
 from ...thresholds.gpu import GpuThresholds
-from ..cpu.product_benchmark import ProductBenchmark, product_benchmark
+from ..cpu.product_variants import ProductBenchmark, product_benchmark
 from ..layout import elements
 from .fuse_launches import terms_of, tile_of
-from .tile_shapes import TileShape, Tiling
-from .tiles import groups_of, tilings_of
+from .tiles import TileShape, Tiling, groups_of, tilings_of
 
 Variant: TypeAlias = Tiling | Library
 

@@ -15,8 +15,8 @@ from ...ir.loop_analysis import used_buffers, written_buffers
 from ...ir.loops import Assign, Buffer, Fetch, Gemm, Host, HostLoop, Kernel, Launch, Loop, Stmt
 from ...ir.reduction import Reduction
 from ...thresholds.gpu import GpuThresholds
+from ..names import accesses_of
 from .fuse_launches import inlined, terms_of, with_addition, with_epilogue
-from .rename import accesses_of
 
 Fuse = Callable[[Kernel, Kernel], Kernel | None]
 

@@ -20,9 +20,9 @@ from ...ir.loops import Assign, Buffer, Gemm, Stmt
 from ...thresholds.gpu import GpuThresholds
 from ...thresholds.time_model import GENERATED_TILE_SIDE, LIBRARY_TILE_SIDE, ProductSize
 from ..buffers import Memory
+from ..cpu.bind import bind_operands, bind_target
 from ..cpu.loops import bind_assign
 from ..layout import Band, Product, elements, products_of
-from ..product_copies import bind_operands, bind_target
 from ..statements import Statement
 from .tiles import groups_of, on_tensor_cores, real_products, term_of
 

@@ -24,9 +24,8 @@ from tcgen.errors import VerifyError
 from tcgen.fusion import plan_fusion
 from tcgen.fusion.memory.descent import Descent
 from tcgen.fusion.memory.objective import least_value
-from tcgen.fusion.placement.memory import live_ranges, once_elements
+from tcgen.fusion.placement.memory import Interval, live_ranges, once_elements, pack
 from tcgen.fusion.placement.nest import place_arrangement
-from tcgen.fusion.placement.offsets import Interval, pack
 from tcgen.fusion.placement.plan import build_plan, shared_axes
 from tcgen.fusion.sharing.candidates import fusion_candidates
 from tcgen.fusion.sharing.graph import fusion_graph
@@ -38,7 +37,7 @@ from tcgen.lower import lower_plan
 from tcgen.options import Options
 from tcgen.runtime.program import Program as Compiled
 from tcgen.thresholds import PlannerThresholds, Thresholds
-from tcgen.thresholds.fusion import DescentThresholds, FusionThresholds, MemoryThresholds
+from tcgen.thresholds.planner import DescentThresholds, FusionThresholds, MemoryThresholds
 
 seeds = st.integers(0, 2**32)
 
