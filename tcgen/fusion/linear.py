@@ -110,7 +110,7 @@ class Solution:
 
     Attributes:
         fused: variables that are 1, in order.
-        value: of Eq. (10), in saved elements.
+        value: value of Eq. (10), in saved elements.
         bound: proven upper bound on the value.
     """
 
@@ -121,11 +121,6 @@ class Solution:
 
 def solve_linear(graph: FusionGraph, extents: Mapping[str, int], seconds: float) -> Solution:
     """The fused loops of greatest value by Eq. (10), over all trees of a graph.
-
-    Args:
-        graph: of the program.
-        extents: of the base spaces.
-        seconds: deterministic, divided among the trees by their candidates.
 
     Source: Allam et al., Eq. (10).
 
@@ -187,7 +182,8 @@ class _Search:
             terms = [(v, c) for v, c in rule.terms if v in self.x]
             if sum(c for _, c in terms if c > 0) > rule.bound:
                 self.model.add(sum(c * self.x[v] for v, c in terms) <= rule.bound)
-        self.best: frozenset[Variable] = frozenset()  # to fuse nothing is always legal
+        # No fusion at all is legal.
+        self.best: frozenset[Variable] = frozenset()
 
     def run(self) -> Solution:
         """Most saved elements within the given seconds; among proven optima, a unique one."""

@@ -38,7 +38,7 @@ def lower_plan(
         options: ``dtype``, ``target``, ``memory_limit`` and ``thresholds`` are used; extents are
             those of the plan.
         scratch: False makes no copies at all.
-        thrifty: False makes copies as if there were no memory limit.
+        thrifty: False makes copies without regard to the memory limit.
 
     Returns:
         The module; its text has the same bytes for the same plan and options.

@@ -23,7 +23,7 @@ class Memory:
     """All buffers of the module under construction, in order of creation.
 
     Attributes:
-        buffers: by name.
+        buffers: buffers by name.
         homes: innermost shared loop whose body owns the buffer; None for the whole program.
         in_triangles: packed outputs are computed where they are stored, unless loops share them.
         dense: other packed outputs by name, each with the dense buffer in which it is computed.
@@ -70,7 +70,8 @@ class Memory:
 
     def next_scratch(self) -> str:
         """Name of the next scratch buffer."""
-        first = len(self.scratch_of) + 1  # of those before it none was taken away
+        # Scratch buffers are never removed, so that earlier numbers are taken.
+        first = len(self.scratch_of) + 1
         names = (f"tmp{k}" for k in itertools.count(first))
         return next(n for n in names if n not in self.buffers and n not in self._tensor_names)
 
@@ -98,7 +99,7 @@ class Memory:
             return
         dense = tensor.role is Role.OUTPUT
         name = tensor.name
-        if dense or name in self.buffers:  # no other tensor has its name
+        if dense or name in self.buffers:
             taken = {*self.buffers, *self._tensor_names}
             name = unique(f"{name}_dense" if dense else name, taken)
         axes = tuple(

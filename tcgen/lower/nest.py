@@ -23,7 +23,7 @@ class Leaf:
     """Statements at one place of the nest.
 
     Attributes:
-        position: of the visit that they belong to.
+        position: position of their visit.
         body: the statements, or one fetch.
         computes: False for the zeroes and the copies that a visit needs.
         constant: copies of constant operands, made in the constant phase.
@@ -54,7 +54,7 @@ class Start:
         first: visit that first writes it.
         depth: number of loops of that visit around the instance's home body.
         zero: buffer to zero before the item of the home body with the first visit, or None.
-        reduction: of the producers, with whose neutral element the buffer is filled.
+        reduction: reduction of the producers, whose neutral element fills the buffer.
         overwrites: the first visit overwrites the instance; else it adds.
     """
 

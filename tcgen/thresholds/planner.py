@@ -64,16 +64,16 @@ class MemoryThresholds:
         seconds: deterministic seconds of all searches at effort 1.
         direct_constraints: largest model of the peak that is solved for all arrays at once.
         static_constraints: largest model of the static sum, which has no order of the statements.
-        static_rounds: how often loops without a common order are excluded before the search for
-            one gives up.
+        static_rounds: most rounds in which loops without a common order are excluded before the
+            search gives up.
         part_seconds: most deterministic seconds of one search over some of the arrays.
         part_constraints: largest model over some of the arrays.
         idle_seconds: deterministic seconds without progress after which these searches end.
         close: a gap between peak and bound, or progress, below this fraction of the peak does not
             count.
-        promising: arrangements with a peak below so many times the least one are improved further.
+        promising: multiple of the least peak below which an arrangement is improved further.
         first_trials: most arrangements that the first descent examines.
-        part_trials: the same for the descent after each search over some of the arrays.
+        part_trials: most arrangements of the descent after each search over some of the arrays.
     """
 
     seconds: float = threshold(12.0, 0.0, 24.0)
@@ -99,15 +99,15 @@ class TimeThresholds:
         few_statements: most statements of a program that is searched with every strategy.
         worthwhile: fraction of the predicted time that must be saved before a program that fits
             unfused is fused; smaller differences are within the error of the prediction.
-        speed_constraints: largest model that is solved for speed alone.
+        speed_constraints: largest model that is solved only for speed.
         limit_parts: the descent in the peak stops at these parts of the memory limit in turn: a
             smaller peak of loops over single elements leaves room for larger tiles.
         trials: arrangements that the descent examines for each of these parts.
         large_arrays: an array above this fraction of the limit should be contracted.
         solved_trips: trip counts of a loop for which the solver proposes arrangements.
         refined_trips: trip counts of a loop that are tried for a given arrangement.
-        refined_neighbours: how far a loop moves among these when the tiles of two loops change at
-            once.
+        refined_neighbours: most positions that a loop moves among these if the tiles of two loops
+            change at once.
         paired_loops: most loops of a plan in which the tiles of two loops change at once.
         chain_indices: most loops of a triangular nest; n loops stand for n! permutations.
     """
@@ -136,10 +136,10 @@ class FusionThresholds:
     """Thresholds of the search for a fusion plan.
 
     Attributes:
-        trees: of dynamic programming on trees.
-        descent: of the descent in the peak.
-        memory: of the objectives ``memory`` and ``peak``.
-        time: of the objective ``time``.
+        trees: thresholds of dynamic programming on trees.
+        descent: thresholds of the descent in the peak.
+        memory: thresholds of the objectives ``memory`` and ``peak``.
+        time: thresholds of the objective ``time``.
         solver_constraints: largest model for all arrays; the solver would not finish a larger one
             in reasonable time.
         linear_seconds: deterministic seconds of the objective ``linear`` at effort 1, divided among
@@ -169,8 +169,8 @@ class FusionThresholds:
 class AlgebraThresholds:
     """Thresholds of the search for a formula sequence.
 
-    The search counts its work and never looks at a clock, so that a result depends on these
-    numbers and on the equations alone. All values give right sequences; smaller ones give a faster
+    The search counts its work and never looks at a clock, so that a result depends only on these
+    numbers and on the equations. All values give right sequences; smaller ones give a faster
     search and may give sequences with more operations.
 
     Attributes:
@@ -180,8 +180,8 @@ class AlgebraThresholds:
         idle_rounds_per_array: a pass of improvement ends after this many rounds for each
             intermediate without a cost that it has not seen before.
         improvement_passes: passes of random improvement, each from the greedy result.
-        noise_exponent: in a round each saving is multiplied by a random number in [0, 1) to a
-            power between 0 and this one.
+        noise_exponent: largest power of the random number in [0, 1) by which each saving is
+            multiplied in a round.
         accepted_increase: relative increase of the cost that a pass accepts in its first round;
             it falls to 0 in the last one.
         longer_extent_factor: the greedy search also starts from extents of which one is
@@ -190,8 +190,7 @@ class AlgebraThresholds:
             factored.
         term_splits: nor are equations whose terms can be split into a common factor and the rest
             in more places than these.
-        target_permutations: the search does not use the symmetry of an output with more
-            permutations.
+        target_permutations: most permutations of an output whose symmetry the search uses.
         term_factors: a term with more factors takes no part in the search.
         factor_orders: nor does a term whose equal factors have more orders; six of them have 720.
         label_orders: orders that are compared where tensors cannot be told apart by structure.
@@ -237,14 +236,14 @@ class AlgebraThresholds:
 
 @dataclass(frozen=True, slots=True)
 class PartsThresholds:
-    """How many of the outermost loops are numbered.
+    """Number of outermost loops that are numbered.
 
     A finer division makes no better balance, but each iteration compares its number: about 2 ns,
     which 2**12 points hide.
 
     Attributes:
-        iterations: more loops are numbered until there are this many iterations.
-        points: and until an iteration has at most this many points.
+        iterations: iterations up to which more loops are numbered.
+        points: points of an iteration above which more loops are numbered.
     """
 
     iterations: int = threshold(64, 1, 2**30)
@@ -256,9 +255,9 @@ class PlannerThresholds:
     """Thresholds of the planner.
 
     Attributes:
-        algebra: of the search for a formula sequence.
-        fusion: of the search for a fusion plan.
-        parts: of the loops along which a program is divided.
+        algebra: thresholds of the search for a formula sequence.
+        fusion: thresholds of the search for a fusion plan.
+        parts: thresholds of the loops along which a program is divided.
     """
 
     algebra: AlgebraThresholds = AlgebraThresholds()

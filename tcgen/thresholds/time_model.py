@@ -89,7 +89,7 @@ class Machine:
     def slowness(
         self, batch: int, m: int, n: int, k: int, *, dtype: str, real: int = 0
     ) -> tuple[int, int]:
-        """How many times longer a matrix product takes than its flops at the full rate.
+        """Factor by which a matrix product takes longer than its flops at the full rate.
 
         Args:
             batch: number of products in one launch.
@@ -208,7 +208,7 @@ def parse_machine(text: str, usual: Machine = Machine()) -> Machine:
     """A machine from a name, constants, or a name and constants that differ from its own.
 
     Args:
-        text: for example ``"h100"``, ``"flops=2e11,bandwidth=1e11"`` or ``"h100,call=5000"``.
+        text: text of the kind ``"h100"``, ``"flops=2e11,bandwidth=1e11"`` or ``"h100,call=5000"``.
         usual: machine with the other constants if the text has no name.
 
     Raises:
@@ -428,7 +428,8 @@ def thread_tile_work(
         multiprocessors: multiprocessors of the GPU.
     """
     waves = -(-count_tiles(tile, size) * splits // multiprocessors)
-    reads = threads[0] / tile[0] + threads[1] / tile[1]  # for each multiply-add
+    # Reads of shared memory for each multiply-add.
+    reads = threads[0] / tile[0] + threads[1] / tile[1]
     points = -(-size.k // splits)
     each = points * (1 + _SHARED_READ * reads) + _STORED_ELEMENT * splits
     return waves * tile[0] * tile[1] * each

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from .merging import bits
+from ..sharing.dependences import bits_of
 from .wsp import Block, Graph, Operation, Partition, View
 
 
@@ -23,7 +23,7 @@ class CostModel:
     """A cost that is a sum over blocks and their arrays, plus a constant.
 
     Attributes:
-        name: of the model.
+        name: name of the model.
         fixed: the constant.
         array: the cost of an array in a block, from the operations of the block that touch it, in
             program order; negative where the model counts savings.
@@ -177,7 +177,7 @@ def lower_bound(graph: Graph, cost: CostModel) -> int:
 def never_together(graph: Graph) -> list[int]:
     """For each operation, those that are in no block with it, as bits.
 
-    Two operations in one block have all operations between them in the block, too.
+    Two operations in one block have all operations between them in the block as well.
     """
     count = len(graph.operations)
     after, before, barred = [0] * count, [0] * count, [0] * count
@@ -197,7 +197,7 @@ def never_together(graph: Graph) -> list[int]:
                 continue
             between = after[i] & before[j]
             inside = between & (apart[i] | apart[j])
-            if inside or any(barred[k] & between for k in bits(between & choosy)):
+            if inside or any(barred[k] & between for k in bits_of(between & choosy)):
                 apart[i] |= 1 << j
                 apart[j] |= 1 << i
     return apart

@@ -37,7 +37,7 @@ class Partitioned:
     """The result of a search.
 
     Attributes:
-        blocks: in an order in which they may run.
+        blocks: blocks in a legal order.
         cost: under the model.
         bound: no legal partition costs less, since merging never raises a cost.
         status: "OPTIMAL" if cost and bound are equal, else "FEASIBLE".
@@ -61,11 +61,11 @@ def partition(
     process (the merge cache of the paper).
 
     Args:
-        operations: in an order in which they may run.
+        operations: operations in a legal order.
         algorithm: one of ALGORITHMS.
         model: a name of :data:`tcgen.fusion.kernels.cost_models.COST_MODELS`.
-        most_blocks: that ``optimal`` examines before it gives up, so that the result is the better
-            of greedy and unintrusive; None: as many as necessary.
+        most_blocks: most blocks that ``optimal`` examines before the better of greedy and
+            unintrusive is taken; None: as many as necessary.
 
     Raises:
         PlanError: the algorithm or the model is unknown.
@@ -190,7 +190,8 @@ def optimal(graph: Graph, cost: CostModel, most: int | None) -> Partition | None
     ]
     free_bits = sum(1 << v for v, _ in frees)
     costs = BlockCosts(graph, cost)
-    best: dict[int, tuple[int, int]] = {0: (0, 0)}  # by set: the least cost, and the previous set
+    # The least cost of each set, and the set before it.
+    best: dict[int, tuple[int, int]] = {0: (0, 0)}
     waiting, tried = {0}, 0
     for _ in range(count + 1):
         layer = sorted(waiting, key=lambda done: (done.bit_count(), done))

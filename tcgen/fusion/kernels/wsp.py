@@ -31,8 +31,8 @@ class View:
         base: name of the array.
         ranges: first element and end on each axis, whatever the direction.
         order: the loop of each axis; () where it is the same for all views of the base.
-        weight: of an element, for example its bytes.
-        steps: from one element to the next on each axis, negative where the loop begins at the end;
+        weight: weight of an element, for example its bytes.
+        steps: distance of neighbours on each axis, negative if the loop begins at the end;
             () where all are 1.
     """
 
@@ -76,7 +76,7 @@ class Operation:
     """One array operation (a vertex).
 
     Attributes:
-        name: for messages.
+        name: name in messages.
         reads: views read.
         writes: views written.
         new: arrays that begin here.
@@ -105,7 +105,7 @@ class Operation:
         return frozenset({v.base for v in self.writes} | {*self.new, *self.freed, *self.observed})
 
     def access(self, array: str) -> Hashable:
-        """What it does with an array; equal for operations that do the same."""
+        """The accesses to an array; equal for operations that do the same."""
         reads = frozenset(v for v in self.reads if v.base == array)
         writes = frozenset(v for v in self.writes if v.base == array)
         return reads, writes, array in self.new, array in self.freed
@@ -233,11 +233,6 @@ def program_operations(
     The space of a step is that of its result. Some steps share no kernel: matrix products, which
     are not computed element by element; steps that read generated inputs, which come in tiles;
     scalars; and results that are a slice of an array.
-
-    Args:
-        program: a formula sequence.
-        extents: of each base space.
-        dtype: of the program; views weigh their bytes.
     """
     operations = []
     for step in program.steps:
@@ -273,6 +268,6 @@ def _view(ref: Ref, step: Step, extents: Mapping[str, int], dtype: str) -> View:
         ranges.append((start, start + extent_of(index.space, extents)))
     inner = len(step.out.indices)
     order = tuple(loops.index(i) for i in ref.indices)
-    # A summed index is a loop of this step alone.
+    # A summed index is a loop of this step only.
     own = tuple(n if n < inner else -1 - step.id * len(loops) - n for n in order)
     return View(ref.tensor.name, tuple(ranges), own, element_bytes(ref.tensor, dtype))

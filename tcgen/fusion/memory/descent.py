@@ -32,10 +32,10 @@ class NestedLoops:
     """Loops, an order of all statements, and their memory.
 
     Attributes:
-        chosen: contracted axes that were asked for, those of highest priority first.
+        chosen: contracted axes, those of highest priority first.
         loops: outer before inner.
-        order: of the statements.
-        peak: in units of the weights.
+        order: order of the statements.
+        peak: peak in units of the weights.
         static: size of all arrays together.
         live: instances that are live at the peak, the largest first.
         held: the size of each of them.
@@ -71,14 +71,7 @@ class Descent:
         extents: Mapping[str, int],
         thresholds: DescentThresholds,
     ) -> None:
-        """Prepare tables.
-
-        Args:
-            candidates: of the program.
-            weights: by position in ``candidates.instances``, of one element.
-            extents: of the base spaces.
-            thresholds: which arrays are contracted, and when the search ends.
-        """
+        """Prepare tables."""
         self.candidates, self.thresholds = candidates, thresholds
         self.tables = {n: dict(t) for n, t in tables_of(candidates, weights, extents, {}).items()}
         self.members: dict[Axis, tuple[LoopUse, ...]] = {
@@ -106,7 +99,7 @@ class Descent:
         """Lower the peak as long as one more axis, or one more loop, helps.
 
         Args:
-            start: where to begin.
+            start: arrangement to improve.
             trials: most arrangements to look at.
             at_least: a peak that is low enough.
             fixed: axes that are never given up.
@@ -195,7 +188,7 @@ class Descent:
         return best
 
     def nested(self, wanted: Iterable[Axis]) -> NestedLoops | None:
-        """Contract the wanted axes in turn, skipping contradictions; None if there is no order."""
+        """Contract the wanted axes in turn without contradictions; None without a legal order."""
         loops: tuple[Loop, ...] = ()
         chosen: list[Axis] = []
         for axis in wanted:
@@ -309,8 +302,8 @@ class Item:
     Attributes:
         nodes: a bit for each of its statements.
         next: a bit for each statement that must run right after one of them.
-        peak: of the arrays that are live inside it alone.
-        order: of its statements.
+        peak: peak of the arrays that are live only inside it.
+        order: order of its statements.
         live: numbers of the arrays inside it that are live at its peak.
     """
 
@@ -325,8 +318,8 @@ def scheduled(items: list[Item], arrays: list[tuple[int, int, int]]) -> Item | N
     """The body as one item, in an order with a small peak; None where its items need each other.
 
     Args:
-        items: of the body.
-        arrays: that belong to the body: bytes, users (a bit for each) and number of each.
+        items: items of the body.
+        arrays: arrays of the body: bytes, users (a bit for each) and number of each.
     """
     nodes = following = 0
     owner: dict[int, int] = {}

@@ -38,14 +38,6 @@ def least_by_parts(
 ) -> SearchResult:
     """An arrangement of small peak, and a bound on the least peak.
 
-    Args:
-        candidates: loops of the program that may be shared.
-        weights: bytes of one element, by position in ``candidates.instances``.
-        extents: extents of the base spaces.
-        starts: arrangements to improve.
-        seconds: deterministic seconds.
-        thresholds: limits of the models of some arrays, and of the descent.
-
     Raises:
         PlanError: the solver refuses the model.
     """
@@ -194,17 +186,6 @@ def solve_part(
     below: int,
 ) -> SearchResult:
     """The least peak of some arrays, if it is below a given one.
-
-    Args:
-        candidates: loops of the program that may be shared.
-        part: those of the arrays only.
-        arrays: positions of the arrays that count.
-        weights: bytes of one element, by position.
-        extents: extents of the base spaces.
-        seconds: deterministic seconds.
-        hint: an arrangement to start from.
-        at_least: a proven lower bound.
-        below: only smaller peaks are searched for.
 
     Returns:
         A bound for the whole program, ``below`` if no peak is smaller. The arrangement may be

@@ -34,11 +34,11 @@ class _Progress:
     """Results of the searches of one program so far.
 
     Attributes:
-        candidates: of the program.
-        weights: by position in ``candidates.instances``, of one element.
-        extents: of the base spaces.
-        seconds: deterministic, of all searches.
-        thresholds: of the searches.
+        candidates: fusion candidates of the program.
+        weights: weight of one element, by position in ``candidates.instances``.
+        extents: extents by base space.
+        seconds: deterministic seconds of all searches.
+        thresholds: limits of the searches.
         placements: the latest one first.
         hint: the latest arrangement, from which the next search starts.
         bound: proven lower bound.
@@ -225,13 +225,6 @@ def solve_static(
 
     Parts that have no statement in common are solved one by one. Loops without a common order are
     forbidden, and the model is solved again.
-
-    Args:
-        candidates: of the program.
-        extents: of the base spaces.
-        seconds: deterministic.
-        hint: an arrangement to start from.
-        rounds: how often loops are forbidden before the search gives up.
 
     Returns:
         Without an arrangement where the search gives up, or where loops of several parts contradict

@@ -117,7 +117,7 @@ class Branch:
         producer: statement that writes it.
         consumer: statement that reads it.
         whole: bytes.
-        extents: of the loops that it could share.
+        extents: extents of the loops that it could share.
     """
 
     producer: int
@@ -137,7 +137,7 @@ class SubtreeFusion:
     Attributes:
         bodies: profiles of the subtree in the bodies of the loops around it, outermost first.
         inside: peak of the item that is the node, or contains it.
-        least: peak of the subtree alone.
+        least: peak of the subtree by itself.
         chosen: prefixes of the edges below.
     """
 
@@ -176,7 +176,7 @@ class SubtreeFusion:
 
 
 def least_of(bodies: tuple[Profile, ...]) -> int:
-    """Peak of a subtree alone: outer bodies are done before inner ones begin."""
+    """Peak of a subtree by itself: outer bodies are done before inner ones begin."""
     held = top = 0
     for body in bodies:
         if body:
@@ -233,9 +233,9 @@ class TreeFusions:
         """The fusions whose orders begin with ``order``, with all deeper loops complete.
 
         Args:
-            node: whose edges are fused.
-            order: of loops.
-            edges: for each edge below, its fusions in a prefix of the order.
+            node: number of the node whose edges are fused.
+            order: order of loops.
+            edges: fusions of each edge below, in a prefix of the order.
             open_edges: edges that share all loops of the order and still have a size above zero.
         """
         ended = edges[0]

@@ -203,10 +203,6 @@ def pack(arrays: tuple[Interval, ...], seconds: float) -> Packing:
     First fit in one of three orders nearly always reaches the peak, the least possible size; if
     not, CP-SAT places the rectangles.
 
-    Args:
-        arrays: in any order.
-        seconds: deterministic, of CP-SAT.
-
     Example:
         >>> pack((Interval(64, 0, 1), Interval(128, 1, 2), Interval(64, 2, 3)), 1.0)
         Packing(offsets=(128, 0, 128), total=192)
@@ -268,12 +264,7 @@ def _search(arrays: tuple[Interval, ...], peak: int, best: Packing, seconds: flo
 
 
 def packed(plan: FusionPlan, seconds: float) -> FusionPlan:
-    """The plan with an offset for every array of the arena.
-
-    Args:
-        plan: without offsets.
-        seconds: deterministic, of the search for offsets.
-    """
+    """The plan with an offset for every array of the arena."""
     ranges = [(a, span) for a, span in live_ranges(plan) if a.place is not Place.REG]
     layout = pack(tuple(Interval(a.bytes, *span) for a, span in ranges), seconds)
     offsets: dict[ArrayPlan, int] = {

@@ -78,9 +78,9 @@ def build_plan(
         placed: its nodes in order, in their loops.
         axes: contracted axes of each node's array, by node.
         extents: planning extents by name, sorted.
-        dtype: of the program.
+        dtype: element type of the program.
         solve: the objective, its value and its bound.
-        tile_bytes: of the largest tile of a generated input.
+        tile_bytes: bytes of the largest tile of a generated input.
     """
     overlapping = _overlapping(graph, placed)
     apart = [
@@ -164,7 +164,7 @@ def regrouped(plan: FusionPlan, inside: Collection[LoopId]) -> FusionPlan:
     """The plan with other loops on the host, and with kernels and places of arrays that fit them.
 
     Args:
-        plan: with any kernels.
+        plan: a plan with any kernels.
         inside: loops inside kernels; all others run on the host.
     """
     host = {o for o in plan.loops if o not in inside}
@@ -331,12 +331,7 @@ def _contracted(
 
 
 def _place(array: ArrayPlan, group_of: Mapping[int, int]) -> Place:
-    """Outputs belong to the caller; a single element inside one kernel is a register.
-
-    Args:
-        array: with its live range.
-        group_of: number of the kernel group of each visit.
-    """
+    """Outputs belong to the caller; a single element inside one kernel is a register."""
     match array.tensor.role:
         case Role.OUTPUT:
             return Place.CALLER
@@ -387,8 +382,8 @@ def fetch_tiles(
         reader: its visit, in the loops it has so far.
         next_id: number of the first loop to be added.
         extents: planning extents.
-        dtype: of the program.
-        tile_bytes: of the largest tile, for which loops are added; a tile has at least one
+        dtype: element type of the program.
+        tile_bytes: bytes of the largest tile, for which loops are added; a tile has at least one
             element. None: no loop is added.
     """
     tensor = produce.out.tensor

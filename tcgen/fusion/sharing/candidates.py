@@ -37,7 +37,7 @@ class FusionCandidates:
         graph: its nodes are the statements.
         instances: arrays; outputs are among them, without an axis that may be contracted.
         dependences: between the statements.
-        groups: of loop uses, in order; two groups never have a loop in common.
+        groups: groups of loop uses, in order; two groups never have a loop in common.
         repeats: loop uses of statements that have no index for the loop, so that each iteration
             repeats them; each with the loop use of a reader that it follows.
     """
@@ -55,7 +55,7 @@ class Arrangement:
 
     Attributes:
         loops: members of each loop.
-        order: of execution; statements that are absent have no loops and may run anywhere.
+        order: order of execution; absent statements have no loops and may run anywhere.
     """
 
     loops: tuple[tuple[LoopUse, ...], ...]
@@ -87,7 +87,7 @@ def build_candidates(
     """The candidates that follow from the pairs of indices that may be one loop.
 
     Args:
-        graph: of the program.
+        graph: fusion graph of the program.
         bare: arrays without axes.
         dependences: between the statements, those of repeated statements included.
         repeats: loop uses of repeated statements, and those that they follow.
@@ -278,12 +278,6 @@ def least_peak(
     """A lower bound on the peak that needs no search: the most that one statement touches.
 
     Each array counts with as many contracted axes as it could have by itself.
-
-    Args:
-        candidates: of the program.
-        weights: by position in ``candidates.instances``, of one element.
-        extents: of the base spaces.
-        tiles: elements of a tile, by space; a contracted axis of any other space counts 1.
     """
     return least_of(candidates, tables_of(candidates, weights, extents, tiles), peak=True)
 
@@ -303,7 +297,7 @@ def tables_of(
 
 
 def least_of(candidates: FusionCandidates, tables: Mapping[int, Table], *, peak: bool) -> int:
-    """A lower bound on the static sum, or on the peak, from the tables alone."""
+    """A lower bound on the static sum, or on the peak, from the tables only."""
     least = {n: min(size for _, size in t) for n, t in tables.items()}
     if not peak:
         return sum(least.values())

@@ -69,15 +69,15 @@ class FusionModel(LoopConstraints):
         """Build the variables and constraints.
 
         Args:
-            candidates: of the program.
-            weights: by position in ``candidates.instances``, of one element.
-            extents: of the base spaces.
+            candidates: fusion candidates of the program.
+            weights: weight of one element, by position in ``candidates.instances``.
+            extents: extents by base space.
             hint: an arrangement to start from.
             peak: the objective counts what is live at one time; else all arrays.
             ordered: the order of the statements is searched too.
             tiles: elements of a tile by space; a contracted axis of another space counts 1.
             only: positions of the instances that count; None: all.
-            unmodelled: for a loop use, statements that may be in its loop by a use that
+            unmodelled: statements that may be in the loop of a loop use by a use that
                 ``candidates`` lacks; constraints on such a statement and loop are left out.
             at_least: a proven lower bound on the objective.
             below: only arrangements of less memory are searched for.
@@ -190,12 +190,7 @@ class FusionModel(LoopConstraints):
                     yield shared
 
     def solve(self, seconds: float, *, bound_only: bool = False) -> SearchResult:
-        """The arrangement of least memory, and among equals one of the fewest shared pairs.
-
-        Args:
-            seconds: deterministic.
-            bound_only: any arrangement of least memory will do (:func:`.cp_sat.solve`).
-        """
+        """The arrangement of least memory, and among equals one of the fewest shared pairs."""
         best = self.least(seconds, bound_only=bound_only)
         if bound_only or not best.proven:
             return best

@@ -40,12 +40,12 @@ def step_picoseconds(
     """Time of all calls of a step.
 
     Args:
-        step: of a formula sequence.
+        step: a step of a formula sequence.
         tiles: elements of a tile for each index that has a tile loop.
-        repeats: how often the whole step is computed.
-        extents: of the base spaces.
+        repeats: number of computations of the whole step.
+        extents: extents by base space.
         machine: constants of the prediction.
-        dtype: of the program.
+        dtype: element type of the program.
         cached: intermediates that stay in the cache.
         saved: flops that lowering saves by symmetry.
     """
@@ -149,13 +149,7 @@ def visited_fraction(
 
 
 def saved_flops(program: FormulaSequence, extents: Mapping[str, int], options: Options) -> Saved:
-    """Flops that lowering saves by symmetry in each contraction that shares no loop.
-
-    Args:
-        program: of the steps.
-        extents: of the base spaces.
-        options: ``target`` and ``thresholds`` are read.
-    """
+    """Flops that lowering saves by symmetry in each contraction that shares no loop."""
     if options.target != "cpu":
         return {}
     found = {
@@ -166,14 +160,7 @@ def saved_flops(program: FormulaSequence, extents: Mapping[str, int], options: O
 
 
 def plan_picoseconds(plan: FusionPlan, machine: Machine, dtype: str, saved: Saved) -> int:
-    """Predicted time of a plan under its planning extents, in picoseconds.
-
-    Args:
-        plan: any plan.
-        machine: constants of the prediction.
-        dtype: of the program.
-        saved: flops that each contraction saves if it shares no loop.
-    """
+    """Predicted time of a plan under its planning extents, in picoseconds."""
     extents, total = plan.extent_of, 0
     for position, visit in enumerate(plan.visits):
         tiles = {index: loop.tile or 1 for index, loop in visit.bind}

@@ -32,14 +32,14 @@ _LARGEST = 2**52  # units of time in all: CP-SAT states bounds as floats
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a plan is made for.
+    """Conditions of a plan.
 
     Attributes:
-        extents: of the base spaces.
+        extents: extents by base space.
         limit: most bytes that may be live at one time, outputs not counted.
         machine: constants of the predicted time.
-        dtype: of the program.
-        thresholds: of the searches.
+        dtype: element type of the program.
+        thresholds: limits of the searches.
         saved: flops that each contraction saves by symmetry if it shares no loop.
     """
 
@@ -74,13 +74,6 @@ def solve_time(
     seconds: float,
 ) -> TimedResult:
     """The arrangement of least predicted time within the memory limit.
-
-    Args:
-        candidates: of the program.
-        tiles: elements of a tile, by space.
-        request: memory limit and machine.
-        hint: an arrangement to start from.
-        seconds: deterministic.
 
     Raises:
         PlanError: the solver refuses the model.

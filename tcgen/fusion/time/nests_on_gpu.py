@@ -37,7 +37,7 @@ def nests_on_gpu(plan: FusionPlan, options: Options) -> FusionPlan:
     """The plan whose nests are kernels of single threads, or loops of the host over tiles.
 
     Args:
-        plan: of any objective but ``time``.
+        plan: a plan of any objective but ``time``.
         options: ``objective``, ``memory_limit``, ``dtype``, ``machine`` and ``thresholds`` are
             read.
     """
@@ -103,7 +103,7 @@ def _is_for_threads(plan: FusionPlan, nest: tuple[int, ...], many: int, short: i
     """Whether single threads compute the points of a nest, and are enough or soon finished.
 
     Args:
-        plan: with the nest.
+        plan: the plan with the nest.
         nest: positions of its visits.
         many: threads that keep a GPU busy.
         short: points of a serial sum that fewer threads may add up.

@@ -199,7 +199,7 @@ class _Search:
         If the unfused plan fits, loops are only shared for speed.
 
         Args:
-            seconds: deterministic, of each search.
+            seconds: deterministic seconds of each search.
             bound: a lower bound on the time in picoseconds.
             unfused: picoseconds of the unfused plan, whether it fits or not, if symmetry saved
                 nothing, as in loops that are not triangular.
@@ -298,7 +298,7 @@ class _Search:
         """Offer the solver's arrangements for choices of tiles, large tiles first.
 
         Args:
-            candidates: of the program.
+            candidates: fusion candidates of the program.
             seconds: deterministic, for all choices.
             last: no other strategy follows.
             every: try every choice of tiles; else stop when plans fit.
@@ -472,7 +472,7 @@ def candidates_with_repeats(
     """The fusion candidates of a program if statements may be repeated.
 
     Args:
-        graph: of the program.
+        graph: fusion graph of the program.
         shrinking: arrays that may be contracted; None: all.
         repeat: False: statements are only in loops of their own indices.
 

@@ -89,7 +89,7 @@ def arrangements_apart(
     """The program in which sums of an array in several arrangements are arrays of their own.
 
     Args:
-        program: of the step.
+        program: the formula sequence of the step.
         step: a map that may read an array in several arrangements.
         arrays: those that a nest should contract.
 

@@ -277,8 +277,8 @@ class SymmetricResult:
     """A contraction whose result may be computed for a triangle.
 
     Attributes:
-        program: in which the images of the result are added to its target.
-        result: the array of the result alone.
+        program: rewritten program, which adds the images of the result to its target.
+        result: the array of only the result.
         chain: the two exchanged indices, in the order of the triangle.
     """
 
@@ -293,7 +293,7 @@ def symmetric_results(
     """The exchanges of a step under which its result is proven to be symmetric.
 
     Args:
-        program: of the step.
+        program: the formula sequence of the step.
         step: any step.
         arrays: intermediates that should be contracted along both indices of an exchange.
     """

@@ -49,7 +49,7 @@ def bind_statement(
     """The statements that execute one visit.
 
     Args:
-        statement: what it computes.
+        statement: the computation of the visit.
         memory: all buffers; scratch is added to them.
         extents: planning extents.
         room: bytes that its scratch may take, or None for as many as it needs.
@@ -199,7 +199,7 @@ def _copied(
     memory: Memory,
     before: list[Stmt],
 ) -> Access:
-    """An operand copied to scratch as [batch, m, k]; variables of this operand alone are summed."""
+    """An operand copied to scratch as [batch, m, k]; its own variables are summed."""
     own = tuple(v for v in batch if v.name in access.variables)
     band = (*own, *_unit_stride_last(access, memory.buffers[access.buffer], groups))
     scratch = memory.scratch(band, dtype, statement.home, statement.position)

@@ -44,13 +44,6 @@ def bind_loops(
 
     Before: ``y[b,a] = sum(i,j) x[j,i] * z[i,a,j,b]   for b, a, i, j``.
     After: ``t[a,b] = 0``, ``t[a,b] += x[j,i] * z[i,a,j,b]   for a, i, j, b``, ``y[b,a] = t[a,b]``.
-
-    Args:
-        statement: to bind.
-        memory: all buffers; scratch is added to them.
-        extents: planning extents.
-        room: bytes that its scratch may take, or None for as many as it needs.
-        thresholds: sizes from which copies and blocks pay.
     """
     plain = bind_assign(statement, memory.buffers)
     crossing = None

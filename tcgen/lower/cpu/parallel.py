@@ -38,7 +38,7 @@ def mark_parallel(
 
     Args:
         kernel: without flags.
-        buffers: all of the module, with their places.
+        buffers: all buffers of the module, with their places.
         extents: planning extents.
         limit: bytes that the program may allocate, or None.
         thresholds: sizes from which threads pay.
@@ -81,7 +81,7 @@ def _with_vectors(stmt: Stmt, kernel: Kernel, buffers: Mapping[str, Buffer]) -> 
 
 
 def _in_all_loops(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """The statements that are no loops."""
+    """The statements in all loops."""
     for stmt in body:
         if isinstance(stmt, Loop):
             yield from _in_all_loops(stmt.body)
@@ -98,14 +98,6 @@ def _parallel_iterations(
     before: int = 1,
 ) -> Loop | None:
     """The loop with parallel iterations, and loops directly inside it while these are few.
-
-    Args:
-        loop: in question.
-        separate: private buffers, and numbers of which each thread adds up a part.
-        buffers: all of the module.
-        extents: planning extents.
-        thresholds: of iterations and their points.
-        before: iterations of the loops around it.
 
     Returns:
         None if parallel iterations are not legal.
@@ -129,14 +121,7 @@ def _parallel_iterations(
 def _worth(
     loop: Loop, extents: Mapping[str, int], thresholds: CpuThresholds, *, small: bool
 ) -> bool:
-    """True if threads should divide the iterations rather than the statements inside.
-
-    Args:
-        loop: with its parallel flags.
-        extents: planning extents.
-        thresholds: of iterations and of long statements.
-        small: the private memory of a thread is small.
-    """
+    """True if threads should divide the iterations rather than the statements inside."""
     count = 1
     for one in parallel_chain(loop):
         count *= iterations(one, extents)

@@ -49,14 +49,7 @@ def variants_of(
     extents: Mapping[str, int],
     thresholds: CpuThresholds,
 ) -> tuple[Gemm, ...]:
-    """Every variant of a product, each once, the given one first.
-
-    Args:
-        product: any variant.
-        buffers: of its operands, by name.
-        extents: planning extents.
-        thresholds: of the largest k of a staged tile, and of orders of groups.
-    """
+    """Every variant of a product, each once, the given one first."""
     statement = Statement(
         out=product.out,
         expr=Prod((product.a, product.b)),
@@ -119,12 +112,12 @@ class ProductBenchmark:
 
     Attributes:
         module: takes ``left``, ``right``, ``target`` and, for each variant, a vector ``times0``,
-            ``times1``, ...: its elements are not read, but for each of them the product is computed
-            once by that variant.
-        variants: as text.
-        extents: of the base spaces, those of the plan; the longest ones are shorter if the product
-            would take too many flops or elements. Those of ``times0``, ... are 0.
-        target: of the module.
+            ``times1`` and so on, whose elements are not read: for each of them that variant
+            computes the product once.
+        variants: variants as text.
+        extents: extents of the plan by base space; the longest ones are shorter if the product
+            would take too many flops or elements. Those of ``times0`` and so on are 0.
+        target: target of the module.
     """
 
     module: Module
@@ -142,8 +135,8 @@ def product_benchmark(
     """The program of some variants of one product.
 
     Args:
-        variants: of one target, two operands and the same variables.
-        buffers: of the module, by name.
+        variants: products of one target, two operands and the same variables.
+        buffers: buffers of the module by name.
         extents: planning extents.
         thresholds: flops and elements of the largest product.
     """
@@ -209,8 +202,8 @@ class _Names:
 
     Attributes:
         given: planning extents of the module.
-        extents: of the new base spaces.
-        variables: of the band, by their old names.
+        extents: extents of the new base spaces.
+        variables: variables of the band by their old names.
         joined: axes of which a variable walks a part, by that part and the length of the whole.
         around: loops of one element for the loops around the product, by their old names.
     """
@@ -305,11 +298,11 @@ def _shortened(
     """Extents of which the longest are halved until the product is small enough.
 
     Args:
-        extents: of the base spaces.
+        extents: extents by base space.
         walked: space of each variable.
-        flops: of a multiply-add.
+        flops: flops of a multiply-add.
         arrays: base spaces of each axis of each array.
-        inner: spaces of unit-stride axes, which are halved last: runs in memory stay as long.
+        inner: spaces of unit-stride axes, which are halved last to keep long runs in memory.
         thresholds: flops and elements of the largest product.
     """
     short = dict(extents)

@@ -38,10 +38,10 @@ def bind_half(
 
     Args:
         statement: the contraction.
-        exchange: that does not change it.
+        exchange: exchange that does not change it.
         memory: all buffers; scratch is added to them.
         extents: planning extents.
-        thresholds: of the contraction.
+        thresholds: thresholds of the contraction.
         constant: buffers of constant inputs and intermediates. Half of a packed one is copied once
             for a bound program, since it is not read in place by any call.
     """

@@ -24,11 +24,7 @@ from .liveness import with_lives
 
 
 def with_conjugates(module: Module) -> Module:
-    """The module without the arrays of conjugates that their readers can do without.
-
-    Args:
-        module: with a launch for each statement outside of loops, and no thread mappings.
-    """
+    """The module without the arrays of conjugates that their readers can do without."""
     while True:
         found = (_folded(module, place) for place in _places(module))
         folded = next((m for m in found if m is not None), None)

@@ -34,15 +34,7 @@ def bind_library(
     room: int | None,
     thresholds: GpuThresholds,
 ) -> tuple[Stmt, ...] | None:
-    """The product of a library with its transpositions, or None if a generated kernel is faster.
-
-    Args:
-        statement: what a visit computes.
-        memory: all buffers; scratch for transposed arrays is added to them.
-        extents: planning extents.
-        room: bytes that its scratch may take, or None for as many as it needs.
-        thresholds: rates of the GPU.
-    """
+    """The product of a library with its transpositions, or None if a generated kernel is faster."""
     own, choices = _times(statement, memory.buffers, extents, room, thresholds)
     if not choices:
         return None

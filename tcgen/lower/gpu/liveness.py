@@ -23,9 +23,9 @@ def with_lives(before: Module, after: Module, parts: Mapping[str, tuple[str, ...
     """The module after fusion, with the lives of its buffers.
 
     Args:
-        before: with the lives of its own text.
-        after: with the same buffers; unused ones are left out.
-        parts: for each fused kernel the kernels of ``before`` that it was made of.
+        before: the module with the lives of its own text.
+        after: the module with the same buffers; unused ones are left out.
+        parts: kernels of ``before`` in each fused kernel.
     """
     places = _places(after, parts)
     moved: dict[int, tuple[int, int]] = {}

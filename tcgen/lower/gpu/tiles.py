@@ -186,7 +186,7 @@ class Groups:
 def groups_of(stmt: Assign, buffers: Mapping[str, Buffer]) -> Groups | None:
     """The groups of a statement that is a sum of products of two elements of arrays; else None.
 
-    The result is None, too, if m, n or k is empty, over triangles, and for packed arrays, whose
+    The result is also None if m, n or k is empty, over triangles, and for packed arrays, whose
     addresses are not sums of one term for each variable.
     """
     factors = two_factors(stmt.expr)
@@ -285,7 +285,7 @@ def tilings_of(
     extents: Mapping[str, int],
     thresholds: GpuThresholds,
 ) -> tuple[Tiling, ...]:
-    """The tilings of such statements, that of least estimate first; none if tiles do not pay."""
+    """The tilings of these statements, that of least estimate first; none if tiles do not pay."""
     groups = [g for s in stmts if (g := groups_of(s, buffers)) is not None]
     if len(groups) != len(stmts):
         return ()
@@ -346,7 +346,7 @@ def _strips_of_n(
 
 
 def term_of(stmt: Assign, groups: Groups, buffers: Mapping[str, Buffer]) -> Term:
-    """How the tiles of a product read its factors."""
+    """The reads of a product's factors by its tiles."""
     names = tuple(v.name for v in groups.k)
     a, b = (f.access for f in factors_in_order(stmt.expr, swapped=groups.swapped))
     along_a, along_b = (unit_stride(f, buffers[f.buffer]) for f in (a, b))
