@@ -80,7 +80,7 @@ def further_task(where: Any, count: int, say: Callable[[str], None]) -> None:
     program, arrays = compiled(name, extents, memory)
     runs = []
     for seconds in (1e9, 0.0):
-        run = program.distribute(where, "1GiB", task_seconds=seconds)
+        run = tcgen.distribute(program, where, "1GiB", task_seconds=seconds)
         run._engine.slots = max(run._engine.slots, program.parts())
         runs.append(run.bind(**arrays))
 

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from tcgen.algebra import form_sequence
-from tcgen.compiler.driver import Tracer, compile_system, read_system
+from tcgen.compiler.driver import compile_system, read_system
+from tcgen.compiler.tracer import Tracer
 from tcgen.frontend import read_spec
 from tcgen.options import Options
 

@@ -70,8 +70,8 @@ def on_ranks(rounds: int) -> None:
         volatile = {t.name for t in program.manifest.tensors if t.volatile}
         given = {n: a for n, a in arrays.items() if n in volatile}
         bound = {n: a for n, a in arrays.items() if n not in volatile}
-        all_ranks = program.distribute(world, "4GiB", task_seconds=0).bind(**bound)
-        one_rank = program.distribute(alone, "4GiB", task_seconds=0).bind(**bound)
+        all_ranks = tcgen.distribute(program, world, "4GiB", task_seconds=0).bind(**bound)
+        one_rank = tcgen.distribute(program, alone, "4GiB", task_seconds=0).bind(**bound)
         both, single = float("inf"), float("inf")
         for _ in range(rounds):
             world.Barrier()

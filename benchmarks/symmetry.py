@@ -28,7 +28,7 @@ import tcgen
 from tcgen.compiler.driver import compile_system, read_system
 from tcgen.frontend.spec.reader import read_spec
 from tcgen.frontend.spec.writer import spec_text
-from tcgen.interp.storage import to_caller, to_logical
+from tcgen.ir.layouts import pack, unpack
 from tcgen.ir.system import System
 from tcgen.options import Options
 from tcgen.runtime.program import Program
@@ -125,7 +125,7 @@ def stored_as(system: System, other: System, arrays: dict[str, Any], extents: An
     tensors = {t.name: t for t in (*system.inputs, *system.outputs)}
     others = {t.name: t for t in (*other.inputs, *other.outputs)}
     return {
-        name: to_caller(others[name], np.array(to_logical(tensors[name], array, extents)))
+        name: pack(others[name], np.array(unpack(tensors[name], array, extents)))
         for name, array in arrays.items()
     }
 
@@ -166,8 +166,8 @@ def compare(name: str, rounds: int) -> None:
 def packed_system(system: System, packs: Sequence[str]) -> System:
     """A system with some antisymmetric inputs and outputs stored packed: ``t2 (0,1) (2,3)``."""
     text = spec_text(system)
-    for pack in packs:
-        name, groups = pack.split(maxsplit=1)
+    for packing in packs:
+        name, groups = packing.split(maxsplit=1)
         tensor = next(t for t in system.tensors if t.name == name)
         axes = ",".join(space.name for space in tensor.spaces)
         declared = rf"\1 {name}[{axes}] {ANTI} {groups} packed {groups}"

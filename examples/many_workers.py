@@ -77,7 +77,7 @@ class Runner:
     def run(self, name: str, **given: np.ndarray) -> Any:
         """The distributed program, with all else bound to the data sets of the file."""
         program = self.program(name)
-        run = program.distribute(self.where, memory="1GiB", task_seconds=0)
+        run = tcgen.distribute(program, self.where, memory="1GiB", task_seconds=0)
         wanted = [t.name for t in program.manifest.tensors if t.role != "output"]
         stored = {n: tcgen.stored(self.path, n) for n in wanted if n not in given}
         return run.bind(**stored)

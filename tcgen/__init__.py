@@ -10,7 +10,9 @@ Names are loaded when they are first used: importing tcgen loads neither solver 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from . import runtime
 
 _HOME = {  # the module of each public name
     "ArgumentError": "errors",
@@ -36,7 +38,7 @@ _HOME = {  # the module of each public name
     "Program": "runtime.program",
     "ReadOnlyError": "errors",
     "Report": "runtime.report",
-    "RunReport": "distributed.report",
+    "RunReport": "distributed.run",
     "ShapeError": "errors",
     "SpecError": "errors",
     "Stored": "distributed.stored",
@@ -49,6 +51,7 @@ _HOME = {  # the module of each public name
     "compute": "lazy_arrays.array",
     "contract": "contraction.functions",
     "derivative": "algebra.derivatives.equations",
+    "distribute": "distributed.distribute",
     "einsum": "contraction.functions",
     "einsum_report": "contraction.report",
     "evaluate_system": "interp",
@@ -72,7 +75,7 @@ _HOME = {  # the module of each public name
     "tensordot": "contraction.functions",
 }
 _PACKAGES = ("chem",)  # reached as tcgen.chem
-_OPT_EINSUM = {"transpose": "contraction.opt_einsum_backend"}  # what a backend of it has besides
+_OPT_EINSUM = {"transpose": "contraction.functions"}  # what a backend of it has besides
 
 __all__ = [
     "ArgumentError",
@@ -111,6 +114,7 @@ __all__ = [
     "compute",
     "contract",
     "derivative",
+    "distribute",
     "einsum",
     "einsum_report",
     "evaluate_system",
@@ -143,8 +147,8 @@ if TYPE_CHECKING:
     from .compiler.api import compile
     from .contraction.functions import contract, einsum, tensordot
     from .contraction.report import EinsumReport, einsum_report
-    from .distributed.report import RunReport
-    from .distributed.run import DistributedProgram
+    from .distributed.distribute import distribute
+    from .distributed.run import DistributedProgram, RunReport
     from .distributed.stored import Stored, stored
     from .errors import (
         ArgumentError,
@@ -197,6 +201,15 @@ def __getattr__(name: str) -> object:
     value = getattr(import_module(f".{home}", __name__), name)
     globals()[name] = value
     return value
+
+
+def _distribute(*arguments: Any, **options: Any) -> Any:
+    from .distributed.distribute import distribute
+
+    return distribute(*arguments, **options)
+
+
+runtime.distribute = _distribute
 
 
 def __dir__() -> list[str]:

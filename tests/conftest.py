@@ -10,6 +10,7 @@ from collections.abc import Generator
 from types import ModuleType
 from typing import Any
 
+import hypothesis
 import pytest
 
 from support.campaigns import CAMPAIGN
@@ -18,6 +19,10 @@ from support.campaigns import CAMPAIGN
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # What a test sees of the planner must come from the planner, not from an earlier run.
 os.environ.setdefault("TCGEN_PLAN_CACHE", "0")
+
+# The same examples in every run, however long one takes on a busy machine.
+hypothesis.settings.register_profile("tcgen", derandomize=True, deadline=None, database=None)
+hypothesis.settings.load_profile("tcgen")
 
 # How a skip's reason names each requirement.
 _REASONS = {
@@ -62,7 +67,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--last-skipped",
         action="store_true",
-        help="run only what the last run skipped, after installing what it lacked",
+        help="run only the tests that the last run skipped (all, if there was no last run)",
     )
     parser.addoption(
         "--compile-cuda",
@@ -122,8 +127,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=plans)
         items[:] = [item for item in items if item not in plans]
     if config.getoption("--last-skipped"):
-        skipped = tuple(config.cache.get(_CACHE_KEY, []))
-        chosen = [item for item in items if item.nodeid.startswith(skipped)] if skipped else []
+        skipped = config.cache.get(_CACHE_KEY, None)
+        # Without a last run nothing is known, so that every test is run.
+        chosen = (
+            items if skipped is None else [i for i in items if i.nodeid.startswith((*skipped,))]
+        )
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = chosen
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..errors import ArgumentError
-from ..interp.storage import to_logical
+from ..ir.layouts import unpack
 from ..ir.quantity import Quantity
 from ..ir.tensor import Role, Symmetry, Tensor, symmetry_group
 from .equations import Amplitude, differences
@@ -142,7 +142,7 @@ def _first_order(trial: Trial, amplitudes: Sequence[Amplitude], found: Mapping[s
         expected = expected.transpose(np.argsort((i, a, j, b)))
         if amplitude.scale is None:  # the updated amplitude itself
             expected = expected / differences(tensor, trial.spaces, trial.energies)
-        value = to_logical(amplitude.output, results[amplitude.output.name], trial.extents)
+        value = unpack(amplitude.output, results[amplitude.output.name], trial.extents)
         value = value.transpose(amplitude.axes)
         norm = float(np.vdot(expected, expected).real)
         factor = float(np.vdot(expected, value).real) / norm if norm else 0.0

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..interp.storage import caller_shape, to_caller
+from ..ir.layouts import pack, stored_shape
 from ..ir.tensor import Role, Tensor, element_bytes
 
 Array = npt.NDArray[Any]
@@ -46,7 +46,7 @@ def kept_on_disk(
         ('f_vv',)
     """
     needed = {
-        t.name: element_bytes(t, dtype) * prod(caller_shape(t, extents))
+        t.name: element_bytes(t, dtype) * prod(stored_shape(t, extents))
         for t in tensors
         if t.role is Role.INPUT
     }
@@ -109,6 +109,6 @@ class IntegralFile:
             stop = start + block.shape[axis]
             place = [slice(None)] * tensor.rank
             place[order.index(axis)] = slice(start, stop)
-            data[tuple(place)] = np.asarray(to_caller(tensor, block))
+            data[tuple(place)] = np.asarray(pack(tensor, block))
             start = stop
         return data

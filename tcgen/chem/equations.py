@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ArgumentError
-from ..interp.storage import to_logical
+from ..ir.layouts import unpack
 from ..ir.system import System
 from ..ir.tensor import Space, Symmetry, Tensor
 from .spaces import Kind, OrbitalSpaces
@@ -299,9 +299,9 @@ def _scale(
     tensor: Tensor,
 ) -> float | None:
     """The number c if the output is c*D*t, else None."""
-    t = to_logical(tensor, trial.drawn(tensor), trial.extents)
+    t = unpack(tensor, trial.drawn(tensor), trial.extents)
     expected = differences(tensor, trial.spaces, trial.energies) * t
-    found = to_logical(output, values[output.name], trial.extents).transpose(axes)
+    found = unpack(output, values[output.name], trial.extents).transpose(axes)
     norm = float(np.vdot(expected, expected).real)
     if norm == 0.0 or not np.all(np.isfinite(found)):
         return None

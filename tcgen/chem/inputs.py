@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ArgumentError
-from ..interp.storage import logical_shape, to_caller
+from ..ir.layouts import dense_shape, pack
 from ..ir.quantity import Quantity
 from ..ir.system import System
 from ..ir.tensor import Role, Space, Tensor, element_type
@@ -91,14 +91,14 @@ class MeanFieldInputs:
         logical = self._logical(found)
         if found.tensor.role is Role.GENERATED:
             return _slices_of(logical)
-        array = to_caller(found.tensor, logical)
+        array = pack(found.tensor, logical)
         return array.astype(element_type(found.tensor, dtype), copy=False)
 
     def dataset(self, found: Found, dtype: str, file: IntegralFile) -> Any:
         """The same array in a file, made block by block along its first axis over orbitals."""
         tensor = found.tensor
         axis = 1 if found.other_axis == 0 else 0
-        shape = logical_shape(tensor, self.extents(tensor.spaces))
+        shape = dense_shape(tensor, self.extents(tensor.spaces))
         element = element_type(tensor, dtype)
         row = prod(shape) // max(1, shape[axis]) * np.dtype(element).itemsize
 

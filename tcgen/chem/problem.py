@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ArgumentError
-from ..interp.storage import logical_shape, to_caller, to_logical
+from ..ir.layouts import dense_shape, pack, unpack
 from ..ir.system import System
 from ..ir.tensor import Symmetry, Tensor, element_type
 from .eigen import Roots, independent_elements, lowest_roots
@@ -150,7 +150,7 @@ class Problem:
             ]
             return {name: np.concatenate([part[name] for part in one]) for name in vectors}
 
-        shapes = {name: logical_shape(t, self.extents) for name, t in single.items()}
+        shapes = {name: dense_shape(t, self.extents) for name, t in single.items()}
         start = {}
         for amplitude in self.equations.amplitudes:
             name, axis = amplitude.tensor.name, axes[amplitude.tensor.name]
@@ -177,7 +177,7 @@ class Problem:
         it is not quite the same.
         """
         zero = {
-            a.tensor.name: np.zeros(logical_shape(a.tensor, self.extents))
+            a.tensor.name: np.zeros(dense_shape(a.tensor, self.extents))
             for a in self.equations.amplitudes
         }
         outputs = self._evaluate(zero)
@@ -192,7 +192,7 @@ class Problem:
 
     def _start(self, tensor: Tensor, earlier: Earlier) -> Array:
         array = earlier.get(tensor)
-        return np.zeros(logical_shape(tensor, self.extents)) if array is None else array
+        return np.zeros(dense_shape(tensor, self.extents)) if array is None else array
 
     def _evaluate(self, now: Amplitudes) -> Mapping[str, Array]:
         given = {a.tensor.name: a.tensor for a in self.equations.amplitudes}
@@ -205,7 +205,7 @@ class Problem:
     ) -> Array:
         """An output as a dense array with its axes in the order of the amplitude's."""
         output = amplitude.output
-        return to_logical(output, outputs[output.name], extents).transpose(amplitude.axes)
+        return unpack(output, outputs[output.name], extents).transpose(amplitude.axes)
 
     def _product(
         self, vectors: Amplitudes, axes: Mapping[str, int | None], number: int
@@ -237,7 +237,7 @@ class Problem:
 
 def in_layout(tensor: Tensor, array: Array, dtype: str) -> Array:
     """A dense array in the caller's layout, with the element type of a program of ``dtype``."""
-    return to_caller(tensor, array).astype(element_type(tensor, dtype), copy=False)
+    return pack(tensor, array).astype(element_type(tensor, dtype), copy=False)
 
 
 def _without_axis(tensor: Tensor, axis: int | None) -> Tensor:

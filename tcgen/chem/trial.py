@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..interp.storage import to_caller
-from ..interp.systems import evaluate_system
+from ..interp import evaluate_system
+from ..ir.layouts import pack
 from ..ir.quantity import Quantity
 from ..ir.system import System
 from ..ir.tensor import Space, Tensor
-from ..testing import random_arrays
+from ..probes import random_arrays
 from .quantities import Found
 from .spaces import Kind, OrbitalSpaces
 
@@ -87,7 +87,7 @@ class Trial:
         arrays = dict(self.random)
         for name, found in self.found.items():
             if found.quantity is Quantity.ENERGIES:
-                arrays[name] = to_caller(found.tensor, self._simple(found))
+                arrays[name] = pack(found.tensor, self._simple(found))
         for name in amplitudes:
             arrays[name] = np.zeros_like(arrays[name])
         results = self._evaluate(arrays)
@@ -101,7 +101,7 @@ class Trial:
         """
         arrays = dict(self._without_integrals)
         for name, found in integrals.items():
-            arrays[name] = to_caller(found.tensor, self._integrals(found))
+            arrays[name] = pack(found.tensor, self._integrals(found))
         return self._evaluate(arrays)
 
     def chemist(self, *spaces: Space) -> Array:
@@ -144,7 +144,7 @@ class Trial:
         for tensor in self.system.inputs:
             if tensor.name in self.found:
                 logical = self._simple(self.found[tensor.name])
-                arrays[tensor.name] = to_caller(tensor, logical)
+                arrays[tensor.name] = pack(tensor, logical)
             elif tensor.rank and not self._is_other(tensor):
                 arrays[tensor.name] = np.zeros_like(arrays[tensor.name])
         return arrays

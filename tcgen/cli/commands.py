@@ -19,22 +19,20 @@ from rich.console import Console
 
 from .._version import __version__
 from ..cache_files import remove_kept
-from ..compiler.documents import read_executed
-from ..compiler.driver import (
-    Compilation,
-    Tracer,
-    compile_system,
+from ..compiler.documents import (
     is_artifact,
     load_artifact,
     read_artifact_system,
+    read_executed,
     read_plan,
-    read_system,
     report_of,
 )
+from ..compiler.driver import Compilation, compile_system, read_system
 from ..compiler.plan_cache import plans_kept
 from ..compiler.progress import in_words
 from ..compiler.target import default_target
 from ..compiler.timings import times_kept
+from ..compiler.tracer import Tracer
 from ..errors import CacheWarning, ExtentError, SpecError, TcgenError
 from ..ir.plan import FusionPlan
 from ..ir.system import System, planning_extents

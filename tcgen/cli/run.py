@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.driver import read_plan, report_of
+from ..compiler.documents import read_plan, report_of
 from ..interp import evaluate_system
-from ..interp.storage import to_logical
+from ..ir.layouts import unpack
 from ..ir.system import System, planning_extents
+from ..probes import random_arrays, split_starts
 from ..runtime.program import Program
 from ..runtime.symmetry_check import check_symmetry
-from ..testing import random_arrays, split_starts
 from .arrays_in_files import Arrays, read_arrays
 from .output import StatusLine
 
@@ -138,7 +138,7 @@ def _timed(
 def _check(system: System, case: Case, outputs: Arrays, numbers: dict[str, Any], dtype: str) -> str:
     for tensor in system.inputs:
         if tensor.symmetry and tensor.name in case.inputs:
-            array = to_logical(tensor, case.inputs[tensor.name], case.extents)
+            array = unpack(tensor, case.inputs[tensor.name], case.extents)
             check_symmetry(tensor.name, array, [(s.perm, s.sign, s.conj) for s in tensor.symmetry])
     expected = evaluate_system(system, case.inputs, case.extents, out=case.starts, dtype=dtype)
     tolerance = _tolerance(dtype)

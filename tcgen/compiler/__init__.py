@@ -1,13 +1,14 @@
-"""From a user's request to a compiled program.
+"""The compilation pipeline: from a user's request to a compiled program.
 
-``api`` reads the arguments of :func:`tcgen.compile`, and ``target`` chooses the target where none
-is named, and the machine that plans for a GPU are made for. ``driver`` calls the stages one after
-the other: ``numbers_in_range`` refuses numbers that the element type cannot hold,
-``real_arguments`` maxima of complex numbers; ``plan_cache`` looks up sequences and plans on disk,
-which ``serialize`` writes and reads as text; ``memory_limit`` plans and lowers again until a
-program fits its limit; ``launch_limit`` refuses what would launch too many kernels; ``autotune``
-and, for a GPU, ``gpu_tuning`` replace variants of products by those that ``timings`` finds faster.
-``program_cache`` holds the programs of einsum calls and lazy arrays in a process.
-``progress`` tells in words what is being done. ``documents`` reads the equations and the plan
-beside a saved program. ``deprecations`` has the public names of the version before.
+Requests: ``api`` reads the arguments of :func:`tcgen.compile`; ``target`` chooses the default
+target and the machine model of a GPU; ``progress`` shows the stages.
+
+Pipeline: ``driver`` calls the stages through ``tracer``, which times and verifies them.
+``element_types`` refuses numbers and arguments that the element type cannot hold, ``limits`` plans
+and lowers again until a program keeps its limits, ``tuning`` replaces variants of products by the
+fastest measured ones, ``pareto`` trades time for memory, and ``documents`` writes and reads the
+equations, plan and reports in an artifact.
+
+Caches: ``plan_cache`` stores sequences and plans on disk, ``timings`` measured times;
+``program_cache`` holds the programs of a process. ``serialize`` writes levels as text.
 """

@@ -16,9 +16,10 @@ from ..errors import ArgumentError
 from ..ir.system import System
 from ..options import Options, Planning, parse_bytes, parse_extents
 from ..runtime.program import Program
-from .driver import Tracer, compile_system, read_system
+from .driver import compile_system, read_system
 from .progress import Progress, reported
 from .target import default_target, for_machine
+from .tracer import Tracer
 
 
 def compile(
@@ -160,7 +161,7 @@ def _read(source: object) -> System:
             f"the text of a spec, SymPy equations, or a System"
         )
     if isinstance(source, str):
-        from ..frontend.einsum.equation import is_subscripts, subscripts_system  # noqa: PLC0415
+        from ..frontend.einsum import is_subscripts, subscripts_system  # noqa: PLC0415
 
         if is_subscripts(source):
             return subscripts_system(source)

@@ -1,14 +1,16 @@
-"""The equations, plan and work that lie beside a saved program: consistent, and of this program.
+"""The documents of an artifact: its equations, plan, executed work and reports.
 
-A file that someone has changed may pass its checksum, which can be computed anew. What is read here
-is therefore checked as far as reports and the interpreter rely on it.
+A file that someone has changed may pass its checksum, which can be computed anew. Reading therefore
+checks everything on which reports and the interpreter rely.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..artifact.folder import Artifact
 from ..artifact.manifest import Manifest
@@ -19,18 +21,120 @@ from ..ir.plan import FusionPlan
 from ..ir.system import System
 from ..ir.tensor import Ref, Role, Tensor
 from ..ir.verify import verify
-from .serialize import decode
+from ..options import Options, changed_options
+from .serialize import decode, encode
+
+if TYPE_CHECKING:
+    from .tuning import Choice
 
 L = TypeVar("L", System, FusionPlan)
 
+_RECORDS = ("reproducible", "options", "pareto", "tuning", "names")
 
-def read_document(artifact: Artifact, name: str, kind: type[L]) -> L:
-    """The level in a file of an artifact.
 
-    Args:
-        artifact: with the file.
-        name: of the file.
-        kind: class of the level.
+def compile_records(
+    system: System,
+    options: Options,
+    pareto: Sequence[Mapping[str, Any]],
+    choices: Sequence[Choice],
+) -> dict[str, Any]:
+    """Entries of a report that do not follow from the plan and the manifest.
+
+    ``options`` has those that differ from their defaults, ``names`` the names of the source that
+    are not identifiers, ``pareto`` the points of the time-memory trade-off, ``tuning`` the measured
+    variants; ``reproducible`` is False after tuning.
+    """
+    records: dict[str, Any] = {}
+    if changed := changed_options(options):
+        records["options"] = changed
+    if system.written:
+        records["names"] = dict(system.written)
+    if pareto:
+        records["pareto"] = pareto
+    if options.tune:
+        rows = [choice.row(times=False) for choice in choices]
+        records |= {"tuning": rows, "reproducible": False}
+    return records
+
+
+def with_documents(
+    artifact: Artifact,
+    system: System,
+    plan: FusionPlan,
+    executed: Executed,
+    records: dict[str, Any],
+) -> Artifact:
+    """The artifact with its equations, plan, work, report and explanation beside the sources."""
+    from ..report import explain_text, report_html, report_json  # noqa: PLC0415
+
+    report = report_json(plan, artifact.manifest, executed, plan.extent_of) | records
+    documents = (
+        ("system.json", encode(system)),
+        ("equations.tex", system.latex() + "\n"),
+        ("plan.json", encode(plan)),
+        ("executed.json", encode(executed)),
+        ("report.json", json.dumps(report, indent=1) + "\n"),
+        ("report.html", report_html(system, plan, artifact.manifest, executed, report)),
+        ("explain.txt", explain_text(plan, report)),
+    )
+    return artifact.with_files(documents)
+
+
+def is_artifact(path: Path) -> bool:
+    """True for the folder of a compiled program."""
+    return (path / "manifest.json").is_file()
+
+
+def load_artifact(path: Path) -> Artifact:
+    """Read a saved program.
+
+    Raises:
+        ArtifactError: it is missing, damaged, or of another version.
+    """
+    if not path.is_dir():
+        raise ArtifactError(f"there is no folder {path}: give the folder that tcgen compile wrote")
+    return Artifact.load(path)
+
+
+def read_artifact_system(artifact: Artifact) -> System:
+    """The equations of an artifact.
+
+    Raises:
+        ArtifactError: their file is missing, damaged, or is of another program.
+    """
+    return _read_level(artifact, "system.json", System)
+
+
+def read_plan(artifact: Artifact) -> FusionPlan:
+    """The plan of an artifact.
+
+    Raises:
+        ArtifactError: its file is missing, damaged, or is of another program.
+    """
+    return _read_level(artifact, "plan.json", FusionPlan)
+
+
+def read_compile_records(artifact: Artifact) -> dict[str, Any]:
+    """The :func:`compile_records` in an artifact's report."""
+    report = artifact.json("report.json")
+    return {key: report[key] for key in _RECORDS if key in report}
+
+
+def report_of(artifact: Artifact, plan: FusionPlan, extents: Mapping[str, int]) -> dict[str, Any]:
+    """The report of an artifact at given extents of the base spaces.
+
+    Raises:
+        ArtifactError: a file that it needs is missing, damaged, or is of another program.
+    """
+    from ..report import report_json  # noqa: PLC0415
+
+    executed = read_executed(artifact, plan)
+    report = report_json(plan, artifact.manifest, executed, extents)
+    return report | read_compile_records(artifact)
+
+
+def _read_level(artifact: Artifact, name: str, kind: type[L]) -> L:
+    """The level of a class in the named file of an artifact.
 
     Raises:
         ArtifactError: the file is missing or damaged, the level breaks a rule of its class, or it
@@ -56,11 +160,7 @@ def read_document(artifact: Artifact, name: str, kind: type[L]) -> L:
 
 
 def read_executed(artifact: Artifact, plan: FusionPlan) -> Executed:
-    """What the module of an artifact executes.
-
-    Args:
-        artifact: with the file.
-        plan: of the artifact.
+    """The operations that an artifact executes; ``plan`` is the artifact's plan.
 
     Raises:
         ArtifactError: the file is missing or damaged, or is of another program.
@@ -79,7 +179,7 @@ def read_executed(artifact: Artifact, plan: FusionPlan) -> Executed:
 
 
 def _parts(part: object, seen: set[int]) -> Iterator[object]:
-    """A level and all dataclasses in it; parts that are one object come once."""
+    """All dataclasses in a level, itself included; parts that are one object come once."""
     if id(part) in seen:
         return
     seen.add(id(part))
@@ -93,7 +193,7 @@ def _parts(part: object, seen: set[int]) -> Iterator[object]:
 
 
 def _check_tensor(tensor: Tensor) -> None:
-    """Check that symmetry and storage speak of the axes that there are."""
+    """Check that symmetry and storage fit the tensor's axes."""
     rank, storage = tensor.rank, tensor.storage
     axes = list(range(rank))
     orders = [s.perm for s in tensor.symmetry] + ([storage.order] if storage.order else [])
@@ -110,11 +210,11 @@ def _check_tensor(tensor: Tensor) -> None:
 
 
 def _check_program(tensors: tuple[Tensor, ...], manifest: Manifest) -> None:
-    """Check that the tensors are those of a program."""
+    """Check that tensors agree with a program's manifest."""
     arguments = {t.name: t.spaces for t in manifest.tensors}
     for tensor in tensors:
-        wanted = arguments.get(tensor.name)
-        if tensor.role is not Role.TEMP and wanted not in (None, _names(tensor)):
+        expected = arguments.get(tensor.name)
+        if tensor.role is not Role.TEMP and expected not in (None, _names(tensor)):
             raise VerifyError(f"{tensor.name} has other axes in the manifest")
     here = {t.name for t in tensors if t.role is Role.OUTPUT}
     there = {t.name for t in manifest.tensors if t.role == "output"}

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 _PACKAGE = Path(__file__).parents[1]
 _SOLVERS = ("opt_einsum", "ortools")
-_WORTH = 0.2  # seconds: results of shorter searches are not written to disk
+_MIN_SEARCH_SECONDS = 0.2  # results of shorter searches are not written to disk
 
 
 def cached(stage: str, given: object, options: Options, kind: type[T], make: Callable[[], T]) -> T:
@@ -46,7 +46,7 @@ def cached(stage: str, given: object, options: Options, kind: type[T], make: Cal
         pass  # missing or damaged: searched again and overwritten
     start = time.perf_counter()
     result = make()
-    if time.perf_counter() - start > _WORTH:
+    if time.perf_counter() - start > _MIN_SEARCH_SECONDS:
         keep_text(path, encode(result))
     return result
 

@@ -1,7 +1,7 @@
-"""Drop-in replacements for NumPy's contractions.
+"""Drop-in replacements for NumPy's contractions, on arrays of NumPy and of CuPy.
 
-``functions`` has the public functions; ``call`` checks a call by NumPy's rules; ``routes`` decides
-whether NumPy or a generated kernel runs it; ``on_gpu`` does the same for arrays of a GPU, where
-CuPy stands for NumPy; ``programs`` compiles and keeps kernels; ``report`` counts calls.
-``opt_einsum_backend`` has the functions that opt_einsum looks up in a backend.
+``functions`` has the public functions; ``signature`` checks a call by NumPy's rules; ``routes``
+chooses for each signature between a generated kernel (``kernel_route``) and the array library;
+``libraries`` has what differs between NumPy and CuPy; ``programs`` compiles and caches kernels;
+``report`` counts calls.
 """

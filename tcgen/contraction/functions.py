@@ -7,6 +7,7 @@ tiny ones. ``tcgen.einsum_report()`` shows the route of each call.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from numbers import Number
 from operator import index
@@ -16,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ArgumentError, DtypeError, EinsumError, ShapeError
-from ..frontend.einsum.path import contraction_path
-from ..frontend.einsum.subscripts import LETTERS, Expression, interleaved
-from .call import check_out, check_shape, numpy_casts, run_einsum
-from .on_gpu import GpuOperands, any_on_gpu, contract_on_gpu, run_on_gpu
-from .routes import Array
+from ..frontend.einsum import LETTERS, Expression, interleaved
+from .libraries import NUMPY, GpuOperands, Library, any_on_gpu
+from .routes import run_einsum
+from .signature import Array, check_out
 
-_SMALL = 64  # numerators and denominators of factors for which a program of their own is worth it
+# Largest numerator and denominator of a factor for which a program is compiled.
+_MAX_FACTOR = 64
 
 
 def einsum(
@@ -82,22 +83,13 @@ def einsum(
     if not given:
         raise EinsumError(f'einsum("{text}") needs at least one operand')
     if any_on_gpu(given):
-        path = None if optimize is True else contraction_path(optimize, len(given))
-        there = GpuOperands(given, out)
-        return there.result(run_on_gpu(text, there, path, dtype, order, casting, memory_limit))
-    arrays = tuple([x if type(x) is np.ndarray else _array(n, x) for n, x in enumerate(given)])
-    path = None if optimize is True else contraction_path(optimize, len(arrays))
-    if out is not None and not isinstance(optimize, bool | None):
+        gpu = GpuOperands(given, out)
+        options = (optimize, dtype, order, casting, memory_limit)
+        return gpu.for_caller(run_einsum(gpu.library, text, gpu.arrays, gpu.out, *options))
+    if out is not None:
         check_out(out)
-        options = {"dtype": dtype, "order": order, "casting": casting}
-        if out.dtype != np.result_type(*arrays) and numpy_casts(
-            text, arrays, out, optimize, options
-        ):
-            made = run_einsum(text, arrays, None, path, dtype, order, casting, memory_limit)
-            check_shape(out, np.shape(made))
-            np.copyto(out, made, casting="unsafe")
-            return out
-    return run_einsum(text, arrays, out, path, dtype, order, casting, memory_limit)
+    arrays = tuple([x if type(x) is np.ndarray else _array(n, x) for n, x in enumerate(given)])
+    return run_einsum(NUMPY, text, arrays, out, optimize, dtype, order, casting, memory_limit)
 
 
 def contract(
@@ -140,24 +132,40 @@ def contract(
     if out is None and beta != 0:
         raise ArgumentError(f"contract: beta={beta} scales what out holds: pass out as well")
     if any_on_gpu((a, b)):
-        there = GpuOperands((a, b), out)
-        path = None if optimize is True else contraction_path(optimize, 2)
-        return there.result(contract_on_gpu(subscripts, there, path, alpha, beta, _exact(alpha)))
+        gpu = GpuOperands((a, b), out)
+        factors = (alpha, beta, optimize)
+        return gpu.for_caller(_contract(gpu.library, subscripts, gpu.arrays, gpu.out, *factors))
     if out is not None:
         check_out(out)
+    arrays = (
+        a if type(a) is np.ndarray else _array(0, a),
+        b if type(b) is np.ndarray else _array(1, b),
+    )
+    return _contract(NUMPY, subscripts, arrays, out, alpha, beta, optimize)
+
+
+def _contract(
+    library: Library,
+    subscripts: str,
+    arrays: tuple[Any, ...],
+    out: Any,
+    alpha: Any,
+    beta: Any,
+    optimize: Any,
+) -> Any:
+    """``contract`` on arrays of one library."""
     if alpha == 1 and beta == 0:
-        return einsum(subscripts, a, b, out=out, optimize=optimize, casting="same_kind")
-    arrays, exact = (_array(0, a), _array(1, b)), _exact(alpha)
+        return run_einsum(library, subscripts, arrays, out, optimize, casting="same_kind")
+    exact = _exact(alpha)
     types = [x.dtype for x in arrays]
-    computed = np.result_type(*types)
-    same = np.result_type(*types, alpha) == computed == (computed if out is None else out.dtype)
+    dtype = np.result_type(*types)
+    same = np.result_type(*types, alpha) == dtype == (dtype if out is None else out.dtype)
     if exact is not None and beta in (0, 1) and same:
-        path = None if optimize is True else contraction_path(optimize, 2)
         update = (*exact, bool(beta == 1))
-        made = run_einsum(subscripts, arrays, out, path, None, "K", "safe", None, update)
-        if made is not NotImplemented:
-            return made
-    product = einsum(subscripts, *arrays, optimize=optimize)
+        result = run_einsum(library, subscripts, arrays, out, optimize, update=update)
+        if result is not NotImplemented:
+            return result
+    product = run_einsum(library, subscripts, arrays, None, optimize)
     if out is None:
         return product * alpha
     if np.shape(product) != out.shape:
@@ -167,10 +175,12 @@ def contract(
     scaled = product if alpha == 1 else product * alpha
     if beta != 0:
         scaled = scaled + (out if beta == 1 else out * beta)
-    try:
-        np.copyto(out, scaled, casting="same_kind")
-    except TypeError as error:
-        raise DtypeError(f'contract("{subscripts}"): {error}') from None
+    if not np.can_cast(scaled.dtype, out.dtype, "same_kind"):
+        raise DtypeError(
+            f'contract("{subscripts}"): Cannot cast the result from {scaled.dtype} to '
+            f"{out.dtype}, the type of out"
+        )
+    library.assign(out, scaled)
     return out
 
 
@@ -190,8 +200,8 @@ def tensordot(a: npt.ArrayLike, b: npt.ArrayLike, axes: Any = 2) -> Any:
         >>> tensordot(np.ones((2, 3)), np.ones((3, 4)), axes=1).shape
         (2, 4)
     """
-    there = GpuOperands((a, b)) if any_on_gpu((a, b)) else None
-    arrays = (_array(0, a), _array(1, b)) if there is None else (there.arrays[0], there.arrays[1])
+    gpu = GpuOperands((a, b)) if any_on_gpu((a, b)) else None
+    arrays = (_array(0, a), _array(1, b)) if gpu is None else (gpu.arrays[0], gpu.arrays[1])
     first, second = _summed_axes(axes, arrays)
     labels_a = list(range(arrays[0].ndim))
     labels_b = [len(labels_a) + n for n in range(arrays[1].ndim)]
@@ -210,10 +220,26 @@ def tensordot(a: npt.ArrayLike, b: npt.ArrayLike, axes: Any = 2) -> Any:
         tuple(numbers[n] for n in output),
         tuple(LETTERS[n] if n < len(LETTERS) else f"x{n}" for n in numbers.values()),
     )
-    if there is not None:
-        return there.result(run_on_gpu(expression, there, None, None, "C", "safe", None))
-    product = run_einsum(expression, arrays, None, None, None, "C", "safe", None)
-    return np.asarray(product)  # numpy.tensordot gives an array where all axes are summed, too
+    if gpu is not None:
+        return gpu.for_caller(run_einsum(gpu.library, expression, arrays, None, order="C"))
+    # numpy.tensordot returns an array even if all axes are summed.
+    return np.asarray(run_einsum(NUMPY, expression, arrays, None, order="C"))
+
+
+def transpose(a: npt.ArrayLike, axes: Sequence[int] | None = None) -> Array:
+    """A view of ``a`` with its axes in another order: ``numpy.transpose``.
+
+    ``opt_einsum.contract(..., backend="tcgen")`` looks it up in the module ``tcgen``, beside
+    ``einsum`` and ``tensordot``.
+
+    Raises:
+        ShapeError: ``axes`` does not name each axis once.
+    """
+    array = np.asarray(a)
+    try:
+        return np.transpose(array, axes)
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"transpose: axes={axes!r} of shape {array.shape}: {error}") from None
 
 
 def _exact(alpha: Any) -> tuple[int, int] | None:
@@ -222,7 +248,7 @@ def _exact(alpha: Any) -> tuple[int, int] | None:
     if number.dtype.kind not in "iuf" or not np.isfinite(number) or number == 0:
         return None
     factor = Fraction(float(number))
-    small = max(abs(factor.numerator), factor.denominator) <= _SMALL
+    small = max(abs(factor.numerator), factor.denominator) <= _MAX_FACTOR
     return (factor.numerator, factor.denominator) if small else None
 
 

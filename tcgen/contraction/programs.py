@@ -16,9 +16,7 @@ from ..compiler.driver import compile_system
 from ..compiler.program_cache import ProgramCache
 from ..environment import einsum_programs, einsum_tunes
 from ..errors import MemoryLimitError
-from ..frontend.einsum.equation import LabelPattern, einsum_system
-from ..frontend.einsum.path import ContractionPath
-from ..frontend.einsum.subscripts import Expression
+from ..frontend.einsum import ContractionPath, Expression, LabelPattern, einsum_system
 from ..ir.tensor import Index
 from ..options import Options
 from ..runtime.execution import Execution

@@ -1,9 +1,13 @@
 """A ``dask.distributed.Client``: survives the loss of workers.
 
-Arrays of a call and stages travel from the client to the workers, past the scheduler. What is lost
-with its workers is sent again. Constants are references that tasks load where they run, or arrays
-that the client holds and sends again: a worker that dies takes nothing along. The scheduler has the
-names of tasks and of what they take; it gets few at a time, so that its messages stay short.
+Arrays of a call and stages travel from the client to the workers, past the scheduler. Values that
+are lost with their workers are sent again. Constants are references that tasks load where they run,
+or arrays that the client holds and sends again. The scheduler receives the names of tasks and of
+their arguments, few at a time, so that its messages stay short.
+
+Arrays of dask are computed on the workers, and their results stay there: a placed result is an
+array of dask with a chunk for each range, and a reduced one is a single chunk, which a worker
+reduces in the order of the tasks. Only times and counts return to the client.
 """
 
 from __future__ import annotations
@@ -11,6 +15,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import isnan
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -18,18 +24,20 @@ import numpy as np
 import numpy.typing as npt
 
 from .._version import __version__
-from ..errors import UnavailableError
+from ..errors import ArgumentError, UnavailableError
 from .handles import Handle, InMessage
-from .stage import Task
+from .plan import Plan
+from .slicing import SlicedOutput
+from .stage import Stage, Task, begin, put, source_names
 from .stored import Stored
 from .worker import Done, Job, prepare, probe, run_task
 
 _TRIES = 4  # times that values lost with their workers are sent again
-# Bytes of a message to the scheduler, of a task in it, and of each value that the task takes: dask
-# 2026.8 needs 1,500 to 2,200 for a task, and 56 for a value.
+# Bytes of a message to the scheduler, of a task in it, and of each argument of the task: dask
+# 2026.8 needs 1,500 to 2,200 for a task, and 56 for an argument.
 _MESSAGE, _TASK, _VALUE = 40_000, 2200, 64
-_NAMES = 128  # tasks of which a message says little, such as which worker has the result
-_WAIT = 60  # seconds until a worker must be there: those that died are started again meanwhile
+_NAMES = 128  # tasks in a message that only names them
+_WAIT = 60  # seconds in which workers that died are started again
 
 T = TypeVar("T")
 
@@ -57,7 +65,7 @@ class DaskEngine:
         client: the user's.
 
     Raises:
-        UnavailableError: there is no worker, or workers lack tcgen or have another version.
+        UnavailableError: workers are missing, lack tcgen, or have another version.
     """
 
     ranks = 0
@@ -65,7 +73,8 @@ class DaskEngine:
     def __init__(self, client: Any) -> None:
         self.client = client
         self._turn = 0
-        self._calls: dict[Hashable, Sent] = {}  # what all tasks of equal calls take
+        # Arguments that all tasks of equal calls share.
+        self._calls: dict[Hashable, Sent] = {}
         workers = self._workers()
         self.slots = sum(int(w["nthreads"]) for w in workers.values())
         self.slots_per_worker = max(int(w["nthreads"]) for w in workers.values())
@@ -89,8 +98,8 @@ class DaskEngine:
 
     def _check_versions(self, workers: Sequence[str]) -> None:
         submit = self.client.submit
-        asked = {w: submit(probe, workers=[w], pure=False) for w in workers}
-        for worker, future in asked.items():
+        probes = {w: submit(probe, workers=[w], pure=False) for w in workers}
+        for worker, future in probes.items():
             try:
                 version, host, _ = future.result()
             except ImportError as error:
@@ -106,7 +115,7 @@ class DaskEngine:
                 )
 
     def once(self, make: Callable[[], T]) -> T:
-        """What ``make`` gives: one process calls the program."""
+        """The value that ``make`` returns: one process calls the program."""
         return make()
 
     def share(self, value: Any) -> Handle:
@@ -118,7 +127,7 @@ class DaskEngine:
     def _send(self, sent: Sent) -> None:
         """Send to one worker, from which the others fetch it when a task needs it.
 
-        To send to all at once would wait for a worker that dies meanwhile.
+        Sending to all at once would block on a worker that dies meanwhile.
         """
         message = InMessage(sent.value, sent.token)
         for attempt in range(_TRIES):
@@ -129,7 +138,7 @@ class DaskEngine:
                 [sent.future] = self.client.scatter(
                     [message], workers=[chosen], direct=True, hash=False
                 )
-            except (OSError, TimeoutError):  # a connection to a worker that is gone
+            except (OSError, TimeoutError):  # a connection to a dead worker
                 time.sleep(0.2 * 2**attempt)
             else:
                 return
@@ -179,25 +188,26 @@ class DaskEngine:
         raise _gone(len(left))
 
     def _attempt(self, job: Job, tasks: Sequence[Task]) -> Iterator[tuple[Task, Done | None]]:
-        """Each task with what it gave; None where values were lost with their workers."""
+        """Each task with its results; None if values were lost with their workers."""
         from distributed import as_completed  # noqa: PLC0415  (needs the extra)
 
         futures = dict(zip(self.submit(job, tasks), tasks, strict=True))
         try:
             finished: Any = as_completed
             for batch in finished(list(futures), loop=self.client.loop).batches():
-                waiting = list(batch)
-                while waiting:
-                    few, waiting = waiting[:_NAMES], waiting[_NAMES:]
+                left = list(batch)
+                while left:
+                    few, left = left[:_NAMES], left[_NAMES:]
                     for future, done in zip(few, self._fetched(few), strict=True):
-                        yield futures.pop(future), done  # the workers drop each result soon
+                        # Without its future, the worker drops the result.
+                        yield futures.pop(future), done
         finally:
             every = list(futures)
             for first in range(0, len(every), _NAMES):
                 self.client.cancel(every[first : first + _NAMES])
 
     def _fetched(self, futures: Sequence[Any]) -> list[Done | None]:
-        """What tasks gave, straight from the workers; None where it is lost with one."""
+        """Results of tasks, straight from the workers; None for those that died with one."""
         from distributed import KilledWorker  # noqa: PLC0415  (needs the extra)
         from distributed.client import FutureCancelledError  # noqa: PLC0415
 
@@ -209,7 +219,7 @@ class DaskEngine:
         return [done for future in futures for done in self._fetched([future])]
 
     def submit(self, job: Job, tasks: Sequence[Task]) -> list[Any]:
-        """A future for what each task gives."""
+        """A future for the results of each task."""
         workers = sorted(self._workers())
         held = {n: h for n, h in job.held.items() if not isinstance(h, Stored)}
         common = self._common(job).future
@@ -239,9 +249,14 @@ class DaskEngine:
         return self._calls[key]
 
     def few_at_a_time(self, submitted: Iterable[Any], values: int = 1) -> list[Any]:
-        """Futures of tasks that are submitted as they are drawn, each with so many values.
+        """Futures of tasks that are submitted as they are drawn.
 
-        The client gathers what goes to the scheduler, and sends it together every few milliseconds.
+        The client collects messages to the scheduler, and sends them together every few
+        milliseconds.
+
+        Args:
+            submitted: futures of the tasks.
+            values: arguments of each task.
         """
         futures = []
         batch = max(1, _MESSAGE // (_TASK + _VALUE * values))
@@ -252,9 +267,9 @@ class DaskEngine:
         return futures
 
     async def _flushed(self) -> None:
-        """Wait in the client's loop until it has sent all that it has for the scheduler."""
-        waiting = self.client.scheduler_comm
-        while waiting is not None and waiting.buffer and not waiting.closed():
+        """Let the client's loop run until its messages to the scheduler are sent."""
+        comm = self.client.scheduler_comm
+        while comm is not None and comm.buffer and not comm.closed():
             await asyncio.sleep(0.001)
 
     def result(self, shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
@@ -265,7 +280,7 @@ class DaskEngine:
         """This process has filled them."""
 
     def close(self) -> None:
-        """Drop what calls have in common; the client is the user's."""
+        """Drop the arguments that calls share; the client is the user's."""
         self._calls.clear()
 
 
@@ -278,7 +293,7 @@ def _gone(tasks: int) -> UnavailableError:
 
 
 def _sent(handle: Handle) -> Any:
-    """What a task takes: a future, which dask replaces by the value."""
+    """The argument of a task: a future, which dask replaces by the value."""
     return getattr(handle, "future", handle)
 
 
@@ -289,3 +304,136 @@ def _all_sent(handles: Mapping[str, Handle]) -> dict[str, Any]:
 def _run(common: InMessage, stage: Any, held: Any, given: Any, task: Task) -> Done:
     run, references, memory = common.open()
     return run_task(Job(run, stage, {**references, **held}, given, memory), task)
+
+
+# ---------------------------------------------------------------- arrays of dask
+
+
+class Recipe:
+    """An array that a worker holds or computes again."""
+
+    moves = True
+    holders = 1
+
+    def __init__(self, future: Any, token: str) -> None:
+        self.future, self.token = future, token
+
+    def open(self) -> Any:
+        """The array, fetched."""
+        return self.future.result().open()
+
+
+def is_dask_array(value: object) -> bool:
+    """True for an array of dask; does not import dask."""
+    return type(value).__module__.startswith("dask.") and hasattr(value, "chunks")
+
+
+def check_chunks(name: str, array: Any) -> None:
+    """Refuse an array whose shape is not known before it is computed.
+
+    Raises:
+        ArgumentError: the message has the call that finds the shape.
+    """
+    if any(isnan(n) for n in array.shape):
+        raise ArgumentError(
+            f"{name} is a dask array with chunks of unknown shape {array.shape}: call "
+            f"{name}.compute_chunk_sizes() first"
+        )
+
+
+def run_on_dask_arrays(
+    engine: DaskEngine,
+    run: str,
+    plan: Plan,
+    stages: Sequence[Handle],
+    held: Mapping[str, Stored | Handle],
+    given: Mapping[str, Any],
+    memory: int,
+) -> tuple[dict[str, Any], dict[str, Handle], list[tuple[Task, Done]]]:
+    """The results as dask arrays, the handles of all arrays, and the report of each task.
+
+    Args:
+        engine: adaptor of the client.
+        run: name of the distributed program.
+        plan: stages and tasks.
+        stages: handles of the stages.
+        held: constants by name.
+        given: arrays of the call, of NumPy or dask.
+        memory: bytes of a worker.
+    """
+    handles: dict[str, Handle] = {}
+    results: dict[str, Any] = {}
+    done: list[tuple[Task, Done]] = []
+    for stage, sent in zip(plan.stages, stages, strict=True):
+        for name in source_names((stage,)):
+            if name in given and name not in handles:
+                handles[name] = _shared(engine, given[name])
+            elif name in results and name not in handles:
+                handles[name] = _shared(engine, results[name])
+        needed = {n: handles[n] for n in source_names((stage,)) if n in handles}
+        tasks = [t for t in plan.tasks if t.stage == stage.number]
+        futures = engine.submit(Job(run, sent, held, needed, memory), tasks)
+        short = engine.few_at_a_time(engine.client.submit(_head, f) for f in futures)
+        heads = engine.client.gather(short, direct=True)
+        done.extend(zip(tasks, heads, strict=True))
+        program = plan.programs[stage.number]
+        for output in stage.outputs:
+            blocks = [stage.writings(program, t.first, t.last) for t in tasks]
+            rectangles = [next(w for w in b if w.name == output.name).rectangles for b in blocks]
+            results[output.name] = _result(engine, stage, output.name, futures, rectangles)
+    return results, handles, done
+
+
+def _shared(engine: DaskEngine, array: Any) -> Handle:
+    if not is_dask_array(array):
+        return engine.share(np.asarray(array, order="C"))
+    import distributed  # noqa: PLC0415  (needs the extra)
+
+    token = uuid4().hex
+    computed = engine.client.compute(array)
+    arrived = engine.client.submit(InMessage, computed, token, pure=False)
+    # Otherwise all tasks begin when the array arrives, and the scheduler sends them in one message.
+    wait: Any = distributed.wait
+    with engine.client.as_current():
+        wait(arrived)
+    return Recipe(arrived, token)
+
+
+def _result(
+    engine: DaskEngine, stage: Stage, name: str, futures: Sequence[Any], rectangles: Sequence[Any]
+) -> Any:
+    from dask import array  # noqa: PLC0415  (needs the extra)
+
+    dask: Any = array
+    output = next(o for o in stage.outputs if o.name == name)
+    dtype, shape = np.dtype(stage.entry(name).dtype), stage.output_shape(name)
+    submit = engine.client.submit
+    if output.how != "place" or output.axis is None:
+        whole = submit(_reduced, output, shape, dtype.str, list(futures), pure=False)
+        return dask.from_delayed(whole, shape, dtype)
+    shapes = []
+    axis = 0
+    for (rectangle,) in rectangles:
+        lengths = tuple(s.stop - s.start for s in rectangle)
+        axis = next((k for k, n in enumerate(lengths) if n != shape[k]), axis)
+        shapes.append(lengths)
+    blocks = engine.few_at_a_time(submit(_block, name, future, pure=False) for future in futures)
+    chunks = [dask.from_delayed(b, n, dtype) for b, n in zip(blocks, shapes, strict=True)]
+    return dask.concatenate(chunks, axis=axis)
+
+
+def _head(done: Done) -> Done:
+    return replace(done, blocks={})
+
+
+def _block(name: str, done: Done) -> Any:
+    return done.blocks[name][0][1]
+
+
+def _reduced(output: SlicedOutput, shape: tuple[int, ...], dtype: str, done: Sequence[Done]) -> Any:
+    result = np.empty(shape, dtype)
+    begin(output, result)
+    for part in done:
+        for rectangle, block in part.blocks[output.name]:
+            put(output, result, rectangle, block)
+    return result

@@ -1,4 +1,4 @@
-"""``program.distribute(where)``: the engine of a client, a communicator or an executor."""
+"""``tcgen.distribute(program, where)``: the engine of a client, a communicator or an executor."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Any, SupportsIndex
 from ..errors import ArgumentError, MemoryLimitError, PlanError, UnavailableError
 from ..options import parse_bytes
 from ..runtime.program import Program
-from .engine import Engine
-from .executor import ExecutorEngine
+from .executor import Engine, ExecutorEngine
 from .run import DistributedProgram
 
 
@@ -33,18 +32,19 @@ def distribute(
         where: a dask.distributed Client, an mpi4py communicator (all ranks call this and the
             result), or an executor of concurrent.futures.
         memory: bytes that one worker may use, or text such as "4GiB".
-        task_seconds: the least predicted seconds of a task; shorter ones cost more than they do.
-        along: name of the space that is cut into slices; None cuts iterations where the program
-            numbers them, else the largest space that can be cut.
+        task_seconds: minimum predicted seconds of a task; shorter tasks are dominated by overhead.
+        along: name of the space that is cut into ranges; None cuts the iterations of the program
+            if it numbers them, else the largest space that can be cut.
         scratch: folder for arrays that an executor's processes map, on a file system that all of
             them see; by default one for temporary files.
-        progress: called after each task with the tasks that are done and those of the stage.
+        progress: function called after each task with the number of finished tasks and of all
+            tasks of the stage.
 
     Raises:
-        ArgumentError: ``where`` is none of these, or ``memory`` cannot be read.
+        ArgumentError: ``where`` is of another kind, or ``memory`` cannot be read.
         MemoryLimitError: a worker has less memory than ``memory``.
-        UnavailableError: dask or mpi4py is not installed, there are no workers, or they have
-            another version of tcgen.
+        UnavailableError: dask or mpi4py is not installed, workers are missing or have another
+            version of tcgen.
         PlanError: an output accumulates.
 
     Example:
@@ -52,7 +52,7 @@ def distribute(
         >>> import numpy as np
         >>> import tcgen
         >>> program = tcgen.compile("ij,jk->ik", extents={"i": 4, "j": 3, "k": 2})
-        >>> with ThreadPoolExecutor(2) as pool, program.distribute(pool, along="i") as run:
+        >>> with ThreadPoolExecutor(2) as pool, tcgen.distribute(program, pool, along="i") as run:
         ...     y = run(x0=np.ones((4, 3)), x1=np.ones((3, 2)))["y"]
         >>> y.shape
         (4, 2)

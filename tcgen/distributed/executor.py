@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +25,56 @@ from .worker import Done, Job, prepare, run_task
 T = TypeVar("T")
 
 
+class Engine(Protocol):
+    """An adaptor of dask, MPI or an executor.
+
+    Attributes:
+        slots: tasks that run at one time, on all workers.
+        slots_per_worker: tasks that run at one time in one process, which share its memory.
+        worker_memory: bytes of a worker by the engine's own setting, or None.
+        ranks: number of workers of a node that call the program together and share arrays and
+            results; 0 if each worker has its own arrays, and the results go to the caller.
+    """
+
+    slots: int
+    slots_per_worker: int
+    worker_memory: int | None
+    ranks: int
+
+    def once(self, make: Callable[[], T]) -> T:
+        """The value that ``make`` returns in one of the processes that call the program."""
+
+    def share(self, value: Any) -> Handle:
+        """Send an array or a stage to the workers, past any scheduler."""
+
+    def forget(self, handles: Sequence[Handle]) -> None:
+        """Drop values that no later call uses."""
+
+    def prepare(self, stage: Handle) -> None:
+        """Compile a stage once on each node."""
+
+    def run(self, job: Job, tasks: Sequence[Task]) -> Iterator[tuple[Task, Done]]:
+        """Each task with its results, in any order.
+
+        Raises:
+            UnavailableError: workers cannot be reached, or die again and again.
+        """
+
+    def result(self, shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
+        """Memory for a whole result; read-only if another process fills it."""
+
+    def settle(self, results: Sequence[npt.NDArray[Any]]) -> None:
+        """All blocks of results are in their places."""
+
+    def close(self) -> None:
+        """Remove files of the engine; the user's client, communicator or pool stays open."""
+
+
 class ExecutorEngine:
     """Runs tasks in an executor.
 
     Args:
-        executor: the user's.
+        executor: the user's executor.
         scratch: folder for values, which all workers see; None takes one for temporary files.
     """
 
@@ -42,12 +87,12 @@ class ExecutorEngine:
         self._folder: Path | None = None
         self._scratch = scratch
         workers: Any = executor
-        count = getattr(workers, "_max_workers", None)  # there is no public name for it
+        count = getattr(workers, "_max_workers", None)  # without a public name
         self.slots = int(count or os.cpu_count() or 1)
         self.slots_per_worker = self.slots if self._threads else 1
 
     def once(self, make: Callable[[], T]) -> T:
-        """What ``make`` gives: one process calls the program."""
+        """The value that ``make`` returns: one process calls the program."""
         return make()
 
     def share(self, value: Any) -> Handle:

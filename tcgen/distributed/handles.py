@@ -1,6 +1,6 @@
-"""How values reach workers: as a file, in a message, or not at all within one process.
+"""Handles carry values to workers: in a file, in a message, or by reference within one process.
 
-A handle is what a task receives in place of a value. Its ``open`` gives the value on the worker.
+A task receives a handle in place of a value. ``open`` returns the value on the worker.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import numpy as np
 
 from ..runtime.host_device import HostDevice
 
-_LINE = 64  # bytes of a cache line, on which the arrays of kernels start
+_LINE = 64  # bytes of a cache line; the arrays of kernels start on one
 
 
 class Handle(Protocol):
     """A value that a worker can open.
 
     Attributes:
-        token: names the value: workers keep what they made from it under this name.
-        moves: the value crosses to another process.
-        holders: processes that have it in memory together; each counts its share of the bytes.
+        token: name of the value, and of the values that workers make from it.
+        moves: true if the value is sent to another process.
+        holders: number of processes that share the value; each counts its share of the bytes.
     """
 
     @property
@@ -34,7 +34,7 @@ class Handle(Protocol):
 
     @property
     def moves(self) -> bool:
-        """True where it is sent."""
+        """True if it is sent."""
 
     @property
     def holders(self) -> int:
@@ -105,7 +105,7 @@ class InMessage:
         return self.value
 
     def __sizeof__(self) -> int:
-        """Bytes with the array: dask weighs by them where tasks run and what a worker holds."""
+        """Bytes with the array: dask places tasks and measures the memory of workers by them."""
         return object.__sizeof__(self) + int(getattr(self.value, "nbytes", 0))
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Callable[..., InMessage], tuple[Any, ...]]:

@@ -51,7 +51,7 @@ class _Window:
 
     @property
     def unused(self) -> bool:
-        """True where this process has no array of the window any more."""
+        """True if this process has dropped all arrays of the window."""
         return self._bytes is None or self._bytes() is None
 
     def has(self, array: Array) -> bool:
@@ -71,7 +71,7 @@ class MpiEngine:
     """Runs tasks on the ranks of a communicator. Every rank makes one, and all calls of it.
 
     Args:
-        comm: the user's.
+        comm: the user's communicator.
 
     Raises:
         UnavailableError: ranks have different versions of tcgen.
@@ -101,7 +101,7 @@ class MpiEngine:
         self._windows: list[_Window] = []
 
     def once(self, make: Callable[[], T]) -> T:
-        """What rank 0 makes, on all ranks.
+        """The value that rank 0 makes, on all ranks.
 
         Raises:
             TcgenError: of rank 0, on all ranks.
@@ -113,7 +113,7 @@ class MpiEngine:
         return result
 
     def share(self, value: Any) -> Handle:
-        """The value of rank 0 on every rank; a result that stands on the nodes stays there."""
+        """The value of rank 0 on every rank; a result in a window of the nodes stays there."""
         comm, root = self._comm, self._comm.rank == 0
         array = isinstance(value, np.ndarray)
         given = (uuid4().hex, (value.shape, value.dtype.str) if array else None)
@@ -135,7 +135,7 @@ class MpiEngine:
         return OnNode(made, token, self._node.size)
 
     def _shared(self, shape: tuple[int, ...], dtype: str) -> Array:
-        """An array with arbitrary elements that stands once on each node."""
+        """An array with arbitrary elements, once on each node."""
         nbytes = math.prod(shape) * np.dtype(dtype).itemsize
         if nbytes == 0:
             return np.empty(shape, dtype)
@@ -153,7 +153,7 @@ class MpiEngine:
         return found.array(shape, dtype)
 
     def result(self, shape: tuple[int, ...], dtype: str) -> Array:
-        """Memory of this rank for a small result; else of the node, which the leader fills."""
+        """Memory of this rank for a small result, else of the node, which the leader fills."""
         if math.prod(shape) * np.dtype(dtype).itemsize <= _SMALL:
             return np.empty(shape, dtype)
         made = self._shared(shape, dtype)
@@ -161,13 +161,13 @@ class MpiEngine:
         return made
 
     def settle(self, results: Sequence[Array]) -> None:
-        """Wait for the leader. No rank writes to results: other ranks have them, too."""
+        """Synchronize with the leader. Results become read-only, since ranks share them."""
         self._node.Barrier()
         for result in results:
             result.flags.writeable = False
 
     def forget(self, handles: Sequence[Handle]) -> None:
-        """Windows go when no rank has arrays of them."""
+        """Windows are freed when all ranks have dropped their arrays."""
 
     def prepare(self, stage: Handle) -> None:
         """Compile on one rank of each node; the others find the result in its cache."""
@@ -211,7 +211,7 @@ class MpiEngine:
         return int(got[0])
 
     def _filled(self, owner: int, head: Done, done: Done | None) -> Done:
-        """What a task gave, with its large arrays, without pickle, where they are filled in."""
+        """The results of a task; its large arrays are sent without pickle."""
         if not any(isinstance(a, _Large) for pieces in head.blocks.values() for _, a in pieces):
             return head
         blocks: dict[str, tuple[Block, ...]] = {}
@@ -275,7 +275,7 @@ def _portable(error: BaseException | None) -> TcgenError | None:
 
 
 def _messages(array: Array) -> Iterator[Array]:
-    """The bytes of an array in C order, in pieces that a message can have."""
+    """The bytes of an array in C order, in pieces that fit into a message."""
     every = array.reshape(-1).view(np.uint8)
     for first in range(0, every.size, _LONGEST):
         yield every[first : first + _LONGEST]

@@ -1,7 +1,8 @@
-"""What N nodes would do: the parts or slices of ``distribute``, priced before there are nodes.
+"""Predict time and memory of ``distribute`` on N nodes.
 
-Each number is that of the node with the most of it; no total is divided by the number of nodes.
-Arrays that every task reads whole are counted on every node, and so is work that is repeated.
+The predictions were never compared with a measured run on several nodes. Each number is that of
+the node with the most of it; totals are not divided by the number of nodes. Arrays that every task
+reads whole and repeated work count on every node.
 """
 
 from __future__ import annotations
@@ -20,23 +21,24 @@ NETWORK = 10**9  # bytes per second that a node receives or reads: 10 Gbit/s Eth
 
 @dataclass(frozen=True, slots=True)
 class NodesReport:
-    """A call on nodes, or why there is none.
+    """A call on nodes, or the memory that it lacks.
 
     Attributes:
-        nodes: that take part, with one worker each.
+        nodes: number of nodes, with one worker each.
         node_memory: bytes of a node.
         network: bytes per second that a node receives or reads.
-        fits: False where one node's share does not fit.
-        need_bytes: of the node that needs most; the least that works where it does not fit.
-        stages: what is cut, and what each task reads whole.
+        fits: False if the share of a node does not fit.
+        need_bytes: bytes of the node that needs most; if it does not fit, the smallest memory that
+            works.
+        stages: lines that name the divided loops, and the arrays that each task reads whole.
         tasks: number of tasks.
         repeated: flops of all tasks over those of the program in one piece.
-        loaded_bytes: of constants that a node reads in the first call.
-        received_bytes: of arrays that a node receives and results that it sends, in each call,
-            with the constants where it cannot keep them.
-        compute_seconds: of the busiest node in a call, by the time model.
-        network_seconds: for ``received_bytes``.
-        load_seconds: for ``loaded_bytes``.
+        loaded_bytes: bytes of constants that a node reads in the first call.
+        received_bytes: bytes that a node receives and sends in each call, with the constants if
+            they do not fit beside its largest task.
+        compute_seconds: predicted time of the busiest node in a call.
+        network_seconds: time to transfer ``received_bytes``.
+        load_seconds: time to read ``loaded_bytes``.
         efficiency: seconds of the whole program on one node over nodes times those of a call.
     """
 
@@ -87,11 +89,11 @@ def price_nodes(
 
     Args:
         program: the program.
-        extents: of all base spaces.
+        extents: extents of all base spaces.
         nodes: number of nodes.
-        node_memory: bytes of each.
+        node_memory: bytes of a node.
         network: bytes per second that a node receives or reads.
-        along: space to slice, as for ``distribute``.
+        along: space to cut, as for ``distribute``.
 
     Raises:
         PlanError: the program cannot be cut.
@@ -99,12 +101,12 @@ def price_nodes(
     held = {t.name: 0 for t in program.manifest.tensors if t.role != "output" and not t.volatile}
     plan = find_plan(program, extents, held, Cluster(nodes, 1, node_memory), along)
     if isinstance(plan, Shortage):
-        return NodesReport(nodes, node_memory, network, False, plan.least)
+        return NodesReport(nodes, node_memory, network, False, plan.min_bytes)
     shares = _shares(plan, held, nodes)
     compute = _compute_seconds(plan, nodes)
     loaded = max(sum(share.constants.values()) for share in shares)
     received = max(sum(share.arrays.values()) + share.results for share in shares)
-    # What a node cannot keep beside its largest task is read again in each call.
+    # Constants that do not fit beside a node's largest task are read again in each call.
     spare = node_memory - plan.need
     again = max(
         (sum(share.constants.values()) for share in shares if share.beside > spare), default=0
@@ -131,13 +133,13 @@ def price_nodes(
 
 @dataclass(slots=True)
 class _Share:
-    """What one node does in a call.
+    """The work of one node in a call.
 
     Attributes:
-        constants: bytes by rectangle.
-        arrays: bytes by name of arrays that it receives.
-        results: bytes that it sends.
-        beside: bytes of its constants beside those of the task that reads most.
+        constants: bytes of constants by rectangle.
+        arrays: bytes of received arrays by name.
+        results: bytes of sent results.
+        beside: bytes of its constants besides those of the task that reads most.
     """
 
     constants: dict[Any, int]

@@ -1,27 +1,31 @@
-"""How a program is cut for a number of workers with so much memory each: stages and tasks.
+"""Cut a program into stages and tasks for workers with a given amount of memory.
 
-A program whose iterations are numbered is cut into parts. Any other one is compiled again for
-slices of a space. More slices need less memory each; the plan takes the fewest that fit, and says
-what the least memory is where none do.
+A program that numbers its iterations runs ranges of them. Any other program is compiled again for
+ranges of a space. Shorter ranges need less memory; the plan takes the longest that fit, or names
+the smallest memory that works.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from ..artifact.folder import Artifact
+from ..artifact.parts import ChainEntry
 from ..artifact.sizes import array_bytes
-from ..compiler.driver import compile_system, read_artifact_system, read_plan
+from ..compiler.documents import read_artifact_system, read_plan
+from ..compiler.driver import compile_system
 from ..dtypes import BY_NAME
 from ..errors import ArgumentError, MemoryLimitError, PlanError
+from ..ir.cost import Poly
 from ..options import Options
 from ..runtime.program import Program
 from .slicing import Restricted, SlicedOutput, SlicedStage, sliceable_spaces, sliced_stages
 from .stage import Stage, Task, lean, rectangle_bytes
 
-PARTS_PER_SLOT = 8  # enough that the last task of a worker is short; more only cost messages
+PARTS_PER_SLOT = 8  # short last tasks balance the workers; more tasks only cost messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +33,12 @@ class Cluster:
     """The workers that a plan is for.
 
     Attributes:
-        slots: tasks that run at one time.
-        slots_per_worker: of these in one process, which share arrays.
+        slots: number of tasks that run at one time.
+        slots_per_worker: number of tasks that run at one time in one process, and share arrays.
         memory: bytes of a worker.
-        task_seconds: the least predicted seconds of a task.
-        ranks: workers of a node that have one copy of arrays and results; 0 where each worker has
-            its own arrays, and none has the results.
+        task_seconds: minimum predicted seconds of a task.
+        ranks: number of workers of a node that share arrays and results; 0 if each worker has its
+            own arrays, and results go to the caller.
     """
 
     slots: int
@@ -46,12 +50,12 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Stages in order, each with its program, its tasks, and what a worker needs for it.
+    """Stages in order, with their programs and tasks.
 
     Attributes:
-        stages: as the workers receive them.
-        programs: of the stages.
-        tasks: of all stages, in order.
+        stages: stages as the workers receive them.
+        programs: program of each stage.
+        tasks: tasks of all stages, in order.
         need: bytes of a worker.
         repeated: flops of all tasks over those of the whole program.
         text: a line for each stage.
@@ -70,12 +74,12 @@ class Shortage:
     """No cut fits into the memory of a worker.
 
     Attributes:
-        least: bytes of a worker that suffice.
-        how: the tasks for which they do.
+        min_bytes: smallest memory of a worker that works.
+        cut: the tasks with which it works.
     """
 
-    least: int
-    how: str
+    min_bytes: int
+    cut: str
 
 
 def make_plan(
@@ -88,23 +92,23 @@ def make_plan(
     """The plan of fewest tasks that fit into the memory of a worker.
 
     Args:
-        program: the user's.
-        extents: of all base spaces.
-        held: bytes by name of the inputs that workers keep between calls, of whole arrays.
+        program: the user's program.
+        extents: extents of all base spaces.
+        held: bytes of whole inputs that workers store between calls, by name; 0 for references.
         cluster: the workers.
-        along: name of the space to slice, for programs without parts; None chooses.
+        along: name of the space to cut; None chooses.
 
     Raises:
-        MemoryLimitError: no plan fits; the message has the least memory that does.
-        PlanError: the program has no parts, and its equations cannot be sliced.
-        ArgumentError: ``along`` is no space of the program.
+        MemoryLimitError: no plan fits; the message has the smallest memory that works.
+        PlanError: neither the iterations nor the equations of the program can be cut.
+        ArgumentError: ``along`` is not a base space of the program.
     """
     found = find_plan(program, extents, held, cluster, along)
     if isinstance(found, Plan):
         return found
     raise MemoryLimitError(
-        f"{program.manifest.name}: a worker needs at least {found.least:,} bytes (with "
-        f"{found.how}), and {cluster.memory:,} are allowed: give memory={found.least}, fewer "
+        f"{program.manifest.name}: a worker needs at least {found.min_bytes:,} bytes (with "
+        f"{found.cut}), and {cluster.memory:,} are allowed: give memory={found.min_bytes}, fewer "
         f"threads a worker, or more of the inputs as references (tcgen.stored)"
     )
 
@@ -116,11 +120,11 @@ def find_plan(
     cluster: Cluster,
     along: str | None = None,
 ) -> Plan | Shortage:
-    """The plan of :func:`make_plan`, or what is missing.
+    """The plan of :func:`make_plan`, or the memory that it lacks.
 
     Raises:
-        PlanError: the program has no parts, and its equations cannot be sliced.
-        ArgumentError: ``along`` is no space of the program.
+        PlanError: neither the iterations nor the equations of the program can be cut.
+        ArgumentError: ``along`` is not a base space of the program.
     """
     if any(extents[base] == 0 for base in extents):
         raise PlanError(
@@ -129,105 +133,127 @@ def find_plan(
         )
     small = _seconds(program, extents) < 2 * cluster.task_seconds
     if along is None and (program.parts(extents) > 1 or small):
-        return _parts(program, extents, held, cluster)
-    return _slices(program, extents, held, cluster, along)
+        candidate = _of_iterations(program, extents, cluster)
+    else:
+        candidate = _of_space(program, extents, cluster, along)
+    return _fitted(candidate, held, cluster)
 
 
-# ---------------------------------------------------------------- parts
+# ---------------------------------------------------------------- stages
 
 
-def _parts(
-    program: Program, extents: Mapping[str, int], held: Mapping[str, int], cluster: Cluster
-) -> Plan | Shortage:
-    count = program.parts(extents)
-    manifest = program.manifest
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """Stages that could run, and how many tasks they would have.
+
+    Attributes:
+        stages: all stages; their tasks are ranges of as many iterations.
+        programs: program of each stage.
+        flops: flops of a task of each stage, by the first and the end of its range.
+        whole_flops: flops of the program in one piece.
+        tasks: number of tasks of a stage if memory does not matter.
+        single: name of a task of one iteration.
+    """
+
+    stages: tuple[Stage, ...]
+    programs: tuple[Program, ...]
+    flops: tuple[Callable[[int, int], float], ...]
+    whole_flops: float
+    tasks: int
+    single: str
+
+
+def _of_iterations(program: Program, extents: Mapping[str, int], cluster: Cluster) -> _Candidate:
+    """The program itself, which runs ranges of the iterations of its outermost loops."""
+    manifest, count = program.manifest, program.parts(extents)
     stage = Stage(
         lean(program.artifact),
-        "parts",
         tuple(sorted(extents.items())),
+        () if manifest.parts is None else manifest.parts.chain,
         tuple(Restricted(t.name, t.name, None) for t in manifest.tensors if t.role != "output"),
         tuple(SlicedOutput(t.name, None, "reduce") for t in manifest.outputs),
     )
-    total = program.seconds(0, count, extents)
-    wanted = _tasks_wanted(total, count, cluster, PARTS_PER_SLOT)
-    need = 0
-    for number in _growing(wanted, count):
-        ranges = _ranges(count, number)
-        need = _need(program, stage, ranges, held, cluster) + _results((stage,), cluster)
-        if need <= cluster.memory:
-            tasks = tuple(
-                Task(0, n, first, last, program.seconds(first, last, extents))
-                for n, (first, last) in enumerate(ranges)
-            )
-            text = f"parts of {manifest.name}: {count} iterations in {number} tasks"
-            executed = sum(program.flops(first, last, extents) for first, last in ranges)
-            whole = program.flops(0, count, extents)
-            repeated = executed / whole if whole else 1.0
-            return Plan((stage,), (program,), tasks, need, repeated, (text,))
-    return Shortage(need, f"{count} tasks of one iteration each")
+    return _Candidate(
+        (stage,),
+        (program,),
+        (lambda first, last: program.flops(first, last, extents),),
+        program.flops(0, count, extents),
+        _task_count(_seconds(program, extents), count, cluster, PARTS_PER_SLOT),
+        "tasks of one iteration",
+    )
 
 
-# ---------------------------------------------------------------- slices
-
-
-def _slices(
-    program: Program,
-    extents: Mapping[str, int],
-    held: Mapping[str, int],
-    cluster: Cluster,
-    along: str | None,
-) -> Plan | Shortage:
+def _of_space(
+    program: Program, extents: Mapping[str, int], cluster: Cluster, along: str | None
+) -> _Candidate:
+    """Programs for ranges of a space, compiled from the equations."""
     system = read_artifact_system(program.artifact)
     space = _chosen(program, sliceable_spaces(system), extents, along)
     whole = read_plan(program.artifact)
-    whole_flops = whole.program.flops().value(dict(extents))
-    extent = extents[space]
-    wanted = _tasks_wanted(_seconds(program, extents), extent, cluster, 1)  # slices repeat work
-    made = sliced_stages(system, space, extents, wanted)
-    here = -(-extent // wanted)
+    # More ranges than tasks at one time would only repeat more work.
+    tasks = _task_count(_seconds(program, extents), extents[space], cluster, 1)
     objective = whole.solve.objective if whole.solve is not None else "none"
     stages, programs, flops = [], [], []
-    for number, sliced in enumerate(made):
-        compiled = compile_system(
-            sliced.system, _options(program.artifact, objective, sliced, extents, here)
+    for number, sliced in enumerate(sliced_stages(system, space, extents, tasks)):
+        length = -(-extents[space] // tasks)
+        options = _options(program.artifact, objective, sliced, extents, length)
+        compiled = compile_system(sliced.system, options)
+        stage = Stage(
+            lean(compiled.artifact),
+            tuple(sorted(extents.items())),
+            (ChainEntry(space, space, None, below=False),),
+            sliced.inputs,
+            sliced.outputs,
+            sliced.here,
+            number,
         )
-        stages.append(
-            Stage(
-                lean(compiled.artifact),
-                "slices",
-                tuple(sorted(extents.items())),
-                sliced.inputs,
-                sliced.outputs,
-                space,
-                sliced.here,
-                number,
-            )
-        )
+        stages.append(stage)
         programs.append(Program(compiled.artifact))
-        flops.append(compiled.program.flops())
+        flops.append(partial(_flops_of_range, compiled.program.flops(), stage))
+    return _Candidate(
+        tuple(stages),
+        tuple(programs),
+        tuple(flops),
+        whole.program.flops().value(dict(extents)),
+        tasks,
+        f"slices of one element of {space}",
+    )
+
+
+def _flops_of_range(flops: Poly, stage: Stage, first: int, last: int) -> float:
+    return float(flops.value(stage.extents_of(first, last)))
+
+
+def _fitted(found: _Candidate, held: Mapping[str, int], cluster: Cluster) -> Plan | Shortage:
+    """The plan with the fewest tasks that fit into a worker's memory."""
+    count = found.stages[0].iterations
     need = 0
-    for number in _growing(wanted, extent):
-        ranges = _ranges(extent, number)
-        need = max(
-            _need(p, s, ranges, held, cluster) for p, s in zip(programs, stages, strict=True)
-        ) + _results(stages, cluster)
+    for number in _growing(found.tasks, count):
+        ranges = _ranges(count, number)
+        need = _results(found.stages, cluster) + max(
+            _need(program, stage, ranges, held, cluster)
+            for program, stage in zip(found.programs, found.stages, strict=True)
+        )
         if need <= cluster.memory:
-            tasks, executed = [], 0.0
-            for stage, own, polynomial in zip(stages, programs, flops, strict=True):
-                for n, (first, last) in enumerate(ranges):
-                    here_now = stage.extents_of(first, last)
-                    executed += float(polynomial.value(here_now))
-                    tasks.append(Task(stage.number, n, first, last, _seconds(own, here_now)))
-            repeated = executed / whole_flops if whole_flops else 1.0
-            text = tuple(_described(s, number) for s in stages)
-            return Plan(tuple(stages), tuple(programs), tuple(tasks), need, repeated, text)
-    return Shortage(need, f"{extent} slices of one element of {space} each")
+            return _planned(found, ranges, need)
+    return Shortage(need, f"{count} {found.single} each")
+
+
+def _planned(found: _Candidate, ranges: tuple[tuple[int, int], ...], need: int) -> Plan:
+    tasks, executed = [], 0.0
+    for stage, program, flops in zip(found.stages, found.programs, found.flops, strict=True):
+        for n, (first, last) in enumerate(ranges):
+            executed += flops(first, last)
+            tasks.append(Task(stage.number, n, first, last, stage.seconds(program, first, last)))
+    repeated = executed / found.whole_flops if found.whole_flops else 1.0
+    text = tuple(_described(stage, len(ranges)) for stage in found.stages)
+    return Plan(found.stages, found.programs, tuple(tasks), need, repeated, text)
 
 
 def _chosen(
     program: Program, spaces: tuple[str, ...], extents: Mapping[str, int], along: str | None
 ) -> str:
-    """The space to slice: the one that was asked for, else the largest."""
+    """The space to cut: the given one, else the largest."""
     name = program.manifest.name
     if along is not None:
         if along not in program.manifest.bases:
@@ -266,6 +292,9 @@ def _options(
 
 
 def _described(stage: Stage, number: int) -> str:
+    if not stage.here:
+        name = stage.artifact.manifest.name
+        return f"parts of {name}: {stage.iterations} iterations in {number} tasks"
     results = ", ".join(o.name for o in stage.outputs)
     whole = [i.source for i in stage.inputs if i.axis is None]
     return (
@@ -284,14 +313,14 @@ def _need(
     held: Mapping[str, int],
     cluster: Cluster,
 ) -> int:
-    """Bytes of a worker for the task that needs most: what it allocates, and all its arrays.
+    """Bytes of a worker for the task that needs most: its allocations, and all its arrays.
 
-    Equal slices need the same. Parts that have as many iterations read more or less of an array; a
-    part that needs too much already ends the search.
+    Ranges of a space with equal lengths need the same. Ranges of the program's own iterations may
+    read more or less of an array; one that needs too much ends the search.
     """
     longest = max(ranges, key=lambda r: r[1] - r[0])
     need = _task_need(program, stage, *longest, held, cluster)
-    for first, last in ranges if stage.kind == "parts" else ():
+    for first, last in () if stage.here else ranges:
         if need > cluster.memory:
             break
         need = max(need, _task_need(program, stage, first, last, held, cluster))
@@ -313,12 +342,14 @@ def _task_need(
         if stage.entry(reading.name).role == "generated":
             continue
         if reading.shrunk:
-            own += reading.kept_bytes
-            if reading.unpacking is not None:  # each rectangle is read before it is unpacked
+            own += reading.array_bytes
+            if reading.unpacking is not None:
+                # Each rectangle is read before it is unpacked.
                 own += max(
                     (rectangle_bytes(r, reading.itemsize) for r in reading.rectangles), default=0
                 )
-        if reading.source in held and held[reading.source] == 0:  # a reference: only what is read
+        if reading.source in held and held[reading.source] == 0:
+            # Only the read elements of a reference are in memory.
             read += 0 if reading.shrunk else reading.nbytes
         elif reading.source not in counted:
             counted.add(reading.source)
@@ -326,7 +357,7 @@ def _task_need(
             for n in reading.shape:
                 count *= n
             sent += count
-    if stage.kind == "slices":
+    if stage.here:
         constant = [t for t in program.manifest.tensors if not t.volatile]
         extents = stage.extents_of(first, last)
         results = program.manifest.constant_outputs
@@ -336,7 +367,7 @@ def _task_need(
 
 
 def _results(stages: Iterable[Stage], cluster: Cluster) -> int:
-    """Bytes of the whole results that a worker has."""
+    """Bytes of the whole results in the memory of a worker."""
     results = {o.name: stage for stage in stages for o in stage.outputs}
     total = 0
     for name, stage in results.items():
@@ -349,8 +380,8 @@ def _share(count: int, cluster: Cluster) -> int:
     return -(-count // max(1, cluster.ranks))
 
 
-def _tasks_wanted(seconds: float, most: int, cluster: Cluster, a_slot: int) -> int:
-    """As many tasks a slot as asked for, as long as each is worth its message."""
+def _task_count(seconds: float, most: int, cluster: Cluster, a_slot: int) -> int:
+    """Number of tasks: some for each slot, unless they become shorter than ``task_seconds``."""
     most = min(most, cluster.slots * a_slot)
     if cluster.task_seconds <= 0:
         return most

@@ -1,9 +1,9 @@
-"""``program.distribute(...)``: a program that runs on many workers."""
+"""``tcgen.distribute(program, ...)``: a program that runs on many workers."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -17,12 +17,10 @@ from ..errors import ArgumentError, DtypeError
 from ..runtime.arguments import check_dtype, check_names, check_rank, find_extents, read_inputs
 from ..runtime.host_device import HostDevice
 from ..runtime.program import Program
-from .dask_arrays import check_chunks, is_dask_array, run_on_dask_arrays
-from .dask_client import DaskEngine
-from .engine import Engine
+from .dask_client import DaskEngine, check_chunks, is_dask_array, run_on_dask_arrays
+from .executor import Engine
 from .handles import Handle
 from .plan import Cluster, Plan, make_plan
-from .report import RunReport, predicted_seconds, worker_times
 from .stage import Reading, Stage, Task, begin, put, rectangle_bytes, source_names
 from .stored import Stored, by_reference
 from .worker import Done, Job
@@ -30,13 +28,70 @@ from .worker import Done, Job
 Array = npt.NDArray[Any]
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerTime:
+    """Seconds of one worker during a call; ``idle`` is the rest of the call on its threads."""
+
+    worker: str
+    tasks: int
+    busy: float
+    idle: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """One call of a distributed program.
+
+    Attributes:
+        stages: a line for each stage: "parts of ..." or "slices of v, ...", and its results.
+        tasks: number of tasks.
+        repeated: flops of all tasks over those of the program in one piece; 1 repeats nothing.
+        bytes_moved: bytes that workers read from files and received, and results that they sent.
+            Bytes count when a worker has them for the first time.
+        bytes_predicted: the same bytes by the rectangles of the tasks.
+        bytes_reloaded: bytes that workers read again, since they did not fit beside other tasks.
+        peak_bytes: the most bytes that a worker allocated and stored.
+        need_bytes: predicted bytes of a worker.
+        workers: busy and idle seconds by worker.
+        seconds: time of the call.
+        predicted_seconds: predicted time, with as many tasks at a time as threads.
+    """
+
+    stages: tuple[str, ...]
+    tasks: int
+    repeated: float
+    bytes_moved: int
+    bytes_predicted: int
+    bytes_reloaded: int
+    peak_bytes: int
+    need_bytes: int
+    workers: tuple[WorkerTime, ...]
+    seconds: float
+    predicted_seconds: float
+
+    def __str__(self) -> str:
+        lines = [
+            *self.stages,
+            f"{self.tasks} tasks, flops {self.repeated:.3f} times those of the whole",
+            f"moved {self.bytes_moved:,} bytes, predicted {self.bytes_predicted:,}; "
+            f"read {self.bytes_reloaded:,} again",
+            f"a worker held {self.peak_bytes:,} bytes, predicted at most {self.need_bytes:,}",
+            f"{self.seconds:.3f} s, predicted {self.predicted_seconds:.3f} s",
+        ]
+        lines += [
+            f"{w.worker}: {w.tasks} tasks, busy {w.busy:.3f} s, idle {w.idle:.3f} s"
+            for w in self.workers
+        ]
+        return "\n".join(lines)
+
+
 class DistributedProgram:
     """A program that runs on the workers of an engine: what ``program.distribute`` returns.
 
-    Use it in a ``with`` statement, or call ``close()``: it then drops what it sent to workers.
+    Use it in a ``with`` statement, or call ``close()``: it then drops the values on workers.
 
     Attributes:
-        program: the user's.
+        program: the user's program.
     """
 
     def __init__(
@@ -61,7 +116,7 @@ class DistributedProgram:
         self._plans: dict[tuple[tuple[str, int], ...], _Ready] = {}
         self._report: RunReport | None = None
         self._name = engine.once(lambda: uuid4().hex)
-        self._seen: dict[str, set[Hashable]] = {}  # what each worker has received or read
+        self._seen: dict[str, set[Hashable]] = {}  # pieces on each worker
 
     def __enter__(self) -> DistributedProgram:
         return self
@@ -75,17 +130,17 @@ class DistributedProgram:
 
     @property
     def report(self) -> RunReport:
-        """What the latest call did.
+        """The report of the latest call.
 
         Raises:
-            ArgumentError: there was no call yet.
+            ArgumentError: the program was not called yet.
         """
         if self._report is None:
             raise ArgumentError(f"{self.program.manifest.name}: call it first, then ask for report")
         return self._report
 
     def bind(self, /, **constants: object) -> DistributedProgram:
-        """Fix some of the inputs: workers load each once and keep it between calls.
+        """Fix some of the inputs: workers load each once, and store it between calls.
 
         Args:
             constants: arrays of NumPy; references (``tcgen.stored``), data sets of h5py and arrays
@@ -110,10 +165,10 @@ class DistributedProgram:
         """Stages and tasks of a call at these extents.
 
         Args:
-            extents: by base space.
+            extents: extents by base space.
 
         Raises:
-            MemoryLimitError: a worker's memory is too small; the message has the least that works.
+            MemoryLimitError: a worker's memory is too small; the message says how much works.
             PlanError: the program cannot be cut.
         """
         held = {
@@ -173,7 +228,7 @@ class DistributedProgram:
         return {t.name: results[t.name] for t in self.program.manifest.outputs}
 
     def close(self) -> None:
-        """Drop what was sent to workers. The client, communicator or executor stays open."""
+        """Drop the values on workers. The client, communicator or executor stays open."""
         handles = [h for ready in self._plans.values() for h in ready.stages]
         handles += [h for h in self._held.values() if not isinstance(h, Stored)]
         self._engine.forget(handles)
@@ -201,9 +256,9 @@ class _Ready:
     """A plan whose stages are on the workers.
 
     Attributes:
-        plan: of calls at some extents.
+        plan: plan of calls at some extents.
         stages: handles of its stages.
-        rectangles: what tasks read, and the bytes that they give, of those that ran.
+        rectangles: arrays that a task reads, and the bytes of its results, for tasks that ran.
     """
 
     plan: Plan
@@ -252,7 +307,7 @@ class _Call:
         return results
 
     def run_lazily(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """The same with arrays of dask, whose results are arrays of dask."""
+        """The same with arrays of dask as arguments and results."""
         assert isinstance(self._engine, DaskEngine)
         results, self._given, self._done = run_on_dask_arrays(
             self._engine, self._name, self._plan, self._stages, self._held, arrays, self._memory
@@ -264,7 +319,7 @@ class _Call:
     ) -> dict[str, Array]:
         """Blocks at their places, combined in the order of the tasks, in whatever order they end.
 
-        A result that is read-only is filled by another process.
+        Another process fills a result that is read-only.
         """
         outputs = {o.name: o for o in stage.outputs}
         results = {
@@ -273,15 +328,15 @@ class _Call:
         own = {n: outputs[n] for n, result in results.items() if result.flags.writeable}
         for name, output in own.items():
             begin(output, results[name])
-        waiting: dict[int, Done] = {}
+        pending: dict[int, Done] = {}
         order = [t.number for t in tasks]
         position = 0
         for count, (task, part) in enumerate(done, 1):
             self._done.append((task, part))
             self._progress(count, len(tasks))
-            waiting[task.number] = part
-            while position < len(order) and order[position] in waiting:
-                blocks = waiting.pop(order[position]).blocks
+            pending[task.number] = part
+            while position < len(order) and order[position] in pending:
+                blocks = pending.pop(order[position]).blocks
                 for name, output in own.items():
                     for rectangle, block in blocks[name]:
                         put(output, results[name], rectangle, block)
@@ -290,7 +345,7 @@ class _Call:
         return results
 
     def report(self, seconds: float) -> RunReport:
-        """What the call did."""
+        """The report of the call."""
         done = [d for _, d in self._done]
         return RunReport(
             self._plan.text,
@@ -301,15 +356,15 @@ class _Call:
             sum(d.reloaded_bytes for d in done),
             max((d.peak_bytes for d in done), default=0),
             self._plan.need,
-            worker_times(done, seconds),
+            _worker_times(done, seconds),
             seconds,
-            predicted_seconds([t for t, _ in self._done], self._engine.slots),
+            _predicted_seconds([t for t, _ in self._done], self._engine.slots),
         )
 
     def _predicted_bytes(self) -> int:
-        """Bytes by the rectangles of the tasks: what a worker has seen does not move again.
+        """Bytes by the rectangles of the tasks; a piece moves to a worker once.
 
-        A worker may also have seen what a task read whose result was lost on its way.
+        A worker may also have a piece that was read by a task whose result was lost on its way.
         """
         total = 0
         for task, done in self._done:
@@ -347,6 +402,28 @@ class _Call:
         return reading.itemsize * prod(reading.shape)
 
 
+def _worker_times(done: Sequence[Done], seconds: float) -> tuple[WorkerTime, ...]:
+    """Busy and idle seconds by worker in a call that took ``seconds``."""
+    found = []
+    for worker in sorted({d.worker for d in done}):
+        own = [d for d in done if d.worker == worker]
+        busy, threads = sum(d.seconds for d in own), len({d.thread for d in own})
+        found.append(WorkerTime(worker, len(own), busy, max(0.0, threads * seconds - busy)))
+    return tuple(found)
+
+
+def _predicted_seconds(tasks: Sequence[Task], slots: int) -> float:
+    """Seconds of tasks in order on ``slots`` threads, each task to the first one that is free."""
+    total = 0.0
+    for stage in sorted({t.stage for t in tasks}):
+        free = [0.0] * max(1, slots)
+        for task in (t for t in tasks if t.stage == stage):
+            soonest = min(range(len(free)), key=free.__getitem__)
+            free[soonest] += task.seconds
+        total += max(free)
+    return total
+
+
 def _checked(program: Program, values: Mapping[str, Any], *, complete: bool) -> dict[str, Any]:
     """References and arrays that fit the inputs of the program.
 
@@ -355,12 +432,12 @@ def _checked(program: Program, values: Mapping[str, Any], *, complete: bool) -> 
     """
     manifest: Manifest = program.manifest
     inputs = tuple(t for t in manifest.tensors if t.role != "output")
-    wanted = inputs if complete else tuple(t for t in inputs if t.name in values)
+    expected = inputs if complete else tuple(t for t in inputs if t.name in values)
     unknown = [n for n in values if all(t.name != n for t in inputs)]
     if complete or unknown:
         check_names(manifest.name, inputs, values)
     found: dict[str, Any] = {}
-    for tensor in wanted:
+    for tensor in expected:
         value: Any = values.get(tensor.name)
         if isinstance(value, Stored):
             check_dtype(tensor, np.dtype(value.dtype))

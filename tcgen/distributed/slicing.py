@@ -1,13 +1,14 @@
-"""System -> sliced systems: the same equations for a range of one space.
+"""System -> systems for a range of one space, which are compiled in its place.
 
-An output with an axis of the space is computed on a range of this axis; a number that is reduced
-over the space (by a sum, a maximum, a minimum or a product) is reduced over the range, and the
-numbers of all ranges are reduced likewise. What the range
-needs is computed on the range too, and what does not depend on it is computed by each slice.
-An intermediate that would cost too much twice is *exchanged*: one stage computes it slice by
-slice, and the next stage reads it whole. An input that is packed along the space is taken with
-plain axes, of which one has the range. Deltas over the space and diagonals are refused, since a
-range of them is no array of its own.
+A range of a space is a range of the iterations of one loop: an output with an axis of the space is
+computed on the range of this axis, and a number that is reduced over the space (by a sum, a
+maximum, a minimum or a product) is reduced over the range, then over all ranges. The array that a
+range needs is computed on the range if possible, else each range computes all of it.
+
+An intermediate that would cost too much twice is *exchanged*: one stage computes it range by
+range, and the next stage reads it whole. An input that is packed along the space gets plain axes,
+one of which has the range. Deltas over the space and diagonals are refused, since a range of them
+is not an array.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from ..errors import PlanError
 from ..ir.reduction import Reduction
@@ -29,25 +30,30 @@ from ..ir.term_rewriting import (
     without_perms,
 )
 
-# An intermediate is exchanged where the work that slices would repeat for it exceeds this share
-# of all work, and this many multiply-adds for each byte of it: a core does about ten while a byte
-# crosses a network of 1 GB/s.
+# An intermediate is exchanged if the work that ranges would repeat exceeds this share of all work
+# and this many multiply-adds for each byte of it: a core does about ten while a byte crosses a
+# network of 1 GB/s.
 _SHARE_OF_WORK = 0.01
 _WORK_PER_BYTE = 16.0
+
+# Name of an array, and the axis of it that has the range. The axis is None for a whole array, and
+# _REDUCED for a result without an axis of the space, which is reduced over the range.
+_Key: TypeAlias = tuple[str, int | None]
+_REDUCED = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Restricted:
-    """An array of a sliced system, and the whole array of which it is a range.
+    """An input of a system for a range, and the array that it is a range of.
 
     Attributes:
-        name: in the sliced system.
+        name: name of the input.
         source: name of the whole array.
-        axis: logical axis that has the range; None where the array is whole.
+        axis: logical axis that has the range; None for a whole array.
         before: base spaces whose elements precede the range on this axis of the whole array.
         after: base spaces whose elements follow it.
-        packed: group of the whole array that the axis is in, and that has plain axes here; None
-            where the axis is one of the whole array.
+        packed: packed group of the whole array that contains the axis, and has plain axes here;
+            None for an axis that is not packed.
     """
 
     name: str
@@ -60,10 +66,7 @@ class Restricted:
 
 @dataclass(frozen=True, slots=True)
 class SlicedOutput:
-    """A result of a sliced system: placed at its range, reduced, or equal in all slices.
-
-    ``reduction`` combines those that are reduced: the numbers of all ranges, or shares of parts.
-    """
+    """How the results of all ranges become one: placed on an axis, reduced, or all the same."""
 
     name: str
     axis: int | None
@@ -76,12 +79,11 @@ class SlicedStage:
     """One system that runs for all ranges of ``space`` before the next stage begins.
 
     Attributes:
-        system: whose base space ``here`` is the range.
+        system: equations in which the base space ``here`` is the range.
         space: name of the space that is cut into ranges.
         here: name of the space of a range.
-        inputs: of the system, with the arrays that they are ranges of: inputs of the whole program
-            and results of earlier stages.
-        outputs: of the system, which have the names of whole arrays.
+        inputs: inputs of the system, ranges of inputs and of results of earlier stages.
+        outputs: outputs of the system, named like the whole arrays.
     """
 
     system: System
@@ -102,20 +104,20 @@ def sliceable_spaces(system: System) -> tuple[str, ...]:
         space.name
         for space in system.spaces
         if space in read
-        and all(_way(system.equation(t), space)[0] != "same" for t in system.outputs)
+        and all(_combination(system.equation(t), space)[0] != "same" for t in system.outputs)
     )
 
 
 def sliced_stages(
     system: System, space: str, extents: Mapping[str, int], slices: int
 ) -> tuple[SlicedStage, ...]:
-    """Systems that together compute the outputs slice by slice.
+    """Systems that together compute the outputs range by range.
 
     Args:
-        system: the equations.
+        system: equations of the whole program.
         space: name of the base space to cut.
-        extents: of all base spaces, by which work is weighed.
-        slices: number of ranges, each of which repeats what does not depend on it.
+        extents: extents of all base spaces, for weighing work.
+        slices: number of ranges; each repeats the work that does not depend on its range.
 
     Raises:
         PlanError: the equations cannot be cut along this space.
@@ -130,12 +132,13 @@ def sliced_stages(
     system = _without_deltas(system)
     work = _work(system, extents)
     system = _with_favourable_terms(system, along, work)
-    exchanged: set[str] = set()
+    here = _range_space(system, along)
+    exchanged: frozenset[str] = frozenset()
     while True:
-        stages = _stages(system, along, exchanged)
+        exchanged, stages = _stages(system, along, here, exchanged)
         excess = _excess(stages, work, slices)
         least = _SHARE_OF_WORK * sum(work.values())
-        worth = [
+        costly = [
             e.lhs.tensor.name
             for e in system.equations
             if excess.get(name := e.lhs.tensor.name, 0) > least
@@ -143,15 +146,16 @@ def sliced_stages(
             and name not in exchanged
             and any(i.space == along for i in e.lhs.indices)
         ]
-        if not worth:
-            return tuple(stage.finished() for stage in stages)
-        exchanged.add(worth[-1])  # what reads the others: they may then be needed in one way only
+        if not costly:
+            return tuple(_finished(system, along, here, stage) for stage in stages)
+        # Exchange the last one first: the others may then be needed in one layout only.
+        exchanged |= {costly[-1]}
 
 
 def _without_deltas(system: System) -> System:
     """The system without the deltas that renaming can replace.
 
-    An index that a delta removes has no range, so that it must go before indices are chosen.
+    An index that a delta removes has no range, so it must go before indices are chosen.
     """
     changed = []
     for equation in system.equations:
@@ -161,8 +165,10 @@ def _without_deltas(system: System) -> System:
     return replace(system, equations=tuple(changed))
 
 
-def _way(equation: Equation, along: Space) -> tuple[Literal["place", "reduce", "same"], int | None]:
-    """How an output is made from slices, and along which axis."""
+def _combination(
+    equation: Equation, along: Space
+) -> tuple[Literal["place", "reduce", "same"], int | None]:
+    """How the results of all ranges become one, and along which axis."""
     indices = equation.lhs.indices
     for axis, index in enumerate(indices):
         if index.space == along and _group(equation.lhs.tensor, axis) is None:
@@ -193,7 +199,7 @@ def _plain(storage: Storage, group: Packing) -> Storage:
 
 
 def _work(system: System, extents: Mapping[str, int]) -> dict[str, float]:
-    """Multiply-adds of each equation by the best order of products, brackets apart."""
+    """Multiply-adds of each equation in the best order of its products, without its brackets."""
     return {
         e.lhs.tensor.name: sum(
             max(1, len(t.perms)) * _term_work(t, e.lhs.indices, extents) for t in e.terms
@@ -221,18 +227,18 @@ def _product_work(
         for m in range(k):
             rest = [s for n, s in enumerate(sets) if n not in (k, m)]
             pair = sets[k] | sets[m]
-            kept = pair & left.union(*rest)
-            here = _elements(pair, extents)
-            if here < best:
-                best = min(best, here + _product_work([*rest, kept], left, extents))
+            result = pair & left.union(*rest)
+            cost = _elements(pair, extents)
+            if cost < best:
+                best = min(best, cost + _product_work([*rest, result], left, extents))
     return best
 
 
-def _excess(stages: list[_Stage], work: Mapping[str, float], slices: int) -> dict[str, float]:
-    """Work by tensor that all slices together do beyond doing it once."""
+def _excess(stages: Iterable[_Demand], work: Mapping[str, float], slices: int) -> dict[str, float]:
+    """Work by tensor that all ranges together do beyond doing it once."""
     done: dict[str, float] = {}
     for stage in stages:
-        for name, axis in stage.equations:
+        for name, axis in stage.computed:
             done[name] = done.get(name, 0) + work[name] * (slices if axis is None else 1)
     return {name: times - work[name] for name, times in done.items()}
 
@@ -241,10 +247,10 @@ def _excess(stages: list[_Stage], work: Mapping[str, float], slices: int) -> dic
 
 
 def _with_favourable_terms(system: System, along: Space, work: Mapping[str, float]) -> System:
-    """The system where brackets under a sum of permutations read intermediates on the range.
+    """The system whose brackets under a sum of permutations read intermediates on the range.
 
-    ``Y = S(ia,jb) X`` does not change if a term of X is exchanged with its image. The image is
-    taken where fewer expensive intermediates lack the first index of the space.
+    ``Y = S(ia,jb) X`` does not change if a term of X is replaced by its image. The image is taken
+    if fewer expensive intermediates then lack the first index of the space.
     """
     uses: dict[str, list[tuple[Equation, Term]]] = {}
     for equation in system.equations:
@@ -293,35 +299,67 @@ def _favourable(
 # ---------------------------------------------------------------- stages
 
 
-def _stages(system: System, along: Space, exchanged: set[str]) -> list[_Stage]:
-    """Stages with these exchanges; outputs that are read in two ways are added to them."""
+@dataclass(frozen=True, slots=True)
+class _Demand:
+    """The arrays that one stage computes and reads, found from its outputs backwards.
+
+    Attributes:
+        outputs: outputs of the stage.
+        computed: terms of each array that the stage computes, operands first. Their references
+            name whole arrays, and have an index of the range.
+        read: whole array of each input of the stage.
+        given: names of the results of earlier stages.
+    """
+
+    outputs: tuple[SlicedOutput, ...]
+    computed: dict[_Key, tuple[Term, ...]]
+    read: dict[_Key, Tensor]
+    given: frozenset[str]
+
+
+def _range_space(system: System, along: Space) -> Space:
+    """The space of a range."""
+    name = f"{along.name}_here"
+    while any(s.name == name for s in system.spaces):
+        name += "_"
+    return Space(name, None, (), along.kind)
+
+
+def _stages(
+    system: System, along: Space, here: Space, exchanged: frozenset[str]
+) -> tuple[frozenset[str], list[_Demand]]:
+    """The stages with these exchanges, and with those of outputs that are read on another axis."""
     while True:
         levels = _levels(system, exchanged)
-        stages = []
-        try:
-            for number in range(max(levels.values(), default=0) + 1):
-                given = {
-                    n: e.lhs.tensor
-                    for e in system.equations
-                    if levels[n := e.lhs.tensor.name] < number
-                    and (n in exchanged or e.lhs.tensor.role is Role.OUTPUT)
-                }
-                stage = _Stage(system, along, given)
-                for equation in system.equations:
-                    tensor = equation.lhs.tensor
-                    wanted = tensor.role is Role.OUTPUT or tensor.name in exchanged
-                    if wanted and levels[tensor.name] == number:
-                        stage.add_output(equation)
-                if stage.outputs:
-                    stage.check_ranges()
-                    stages.append(stage)
-        except _ReadInTwoWaysError as error:
-            exchanged.add(error.name)
-            continue
-        return stages
+        stages: list[_Demand] = []
+        for number in range(max(levels.values(), default=0) + 1):
+            shared = [
+                (e, levels[e.lhs.tensor.name])
+                for e in system.equations
+                if e.lhs.tensor.name in exchanged or e.lhs.tensor.role is Role.OUTPUT
+            ]
+            demand = _Demand(
+                tuple(
+                    SlicedOutput(e.lhs.tensor.name, axis, how, e.reduction)
+                    for e, level in shared
+                    if level == number
+                    for how, axis in (_combination(e, along),)
+                ),
+                {},
+                {},
+                frozenset(e.lhs.tensor.name for e, level in shared if level < number),
+            )
+            conflict = _fill(demand, system, along, here)
+            if conflict is not None:
+                exchanged |= {conflict}
+                break
+            if demand.outputs:
+                stages.append(demand)
+        else:
+            return exchanged, stages
 
 
-def _levels(system: System, exchanged: set[str]) -> dict[str, int]:
+def _levels(system: System, exchanged: frozenset[str]) -> dict[str, int]:
     """The stage of each computed tensor: after all exchanges that it reads."""
     levels: dict[str, int] = {}
     for equation in system.equations:
@@ -331,177 +369,172 @@ def _levels(system: System, exchanged: set[str]) -> dict[str, int]:
     return levels
 
 
-class _ReadInTwoWaysError(Exception):
-    """An output is read on another axis than the one that has the range."""
+def _fill(demand: _Demand, system: System, along: Space, here: Space) -> str | None:
+    """Add the arrays that the outputs of a stage need; or the output read on another axis.
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    Raises:
+        PlanError: a term cannot be cut, or no input of the stage has a range.
+    """
+    outputs = {output.name: output for output in demand.outputs}
 
-
-class _Stage:
-    """Builds one sliced system from the outputs backwards."""
-
-    def __init__(self, system: System, along: Space, given: Mapping[str, Tensor]) -> None:
-        self.system, self.along, self.given = system, along, given
-        taken = {s.name for s in system.spaces}
-        name = f"{along.name}_here"
-        while name in taken:
-            name += "_"
-        self.here = Space(name, None, (), along.kind)
-        self.tensors: dict[tuple[str, int | None], Tensor] = {}
-        self.inputs: dict[tuple[str, int | None], Restricted] = {}
-        self.equations: dict[tuple[str, int | None], Equation] = {}
-        self.outputs: list[SlicedOutput] = []
-        self.names = {t.name for t in system.tensors}
-
-    def finished(self) -> SlicedStage:
-        """The system, once all outputs are added."""
-        inputs = [self.tensors[key] for key in self.inputs]
-        computed = [e.lhs.tensor for e in self.equations.values()]
-        system = replace(
-            self.system,
-            spaces=(*self.system.spaces, self.here),
-            tensors=(*inputs, *computed),
-            equations=tuple(self.equations.values()),
-            warnings=(),
-        )
-        used = tuple(self.inputs.values())
-        return SlicedStage(system, self.along.name, self.here.name, used, tuple(self.outputs))
-
-    def add_output(self, equation: Equation) -> None:
-        """Compute this tensor on the range."""
-        tensor = equation.lhs.tensor
-        how, axis = _way(equation, self.along)
-        self.outputs.append(SlicedOutput(tensor.name, axis, how, equation.reduction))
-        if how == "reduce":
-            self._reduced(equation)
-        else:
-            self._computed(tensor, axis)
-
-    def check_ranges(self) -> None:
-        """Refuse results of whose inputs none has a range: a call could not tell its length."""
-        if all(given.axis is None for given in self.inputs.values()):
-            names = ", ".join(o.name for o in self.outputs)
-            raise PlanError(
-                f"no array that the equations of {names} read has an axis of space "
-                f"{self.along.name}: distribute along another space"
-            )
-
-    def _reduced(self, equation: Equation) -> None:
-        """A result of which each slice has its range of a reduced index."""
-        tensor = replace(equation.lhs.tensor, role=Role.OUTPUT)
-        self.tensors[tensor.name, -1] = tensor
-        terms = []
-        for term in equation.terms:
-            for plain in without_perms(term, equation.lhs):
-                index = next(i for i in plain.sums if i.space == self.along)
-                terms.append(self._on_range(plain, index, equation))
-        key = (tensor.name, -1)  # it has a range, and no axis
-        self.equations[key] = Equation(replace(equation.lhs, tensor=tensor), tuple(terms))
-
-    def _computed(self, tensor: Tensor, axis: int | None) -> Tensor:
-        """The tensor with a range on an axis, or whole; its equation is written on first use."""
+    def add(tensor: Tensor, axis: int | None) -> str | None:
         key = (tensor.name, axis)
-        if key in self.tensors:
-            return self.tensors[key]
-        if tensor.is_input or tensor.name in self.given:
-            return self._input(tensor, axis)
-        own = next((o for o in self.outputs if o.name == tensor.name), None)
-        if own is not None and (own.how == "reduce" or own.axis != axis):
-            raise _ReadInTwoWaysError(tensor.name)
-        equation = next(e for e in self.system.equations if e.lhs.tensor.name == tensor.name)
-        if own is None and tensor.role is Role.OUTPUT:
-            raise _ReadInTwoWaysError(tensor.name)
-        role = Role.TEMP if own is None else Role.OUTPUT
-        made = self._restricted(tensor, axis, role, keep_name=own is not None)
-        left = equation.lhs.indices
-        terms: list[Term] = []
-        index = None if axis is None else left[axis]
-        for term in equation.terms:
-            plain_terms = (term,) if index is None else without_perms(term, equation.lhs)
-            terms.extend(self._on_range(plain, index, equation) for plain in plain_terms)
-        if index is not None:
-            left = tuple(self._index(i) if i == index else i for i in left)
-        self.tensors[key] = made
-        self.equations[key] = replace(equation, lhs=Ref(made, left), terms=tuple(terms))
-        return made
+        if key in demand.computed or key in demand.read:
+            return None
+        if tensor.is_input or tensor.name in demand.given:
+            demand.read[key] = tensor
+            return None
+        own = outputs.get(tensor.name)
+        made_as = None if own is None else _REDUCED if own.how == "reduce" else own.axis
+        if (own is not None and made_as != axis) or (own is None and tensor.role is Role.OUTPUT):
+            return tensor.name
+        equation = system.equation(tensor)
+        terms = tuple(_terms_on_range(equation, axis, along, here))
+        for ref in (ref for term in terms for ref in term.refs):
+            conflict = add(ref.tensor, _axis_on_range(ref, here))
+            if conflict is not None:
+                return conflict
+        demand.computed[key] = terms
+        return None
 
-    def _input(self, tensor: Tensor, axis: int | None) -> Tensor:
-        key = (tensor.name, axis)
-        role = Role.INPUT if tensor.name in self.given else tensor.role
-        made = self._restricted(tensor, axis, role, keep_name=axis is None)
-        bases = () if axis is None else tuple(b.name for b in tensor.spaces[axis].bases)
-        place = 0 if axis is None else bases.index(self.along.name)
-        self.tensors[key] = made
-        self.inputs[key] = Restricted(
-            made.name,
-            tensor.name,
-            axis,
-            bases[:place],
-            bases[place + 1 :],
-            _group(tensor, axis),
+    for output in demand.outputs:
+        tensor = next(t for t in system.tensors if t.name == output.name)
+        conflict = add(tensor, _REDUCED if output.how == "reduce" else output.axis)
+        if conflict is not None:
+            return conflict
+    if outputs and all(axis is None for _, axis in demand.read):
+        raise PlanError(
+            f"no array that the equations of {', '.join(outputs)} read has an axis of space "
+            f"{along.name}: distribute along another space"
         )
-        return made
+    return None
 
-    def _restricted(
-        self, tensor: Tensor, axis: int | None, role: Role, *, keep_name: bool
-    ) -> Tensor:
-        """The tensor as a tensor of its own, with a range on one axis."""
-        spaces, symmetry = tensor.spaces, tensor.symmetry
-        name, storage = tensor.name, tensor.storage
-        if axis is not None:
-            group = _group(tensor, axis)
-            if group is not None:
-                storage = _plain(storage, group)
-            spaces = tuple(self.here if k == axis else s for k, s in enumerate(spaces))
-            symmetry = tuple(s for s in symmetry if s.perm[axis] == axis)
-            if not keep_name:
-                name = f"{tensor.name}_{self.here.name}{axis}"
-                while name in self.names:
-                    name += "_"
-                self.names.add(name)
-        computed = role in (Role.TEMP, Role.OUTPUT)
-        volatile = True if tensor.name in self.given or computed else tensor.volatile
-        return replace(
-            tensor,
-            name=name,
-            spaces=spaces,
-            role=role,
-            symmetry=() if computed else symmetry,
-            volatile=volatile,
-            storage=replace(storage, within=())
-            if axis is None or role is not Role.TEMP
-            else Storage(),
-            family=None,
+
+def _terms_on_range(
+    equation: Equation, axis: int | None, along: Space, here: Space
+) -> Iterable[Term]:
+    """The terms of an equation with one index on the range: that of an axis, or a summed one."""
+    for term in equation.terms:
+        if axis is None:
+            yield term
+            continue
+        for plain in without_perms(term, equation.lhs):
+            if axis == _REDUCED:
+                index = next(i for i in plain.sums if i.space == along)
+            else:
+                index = equation.lhs.indices[axis]
+            yield _on_range(plain, index, here, equation.lhs.tensor.name)
+
+
+def _on_range(term: Term, index: Index, here: Space, name: str) -> Term:
+    """The term with an index on the range, which each reference has on its first possible axis."""
+    if any(not factor_refs(f) and index in factor_indices(f) for f in term.factors):
+        raise PlanError(
+            f"the equation of {name} has a delta over space {index.space.name}: distribute along "
+            f"another space"
         )
+    ranged = _index_on_range(index, here)
 
-    def _index(self, index: Index) -> Index:
-        return Index(f"{index.name}_{self.here.name}", self.here)
-
-    def _on_range(self, term: Term, index: Index | None, equation: Equation) -> Term:
-        """The term with ``index`` on the range, and its tensors as this needs them."""
-        if any(not factor_refs(f) and index in factor_indices(f) for f in term.factors):
+    def change(ref: Ref) -> Ref:
+        if ref.indices.count(ranged) > 1:
             raise PlanError(
-                f"the equation of {equation.lhs.tensor.name} has a delta over space "
-                f"{self.along.name}: distribute along another space"
+                f"the equation of {name} reads a diagonal of {ref.tensor.name} over space "
+                f"{index.space.name}: distribute along another space"
             )
-        here = None if index is None else self._index(index)
+        return _first_axis(ref, ranged) if ranged in ref.indices else ref
 
-        def change(ref: Ref) -> Ref:
-            if here is None or here not in ref.indices:
-                return Ref(self._computed(ref.tensor, None), ref.indices)
-            ref = _first_axis(ref, here)
-            if ref.indices.count(here) > 1:
-                raise PlanError(
-                    f"the equation of {equation.lhs.tensor.name} reads a diagonal of "
-                    f"{ref.tensor.name} over space {self.along.name}: distribute along another "
-                    f"space"
-                )
-            return Ref(self._computed(ref.tensor, ref.indices.index(here)), ref.indices)
+    return replace_refs_of_term(rename_term(term, {index: ranged}), change)
 
-        if index is not None and here is not None:
-            term = rename_term(term, {index: here})
-        return replace_refs_of_term(term, change)
+
+def _index_on_range(index: Index, here: Space) -> Index:
+    return Index(f"{index.name}_{here.name}", here)
+
+
+def _axis_on_range(ref: Ref, here: Space) -> int | None:
+    return next((axis for axis, i in enumerate(ref.indices) if i.space == here), None)
+
+
+def _finished(system: System, along: Space, here: Space, demand: _Demand) -> SlicedStage:
+    """The system of a stage, whose arrays have the range in place of the space."""
+    whole = {t.name: t for t in system.tensors}
+    outputs = {output.name for output in demand.outputs}
+    taken = set(whole)
+    tensors: dict[_Key, Tensor] = {}
+    for key in (*demand.read, *demand.computed):
+        tensor, axis = whole[key[0]], key[1]
+        role = tensor.role if tensor.is_input else Role.INPUT
+        if key in demand.computed:
+            role = Role.OUTPUT if tensor.name in outputs else Role.TEMP
+        made = _restricted(tensor, axis, here, role, volatile=not tensor.is_input)
+        if axis is not None and role is not Role.OUTPUT:
+            made = replace(made, name=_new_name(f"{tensor.name}_{here.name}{axis}", taken))
+        tensors[key] = made
+
+    def placed(ref: Ref) -> Ref:
+        return Ref(tensors[ref.tensor.name, _axis_on_range(ref, here)], ref.indices)
+
+    equations = []
+    for key, terms in demand.computed.items():
+        equation = system.equation(whole[key[0]])
+        left = tuple(
+            _index_on_range(i, here) if axis == key[1] else i
+            for axis, i in enumerate(equation.lhs.indices)
+        )
+        own = tuple(replace_refs_of_term(term, placed) for term in terms)
+        equations.append(replace(equation, lhs=Ref(tensors[key], left), terms=own))
+    inputs = tuple(
+        _described(tensors[key].name, tensor, key[1], along) for key, tensor in demand.read.items()
+    )
+    system_of_range = replace(
+        system,
+        spaces=(*system.spaces, here),
+        tensors=tuple(tensors.values()),
+        equations=tuple(equations),
+        warnings=(),
+    )
+    return SlicedStage(system_of_range, along.name, here.name, inputs, demand.outputs)
+
+
+def _new_name(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+def _described(name: str, whole: Tensor, axis: int | None, along: Space) -> Restricted:
+    """The input of a stage that is a range of an array, or all of it."""
+    bases = () if axis is None else tuple(b.name for b in whole.spaces[axis].bases)
+    place = 0 if axis is None else bases.index(along.name)
+    return Restricted(
+        name, whole.name, axis, bases[:place], bases[place + 1 :], _group(whole, axis)
+    )
+
+
+def _restricted(
+    tensor: Tensor, axis: int | None, here: Space, role: Role, *, volatile: bool
+) -> Tensor:
+    """The tensor with a range on one axis."""
+    if axis == _REDUCED:
+        return replace(tensor, role=role)
+    spaces, symmetry, storage = tensor.spaces, tensor.symmetry, tensor.storage
+    if axis is not None:
+        group = _group(tensor, axis)
+        if group is not None:
+            storage = _plain(storage, group)
+        spaces = tuple(here if k == axis else s for k, s in enumerate(spaces))
+        symmetry = tuple(s for s in symmetry if s.perm[axis] == axis)
+    return replace(
+        tensor,
+        spaces=spaces,
+        role=role,
+        symmetry=() if role in (Role.TEMP, Role.OUTPUT) else symmetry,
+        volatile=volatile or tensor.volatile,
+        storage=Storage()
+        if axis is not None and role is Role.TEMP
+        else replace(storage, within=()),
+        family=None,
+    )
 
 
 def _first_axis(ref: Ref, index: Index) -> Ref:

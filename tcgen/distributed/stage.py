@@ -1,15 +1,22 @@
-"""One program of a distributed run, its tasks, and what each of them reads and writes.
+"""One program of a distributed run, its tasks, and the elements that each of them reads and writes.
 
-A stage runs one program for ranges of iterations (``parts``) or for ranges of a space
-(``slices``). Driver and workers both ask it for the rectangles of a range: the driver to price a
-run before it begins, the workers to load them.
+A task runs the program for a range of the iterations of the stage's loops. The driver needs the
+rectangles of a range to predict a run, and the workers to load them.
+
+A range of a packed group is not a rectangle: it is rows of a triangle, and a few elements of each
+row below them. A program for such a range takes the group as plain axes, one of which has the
+range, and a worker fills them from these runs. Elements are read once, though the array holds those
+of two equal ranges twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from itertools import permutations
+from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +24,20 @@ import numpy.typing as npt
 from .._version import __version__
 from ..artifact.folder import Artifact
 from ..artifact.manifest import SOURCES, TensorEntry
+from ..artifact.parts import ChainEntry, count_iterations
 from ..artifact.sizes import stored_shape
 from ..dtypes import BY_NAME
 from ..ir.reduction import Reduction
 from ..ir.tensor import Packing
 from ..runtime.program import Program
+from ..simplices import parity, positions
+from .handles import aligned_empty
 from .slicing import Restricted, SlicedOutput
 from .stored import Rectangle
-from .unpacking import Unpacking
 
 Array = npt.NDArray[Any]
 
-# What combines two values, and the value that changes no other.
+# The function that combines two values, and its neutral element.
 _REDUCED: Mapping[Reduction, tuple[Any, float]] = {
     Reduction.SUM: (np.add, 0.0),
     Reduction.PROD: (np.multiply, 1.0),
@@ -49,19 +58,104 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What a task reads of one array.
+class Unpacking:
+    """An array with a packed group as one with plain axes and a range on one of them.
 
     Attributes:
-        name: of the input of the program.
+        axis: axis of the packed array that holds the group; the plain axes take its place.
+        count: number of axes of the group.
+        antisymmetric: an exchange changes the sign, and equal positions are zero.
+        place: axis of the group that has the range.
+        first: first element of the range.
+        last: end of the range, exclusive.
+        extent: extent of the whole axes.
+    """
+
+    axis: int
+    count: int
+    antisymmetric: bool
+    place: int
+    first: int
+    last: int
+    extent: int
+
+    def rectangles(self, shape: tuple[int, ...]) -> tuple[Rectangle, ...]:
+        """Rectangles of the packed array that together hold the range, each within a row.
+
+        So a rectangle is not larger than the array that it fills.
+        """
+        found = []
+        for start, stop in self._runs():
+            rectangle = [slice(0, n) for n in shape]
+            rectangle[self.axis] = slice(start, stop)
+            found.append(tuple(rectangle))
+        return tuple(found)
+
+    def shape(self, packed: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of the array with plain axes."""
+        group = [self.extent] * self.count
+        group[self.place] = self.last - self.first
+        return (*packed[: self.axis], *group, *packed[self.axis + 1 :])
+
+    def elements(self, packed: tuple[int, ...]) -> int:
+        """Number of elements of the array with plain axes."""
+        return prod(self.shape(packed))
+
+    def filled(
+        self,
+        packed: tuple[int, ...],
+        rectangles: tuple[Rectangle, ...],
+        read: Callable[[Rectangle], Array],
+        dtype: str,
+    ) -> Array:
+        """The array with plain axes; ``read`` returns the elements of a rectangle."""
+        made = aligned_empty(self.shape(packed), dtype)
+        # Equal positions of an antisymmetric group are not stored.
+        made[...] = 0
+        stored = positions(self.extent, self.count, self.antisymmetric)
+        front: tuple[Any, ...] = (slice(None),) * self.axis
+        for rectangle in rectangles:
+            block = read(rectangle)
+            run = [axis[rectangle[self.axis]] for axis in stored]
+            for order in permutations(range(self.count)):
+                where = [run[k] for k in order]
+                inside = (self.first <= where[self.place]) & (where[self.place] < self.last)
+                where[self.place] = where[self.place] - self.first
+                sign = parity(order) if self.antisymmetric else 1
+                place = (*front, *(axis[inside] for axis in where))
+                made[place] = sign * block[(*front, inside)]
+        return made
+
+    def _runs(self) -> tuple[tuple[int, int], ...]:
+        """Ranges of the packed axis, in order, each within a row."""
+        stored = positions(self.extent, self.count, self.antisymmetric)
+        inside = np.zeros(stored[0].shape, dtype=bool)
+        for axis in stored:
+            inside |= (self.first <= axis) & (axis < self.last)
+        (where,) = np.nonzero(inside)
+        if not where.size:
+            return ()
+        row = stored[0][where]
+        (ends,) = np.nonzero((np.diff(where) > 1) | (np.diff(row) > 0))
+        starts = where[np.concatenate(([0], ends + 1))]
+        stops = where[np.concatenate((ends, [where.size - 1]))] + 1
+        return tuple((int(a), int(b)) for a, b in zip(starts, stops, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The elements of one array that a task reads.
+
+    Attributes:
+        name: name of the input of the program.
         source: name of the whole array.
-        rectangles: of the whole array.
-        shrunk: the program takes the one rectangle as its array; else an array of the whole
-            shape, of which it reads the rectangles alone.
-        shape: of the whole array.
+        rectangles: rectangles of the whole array.
+        shrunk: the program takes the only rectangle as its array; else it takes an array of the
+            whole shape, and reads only the rectangles.
+        shape: shape of the whole array.
         itemsize: bytes of an element.
-        unpacking: makes the array of the program from the rectangles, where the whole array is
-            packed along the space that is cut.
+        unpacking: makes the array of the program from the rectangles, if the whole array is packed
+            along the space that is cut.
     """
 
     name: str
@@ -74,7 +168,7 @@ class Reading:
 
     @property
     def whole(self) -> bool:
-        """True where the task reads every element."""
+        """True if the task reads every element."""
         return any(
             all((s.start, s.stop) == (0, n) for s, n in zip(r, self.shape, strict=True))
             for r in self.rectangles
@@ -86,7 +180,7 @@ class Reading:
         return sum(rectangle_bytes(r, self.itemsize) for r in self.rectangles)
 
     @property
-    def kept_bytes(self) -> int:
+    def array_bytes(self) -> int:
         """Bytes of the array that a worker makes from the rectangles."""
         if self.unpacking is None:
             return self.nbytes
@@ -94,7 +188,7 @@ class Reading:
 
     @property
     def pieces(self) -> tuple[tuple[Hashable, int], ...]:
-        """What a worker loads at once: its name within the source, and its bytes."""
+        """Pieces that a worker loads at once: names within the source, and bytes."""
         if self.unpacking is not None:
             return ((self.unpacking, self.nbytes),)
         return tuple((corners(r), rectangle_bytes(r, self.itemsize)) for r in self.rectangles)
@@ -109,7 +203,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What a task gives of one result: blocks that belong at rectangles of the whole."""
+    """Rectangles of a whole result that a task returns as blocks."""
 
     name: str
     rectangles: tuple[Rectangle, ...]
@@ -117,43 +211,66 @@ class Writing:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A program and how it is cut; small, so that workers receive it as it is.
+    """A program and the loops whose iterations its tasks divide; small enough to be sent.
 
     Attributes:
         artifact: sources and manifest of the program.
-        kind: ``parts`` cuts iterations of its outermost loops, ``slices`` cuts a space.
-        extents: of the base spaces of the whole.
-        along: name of the space that slices cut, or "".
-        here: name of the space of one slice in the program, or "".
-        inputs: of the program.
-        outputs: of the program.
-        number: the first stage is 0.
-        version: of tcgen that made it.
+        extents: extents of the whole, by base space.
+        loops: the divided loops: the program's own outermost loops, or the one over the space that
+            the program has a range of.
+        inputs: inputs of the program, as ranges of whole arrays.
+        outputs: outputs of the program, and how ranges are combined.
+        here: name of the space of a range in a program that was compiled for ranges, or "".
+        number: position among the stages, from 0.
+        version: version of tcgen that made it.
     """
 
     artifact: Artifact
-    kind: Literal["parts", "slices"]
     extents: tuple[tuple[str, int], ...]
+    loops: tuple[ChainEntry, ...]
     inputs: tuple[Restricted, ...]
     outputs: tuple[SlicedOutput, ...]
-    along: str = ""
     here: str = ""
     number: int = 0
     version: str = __version__
 
+    @property
+    def along(self) -> str:
+        """Name of the space whose ranges the program is compiled for, or ""."""
+        return self.loops[0].space if self.here else ""
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations, which tasks divide; at least 1."""
+        extents = dict(self.extents)
+        extent = partial(self.artifact.manifest.extent, extents=extents)
+        return max(1, count_iterations(self.loops, extents.__getitem__ if self.here else extent))
+
     def extents_of(self, first: int, last: int) -> dict[str, int]:
         """Extents of a call of the program on this range."""
         extents = dict(self.extents)
-        return {**extents, self.here: last - first} if self.kind == "slices" else extents
+        return {**extents, self.here: last - first} if self.here else extents
+
+    def seconds(self, program: Program, first: int, last: int) -> float:
+        """Predicted seconds of the task of this range."""
+        extents = self.extents_of(first, last)
+        numbers = (0, program.parts(extents)) if self.here else (first, last)
+        return program.seconds(*numbers, extents)
+
+    def touched(
+        self, program: Program, first: int, last: int
+    ) -> Mapping[str, tuple[Rectangle, ...]]:
+        """Rectangles of the whole arrays that some iterations of the program's own loops touch."""
+        return {} if self.here else program.touches(first, last, self.extents_of(first, last))
 
     def entry(self, name: str) -> TensorEntry:
         """The tensor of the program that has this name."""
         return next(t for t in self.artifact.manifest.tensors if t.name == name)
 
     def readings(self, program: Program, first: int, last: int) -> tuple[Reading, ...]:
-        """What the task of this range reads of each input."""
+        """The elements of each input that the task of this range reads."""
         extents = self.extents_of(first, last)
-        touched = program.touches(first, last, extents) if self.kind == "parts" else {}
+        touched = self.touched(program, first, last)
         found = []
         for given in self.inputs:
             entry = self.entry(given.name)
@@ -184,7 +301,7 @@ class Stage:
     def _unpacked(
         self, given: Restricted, group: Packing, shape: list[int], first: int, last: int
     ) -> Reading:
-        """What the task reads of an array that is packed along the space."""
+        """The elements that the task reads of an array that is packed along the space."""
         assert given.axis is not None
         entry = self.entry(given.name)
         length = self._whole_length(given)
@@ -205,14 +322,14 @@ class Stage:
         return Reading(given.name, given.source, rectangles, True, packed, itemsize, unpacking)
 
     def _whole_length(self, given: Restricted) -> int:
-        """Length of the sliced axis of the whole array."""
+        """Length of the cut axis of the whole array."""
         extents = dict(self.extents)
         return sum(extents[base] for base in (*given.before, self.along, *given.after))
 
     def writings(self, program: Program, first: int, last: int) -> tuple[Writing, ...]:
-        """What the task of this range gives of each output."""
+        """The rectangles of each output that the task of this range returns."""
         extents = self.extents_of(first, last)
-        touched = program.touches(first, last, extents) if self.kind == "parts" else {}
+        touched = self.touched(program, first, last)
         found = []
         for output in self.outputs:
             entry = self.entry(output.name)
@@ -231,7 +348,7 @@ class Stage:
     def output_shape(self, name: str) -> tuple[int, ...]:
         """Shape of a whole result."""
         extents = dict(self.extents)
-        if self.kind == "slices":
+        if self.here:
             extents[self.here] = extents[self.along]
         return stored_shape(self.entry(name), self.artifact.manifest, extents)
 
@@ -242,7 +359,7 @@ def begin(output: SlicedOutput, result: Array) -> None:
 
 
 def put(output: SlicedOutput, result: Array, rectangle: Rectangle, block: Array) -> None:
-    """Combine a block that a task gave with what the result has at its place."""
+    """Combine a block with the elements of the result at its place."""
     combine, _ = _REDUCED[output.reduction]
     where: tuple[Any, ...] = (*rectangle, ...)
     place = result[where]
@@ -250,7 +367,7 @@ def put(output: SlicedOutput, result: Array, rectangle: Rectangle, block: Array)
 
 
 def stored_axis(entry: TensorEntry, axis: int) -> int:
-    """The axis of the array that a logical axis, which is in no packed pair, is."""
+    """The axis of the array for a logical axis that is not packed."""
     return next(k for k, (a, _) in enumerate(entry.stored()) if a == axis)
 
 
@@ -262,7 +379,7 @@ def distinct(rectangles: Sequence[Rectangle]) -> tuple[Rectangle, ...]:
 def disjoint(rectangles: Sequence[Rectangle]) -> tuple[Rectangle, ...]:
     """Rectangles without common elements that cover these: blocks of a result are added.
 
-    Those that overlap become the smallest one around them; what it has more is zero in a result.
+    Those that overlap become the smallest one around them; its other elements are zero.
 
     Example:
         >>> disjoint([(slice(0, 3),), (slice(2, 5),), (slice(7, 8),)])
@@ -300,17 +417,14 @@ def rectangle_bytes(rectangle: Rectangle, itemsize: int) -> int:
 
 
 def lean(artifact: Artifact) -> Artifact:
-    """The artifact without what only readers and other machines need.
-
-    Workers have tcgen, so they need neither the copy of the runtime nor the reports.
-    """
+    """The artifact without its copy of the runtime and its reports, which workers do not need."""
     main = SOURCES[artifact.manifest.target]
-    kept = tuple(
+    files = tuple(
         (path, text)
         for path, text in artifact.files
         if "/" not in path and (path == main or path.startswith("contract_"))
     )
-    return Artifact(artifact.manifest, kept)
+    return Artifact(artifact.manifest, files)
 
 
 def source_names(stages: Mapping[int, Stage] | tuple[Stage, ...]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Arrays by reference: a data set of an HDF5 file, a zarr array, a ``.npy`` file.
 
-A reference is a path and a name, a few bytes that travel to a worker; the worker reads what it
-needs. All workers must see the file under the same path.
+A reference is a path and a name, a few bytes that travel to a worker; the worker reads the elements
+of its tasks. All workers must see the file under the same path.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Stored:
 
     Attributes:
         path: absolute path of the file, or of the folder of a zarr store.
-        name: of the data set; "" for a file that is one array.
-        shape: of the whole array.
+        name: name of the data set; "" for a file that is one array.
+        shape: shape of the whole array.
         dtype: name of its element type.
     """
 
@@ -74,13 +74,13 @@ class Stored:
 
 
 def stored(path: str | Path, name: str = "") -> Stored:
-    """A reference to an array in a file, for ``program.distribute(...).bind(...)``.
+    """A reference to an array in a file, for ``tcgen.distribute(program, ...).bind(...)``.
 
     The array stays on disk. Each worker reads the part of it that its tasks need.
 
     Args:
         path: an HDF5 file (.h5, .hdf5), a folder of a zarr store (.zarr), or a .npy file.
-        name: of the data set in the file.
+        name: name of the data set in the file.
 
     Raises:
         ArgumentError: the file does not exist, is of another kind, or has no such data set.
@@ -104,7 +104,7 @@ def stored(path: str | Path, name: str = "") -> Stored:
 
 
 def by_reference(value: object) -> object:
-    """A reference to the array where it lies in a file; other values as they are.
+    """A reference to the array if it lies in a file; other values as they are.
 
     Args:
         value: an array of h5py, zarr or NumPy, or anything else.

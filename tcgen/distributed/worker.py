@@ -1,8 +1,8 @@
-"""What runs in a worker: load what a task reads, run the program, give back what it writes.
+"""Run a task in a worker: load its inputs, run the program, return the blocks of its results.
 
-A process keeps programs, constants and bound programs between tasks, the least recently used ones
-only as long as the memory of the worker allows it. Whatever a dead worker kept, another one loads
-again: nothing here is known to the scheduler.
+A process stores programs, constants and bound programs between tasks, and drops the least recently
+used ones when the memory of the worker is full. After a worker dies, another one loads its
+constants again: the scheduler does not know of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 import socket
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .._version import __version__
+from ..compiler.program_cache import LeastRecentlyUsed
 from ..errors import UnavailableError
+from ..runtime.fork_safe_lock import Lock
 from ..runtime.program import Program
 from .handles import Handle, aligned_copy, aligned_empty
 from .stage import Reading, Stage, Task, Writing, corners, rectangle_bytes, source_names
@@ -31,18 +32,19 @@ Block = tuple[Rectangle, Array]
 
 
 _MOST_VALUES = 4096
+_UNLIMITED = 2**62  # bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What all tasks of a call share.
+    """The arguments that all tasks of a call share.
 
     Attributes:
-        run: names the distributed program, whose constants the process keeps.
-        stage: the stage's handle.
-        held: constants by name: references, or handles of arrays.
+        run: name of the distributed program, whose constants the process stores.
+        stage: handle of the stage.
+        held: references or handles of constants by name.
         given: handles of the arrays of this call by name.
-        memory: bytes that the worker may keep and allocate.
+        memory: bytes that the worker may store and allocate.
     """
 
     run: str
@@ -54,20 +56,20 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a task gives back.
+    """The results of a task, and its report.
 
     Attributes:
-        blocks: by output the pieces of the result and where they belong.
+        blocks: blocks of each output with their rectangles.
         worker: host and process.
-        thread: identifies the thread of the worker.
-        began: seconds since the epoch.
-        seconds: from begin to end.
-        loaded_bytes: what was read from files and received, and was never there before.
+        thread: number of the worker's thread.
+        began: start, in seconds since the epoch.
+        seconds: time of the task.
+        loaded_bytes: bytes that were read or received for the first time in the process.
         first: names of sources with the pieces that were read, and tokens of the arrays that were
-            received, by which the bytes are loaded ones.
-        reloaded_bytes: what was read again, since the process had dropped it.
-        result_bytes: of all blocks.
-        peak_bytes: allocated by the program and kept by the worker.
+            received, for the first time.
+        reloaded_bytes: bytes that were read again, after the process had dropped them.
+        result_bytes: bytes of all blocks.
+        peak_bytes: bytes that the program allocated and the worker stored.
     """
 
     blocks: dict[str, tuple[Block, ...]]
@@ -82,46 +84,51 @@ class Done:
     peak_bytes: int
 
     def __sizeof__(self) -> int:
-        """Bytes with the blocks: dask weighs by them what a worker holds."""
+        """Bytes with the blocks: dask measures the memory of workers by them."""
         return object.__sizeof__(self) + sum(a.nbytes for b in self.blocks.values() for _, a in b)
 
 
-class Shelf:
-    """Values that a process keeps, up to a number of bytes; the least recently used ones go."""
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    value: Any
+    nbytes: int
+    needs: frozenset[Hashable]
+
+
+class Shelf(LeastRecentlyUsed[_Entry]):
+    """Values of a process up to a number of bytes; the least recently used ones are dropped.
+
+    Attributes:
+        nbytes: bytes of all values.
+    """
 
     def __init__(self) -> None:
-        self._values: OrderedDict[Hashable, _Kept] = OrderedDict()
-        self._lock = threading.RLock()
-        self._making: dict[Hashable, threading.Lock] = {}
-        self._nbytes = 0
+        super().__init__(lambda: _MOST_VALUES)
+        self._making: dict[Hashable, Lock] = {}
+        self.nbytes = 0
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all values."""
-        return self._nbytes
-
-    def get(
+    def load(
         self,
         key: Hashable,
         make: Callable[[], tuple[Any, int]],
-        limit: int,
+        limit: int = _UNLIMITED,
         needs: Collection[Hashable] = (),
     ) -> Any:
-        """The value of a key, made where it is missing; others go to keep within the limit.
+        """The value of a key, made if it is missing; others are dropped to stay within the limit.
 
         Args:
-            key: names the value.
-            make: gives the value and its bytes.
+            key: name of the value.
+            make: returns the value and its bytes.
             limit: bytes of all values.
-            needs: keys of values that this one holds: it goes with them.
+            needs: keys of values that this one holds: it is dropped with them.
         """
         with self._lock:
-            making = self._making.setdefault(key, threading.Lock())
-        with making:  # two threads that need the same array load it once
-            with self._lock:
-                if key in self._values:
-                    self._values.move_to_end(key)
-                    return self._values[key].value
+            making = self._making.setdefault(key, Lock())
+        # Two threads that need the same array load it once.
+        with making:
+            found: _Entry | None = self.get(key)
+            if found is not None:
+                return found.value
             try:
                 value, count = make()
                 self.put(key, value, count, limit, needs)
@@ -138,59 +145,52 @@ class Shelf:
         limit: int,
         needs: Collection[Hashable] = (),
     ) -> None:
-        """Keep a value, and drop the least recently used others beyond the limit."""
+        """Add a value, and drop the least recently used others beyond the limit."""
         with self._lock:
             old = self._values.pop(key, None)
-            self._nbytes -= 0 if old is None else old.nbytes
-            self.trim(limit - count)
-            self._nbytes += count
-            self._values[key] = _Kept(value, count, frozenset(needs))
-            while len(self._values) > _MOST_VALUES:  # those of earlier calls, without bytes
+            self.nbytes -= 0 if old is None else old.nbytes
+            self._trim(limit - count)
+            self.nbytes += count
+            self._values[key] = _Entry(value, count, frozenset(needs))
+            # Values without bytes, of earlier calls.
+            while self._is_full():
                 self._drop(next(iter(self._values)))
 
     def trim(self, limit: int) -> None:
         """Drop the least recently used values beyond the limit."""
         with self._lock:
-            if self._nbytes <= limit:
-                return
-            for key in [k for k, kept in self._values.items() if kept.nbytes]:
-                if self._nbytes <= limit:
-                    break
-                self._drop(key)
+            self._trim(limit)
 
     def drop(self, key: Hashable) -> None:
         """Drop a value and those that hold it."""
         with self._lock:
             self._drop(key)
 
-    def _drop(self, key: Hashable) -> None:
-        kept = self._values.pop(key, None)
-        if kept is None:
-            return
-        self._nbytes -= kept.nbytes
-        for holder in [k for k, other in self._values.items() if key in other.needs]:
-            self._drop(holder)
-
     def clear(self) -> None:
         """Drop all values."""
-        with self._lock:
-            self._values.clear()
-            self._nbytes = 0
-            self._making.clear()
+        super().clear()
+        self.nbytes = 0
 
+    def _trim(self, limit: int) -> None:
+        for key in [k for k, entry in self._values.items() if entry.nbytes]:
+            if self.nbytes <= limit:
+                break
+            self._drop(key)
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    value: Any
-    nbytes: int
-    needs: frozenset[Hashable]
+    def _drop(self, key: Hashable) -> None:
+        entry = self._values.pop(key, None)
+        if entry is None:
+            return
+        self.nbytes -= entry.nbytes
+        for holder in [k for k, other in self._values.items() if key in other.needs]:
+            self._drop(holder)
 
 
 SHELF = Shelf()
 
 
 class Tiles:
-    """A range of a stored array that a program reads in tiles, which are counted."""
+    """A range of a stored array that a program reads in tiles; counts their bytes."""
 
     def __init__(self, source: Stored, corner: tuple[int, ...], shape: tuple[int, ...]) -> None:
         self._source, self._corner = source, corner
@@ -227,9 +227,9 @@ def _program(handle: Handle) -> Program:
         )
 
     def make() -> tuple[Program, int]:
-        return Program(stage.artifact), 0  # bytes of arrays count
+        return Program(stage.artifact), 0
 
-    program: Program = SHELF.get((handle.token, "program"), make, limit=2**62)
+    program: Program = SHELF.load((handle.token, "program"), make)
     return program
 
 
@@ -241,16 +241,17 @@ def run_task(job: Job, task: Task) -> Done:
     peak, readings, writings = _rectangles(job.stage.token, stage, program, task)
     loader = _Loader(job, stage)
     loader.keep = max(0, job.memory - peak - loader.sent)
-    SHELF.trim(loader.keep)  # the task before this one may have left more room
-    outputs, kept = _call(program, loader, readings, task)
+    # The task before this one may have left more room.
+    SHELF.trim(loader.keep)
+    outputs, state_bytes = _call(program, loader, readings, task)
     blocks: dict[str, tuple[Block, ...]] = {}
     result_bytes = 0
     for writing in writings:
         array = outputs[writing.name]
         pieces = []
         for rectangle in writing.rectangles:
-            own = stage.kind == "slices"  # the array is the rectangle itself
-            piece = np.asarray(array if own else np.array(array[rectangle], order="C"))
+            # A program for a range of a space returns the rectangle itself.
+            piece = np.asarray(array if stage.here else np.array(array[rectangle], order="C"))
             pieces.append((rectangle, piece))
             result_bytes += int(piece.nbytes)
         blocks[writing.name] = tuple(pieces)
@@ -264,14 +265,14 @@ def run_task(job: Job, task: Task) -> Done:
         frozenset(loader.first),
         loader.reloaded,
         result_bytes,
-        program.allocated_bytes - kept + SHELF.nbytes + loader.sent,
+        program.allocated_bytes - state_bytes + SHELF.nbytes + loader.sent,
     )
 
 
 def _rectangles(
     token: str, stage: Stage, program: Program, task: Task
 ) -> tuple[int, tuple[Reading, ...], tuple[Writing, ...]]:
-    """Bytes that the program allocates, and what it reads and writes: found once for a range."""
+    """Bytes that the program allocates, its readings and writings: found once for a range."""
     first, last = task.first, task.last
 
     def make() -> tuple[tuple[int, tuple[Reading, ...], tuple[Writing, ...]], int]:
@@ -279,17 +280,16 @@ def _rectangles(
         return (peak, stage.readings(program, first, last), stage.writings(program, first, last)), 0
 
     found: tuple[int, tuple[Reading, ...], tuple[Writing, ...]]
-    found = SHELF.get((token, "rectangles", first, last), make, limit=2**62)
+    found = SHELF.load((token, "rectangles", first, last), make)
     return found
 
 
 def _call(
     program: Program, loader: _Loader, readings: tuple[Reading, ...], task: Task
 ) -> tuple[Mapping[str, Array], int]:
-    """The outputs, and the bytes of a bound program's state, which the shelf counts too."""
+    """The outputs, and the bytes of a bound program's state, which the shelf also counts."""
     stage, job = loader.stage, loader.job
-    parts = stage.kind == "parts"
-    numbers: dict[str, Any] = {"part": (task.first, task.last)} if parts else {}
+    numbers: dict[str, Any] = {} if stage.here else {"part": (task.first, task.last)}
     entries = {t.name: t for t in stage.artifact.manifest.tensors}
     fixed = [r for r in readings if not entries[r.name].volatile]
     loose = any(r.source not in job.held or entries[r.name].role == "generated" for r in fixed)
@@ -302,27 +302,32 @@ def _call(
         return bound, bound.kept_bytes
 
     tokens = tuple(getattr(v, "token", v) for v in job.held.values())
-    # All parts share the constant phase; each slice has its own.
-    which = tuple(map(id, arrays.values())) if parts else (task.first, task.last)
+    # Ranges of the program's own iterations share the constant phase; those of a space do not.
+    which = (task.first, task.last) if stage.here else tuple(map(id, arrays.values()))
     key = (job.stage.token, tokens, which)
-    bound = SHELF.get(key, bind, loader.keep, [loader.key(r) for r in fixed])
+    bound = SHELF.load(key, bind, loader.keep, [loader.key(r) for r in fixed])
     others = {r.name: loader.array(r) for r in readings if entries[r.name].volatile}
     result: Mapping[str, Array] = bound(**others, **numbers)
     return result, bound.kept_bytes
 
 
 class _Loader:
-    """Finds the arrays of a task, and counts the bytes that were not in the process before."""
+    """Finds the arrays of a task, and counts the bytes that are new to the process.
+
+    Attributes:
+        keep: bytes that the process may store besides the task's own memory.
+        sent: bytes of arrays that were sent to the process, and that the stage uses.
+        first: names and tokens of pieces that are new to the process.
+        reloaded: bytes that were read again after the process had dropped them.
+    """
 
     def __init__(self, job: Job, stage: Stage) -> None:
         self.job, self.stage = job, stage
-        self.keep = 0  # bytes that the process may keep beside the task's own memory
-        self.sent = 0  # bytes of arrays that were sent to the process, and that the stage uses
-        self._loaded = 0
+        self.keep = self.sent = self.reloaded = 0
         self.first: set[Hashable] = set()
-        self.reloaded = 0  # bytes that the process had once, and dropped
+        self._loaded = 0
         loaded = (job.run, "loaded")
-        self._known: set[Hashable] = SHELF.get(loaded, lambda: (set(), 0), limit=2**62)
+        self._known: set[Hashable] = SHELF.load(loaded, lambda: (set(), 0))
         self._tiles: list[Tiles] = []
         self._arrays: dict[str, Array] = {}
         for name in source_names((stage,)):
@@ -336,7 +341,7 @@ class _Loader:
         return self._loaded + sum(tiles.loaded for tiles in self._tiles)
 
     def _count(self, name: str, source: Stored, piece: Hashable, nbytes: int) -> None:
-        """Count a piece of a source that was read, apart where the process had it before."""
+        """Count a piece of a source that was read, separately if the process had it before."""
         if (source, piece) in self._known:
             self.reloaded += nbytes
         else:
@@ -345,7 +350,7 @@ class _Loader:
             self._loaded += nbytes
 
     def key(self, reading: Reading) -> Hashable:
-        """Under which the process keeps the array of an input that is constant."""
+        """The key of a constant input's array in the process."""
         source = self.job.held[reading.source]
         which: Hashable
         if reading.shrunk:
@@ -376,10 +381,10 @@ class _Loader:
             piece = aligned_copy(piece) if reading.unpacking is None else piece
             return piece, piece.nbytes
 
-        return SHELF.get(self.key(reading), cut, self.keep)
+        return SHELF.load(self.key(reading), cut, self.keep)
 
     def _opened(self, handle: Handle) -> Array:
-        """An array that was sent; it counts where the process sees it first."""
+        """An array that was sent; it counts when the process sees it first."""
 
         def first() -> tuple[None, int]:
             if handle.moves:
@@ -390,7 +395,7 @@ class _Loader:
         array: Array = handle.open()
         if handle.moves:
             self.sent += -(-int(array.nbytes) // handle.holders)
-        SHELF.get((handle.token, "seen"), first, limit=2**62)
+        SHELF.load((handle.token, "seen"), first)
         return array
 
     def _stored(self, source: Stored, reading: Reading) -> Any:
@@ -421,35 +426,38 @@ class _Loader:
                 self._count(reading.source, source, piece, count)
                 return array, int(array.nbytes)
 
-            return SHELF.get(self.key(reading), load, self.keep)
+            return SHELF.load(self.key(reading), load, self.keep)
         return self._sparse(source, reading)
 
     def _sparse(self, source: Stored, reading: Reading) -> Array:
         """An array of the whole shape that has the rectangles; the system maps no other pages."""
         key = self.key(reading)
-        kept: _Sparse = SHELF.get(key, lambda: (_Sparse(reading.shape, source.dtype), 0), self.keep)
-        with kept.lock:
-            missing = [r for r in reading.rectangles if corners(r) not in kept.there]
+        sparse: _Sparse = SHELF.load(
+            key, lambda: (_Sparse(reading.shape, source.dtype), 0), self.keep
+        )
+        with sparse.lock:
+            missing = [r for r in reading.rectangles if corners(r) not in sparse.filled]
             more = sum(rectangle_bytes(r, reading.itemsize) for r in missing)
-            if kept.there and kept.nbytes + more > self.keep:
-                SHELF.drop(key)  # with programs that are bound to it: it has too much by now
-                kept = _Sparse(reading.shape, source.dtype)
+            if sparse.filled and sparse.nbytes + more > self.keep:
+                # Drop the full array, and with it the programs that are bound to it.
+                SHELF.drop(key)
+                sparse = _Sparse(reading.shape, source.dtype)
                 missing = list(reading.rectangles)
             for rectangle in missing:
-                kept.array[rectangle] = block = source.read(rectangle)
+                sparse.array[rectangle] = block = source.read(rectangle)
                 self._count(reading.source, source, corners(rectangle), int(block.nbytes))
-                kept.nbytes += int(block.nbytes)
-                kept.there.add(corners(rectangle))
-        SHELF.put(key, kept, kept.nbytes, self.keep)
-        return kept.array
+                sparse.nbytes += int(block.nbytes)
+                sparse.filled.add(corners(rectangle))
+        SHELF.put(key, sparse, sparse.nbytes, self.keep)
+        return sparse.array
 
 
 class _Sparse:
-    """An array of which some rectangles are filled."""
+    """An array with some rectangles filled."""
 
     def __init__(self, shape: tuple[int, ...], dtype: str) -> None:
         self.array = aligned_empty(shape, dtype)
-        self.there: set[tuple[tuple[int, int], ...]] = set()
+        self.filled: set[tuple[tuple[int, int], ...]] = set()
         self.nbytes = 0
         self.lock = threading.Lock()
 

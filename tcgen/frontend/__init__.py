@@ -2,9 +2,9 @@
 
 ``spec`` reads the .spec language, ``terms`` JSON term lists, ``importers`` the output of other
 generators, ``einsum`` subscripts; ``files`` chooses among them by the suffix of a file. They share
-``source`` (texts and problems in them), ``exact_numbers``, ``permutation_counts``, ``blocks``
-(tensors given by blocks) and ``assemble`` (equations in order of definition). ``sliced`` changes a
-System so that inputs are read tile by tile. Each front end is loaded when it is first used.
+``source`` (texts and problems in them), ``exact_numbers``, ``blocks`` (tensors given by blocks) and
+``assemble`` (permutations of terms, equations in order of definition). Each front end is loaded
+when it is first used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .files import read, read_printed
     from .spec.reader import read_spec, read_spec_file
     from .spec.writer import spec_text
-    from .terms.reader import read_terms, read_terms_file
+    from .terms import read_terms, read_terms_file
 
 __all__ = [
     "read",
@@ -33,8 +33,8 @@ _HOME = {
     "read_printed": "files",
     "read_spec": "spec.reader",
     "read_spec_file": "spec.reader",
-    "read_terms": "terms.reader",
-    "read_terms_file": "terms.reader",
+    "read_terms": "terms",
+    "read_terms_file": "terms",
     "spec_text": "spec.writer",
 }
 

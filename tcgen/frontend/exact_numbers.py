@@ -34,7 +34,7 @@ def literal(text: str) -> Fraction:
     """The exact value of a number: ``0.25``, ``1e-3``, ``1/4``.
 
     Raises:
-        ValueError: it is not a number, or not representable (:func:`why_not`).
+        ValueError: it is not a number, or not representable (:func:`rejection_reason`).
 
     Example:
         >>> literal("-1e-3")
@@ -53,17 +53,17 @@ def literal(text: str) -> Fraction:
         value = Fraction(text)
     except ZeroDivisionError:
         raise ValueError(f"{shown} divides by 0") from None
-    reason = why_not(value)
+    reason = rejection_reason(value)
     if reason:
         raise ValueError(f"{shown} {reason}")
     return value
 
 
-def why_not(value: Fraction) -> str:
+def rejection_reason(value: Fraction) -> str:
     """Why a number is not representable in a program; empty if it is.
 
     Example:
-        >>> why_not(Fraction(1, 3)), why_not(Fraction(10) ** 400)
+        >>> rejection_reason(Fraction(1, 3)), rejection_reason(Fraction(10) ** 400)
         ('', 'is outside the range of floating-point numbers')
     """
     if value and not _LEAST <= abs(value) <= _MOST:
@@ -147,7 +147,7 @@ def exact(value: Any) -> Fraction:
         close = abs(simple - written) <= abs(written) / 10**15
         return simple if close and _significant(value) >= _FLOAT_DIGITS else written
     if isinstance(value, int):
-        reason = why_not(Fraction(value))
+        reason = rejection_reason(Fraction(value))
         if reason:
             raise ValueError(f"the whole number {reason}")
         return Fraction(value)

@@ -12,7 +12,7 @@ from .importers.pdaggerq import from_pdaggerq
 from .importers.wicked import from_wicked
 from .source import read_text
 from .spec.reader import read_spec_file
-from .terms.reader import read_terms_file
+from .terms import read_terms_file
 
 
 def read(path: Path) -> System:

@@ -34,12 +34,12 @@ from ..ir.loops import (
     Zero,
 )
 from ..ir.tensor import Role, Space, element_type
-from ..simplices import places
 from .elements import Array, combine, combine_at, evaluate_expr, filled, reduced
 from .storage import (
     Source,
     check_extents,
     check_inputs,
+    image_sign,
     read_block,
     starting_values,
     to_caller,
@@ -320,11 +320,10 @@ class _Machine:
         for packing in buffer.packed:
             axes = [axis for axis in buffer.order if axis in packing.axes]
             front = np.moveaxis(memory, axes, range(len(axes)))
-            grid = np.indices(front.shape[: len(axes)])
-            ordered = -np.sort(-grid, axis=0)
-            _, sign = places(tuple(grid), packing.antisymmetric)
-            sign = sign.reshape(sign.shape + (1,) * (front.ndim - len(axes)))
-            front[...] = np.where(sign == 0, 0, front[tuple(ordered)] * sign)
+            for element in np.ndindex(front.shape[: len(axes)]):
+                sign = image_sign(packing, element)
+                stored = front[tuple(sorted(element, reverse=True))]
+                front[element] = sign * stored if sign else 0
 
     def block(
         self, access: Access, band: tuple[BandVar, ...], letter: dict[str, int], env: dict[str, int]

@@ -1,14 +1,20 @@
 """Conversion between the arrays of a caller and dense logical arrays.
 
-A caller's array has its axes in ``Tensor.stored_order``. A packed pair of axes is one axis that
+A caller's array has its axes in ``Tensor.stored_order``. A packed group of axes is one axis that
 stores a triangle row by row; an axis over a joined space is whole. A generated input is a callable
 ``f(out, ranges)`` or an object that can be sliced like an array. A logical array is dense, with its
 axes in declared order.
+
+The compiler packs by ``tcgen.ir.layouts`` and ``tcgen.simplices``. This module shares no code with
+them: it lists the elements that a packed axis stores and copies them one by one.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import combinations, combinations_with_replacement, product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,8 +22,7 @@ import numpy.typing as npt
 
 from ..errors import ArgumentError, ExtentError, ShapeError
 from ..ir.cost import extent_of
-from ..ir.tensor import Role, Space, Tensor, element_type
-from ..simplices import places, positions, stored_values
+from ..ir.tensor import Packing, Role, Space, Tensor, element_type
 
 Array: TypeAlias = npt.NDArray[Any]
 Source: TypeAlias = Any  # array, number, callable, or an object with slices (h5py, memmap)
@@ -26,7 +31,7 @@ Block: TypeAlias = tuple[tuple[int, int], ...]  # (start, stop) on each logical 
 
 def whole_block(tensor: Tensor, extents: Mapping[str, int]) -> Block:
     """The block that covers the whole tensor."""
-    return tuple((0, extent_of(space, extents)) for space in tensor.spaces)
+    return tuple((0, n) for n in logical_shape(tensor, extents))
 
 
 def logical_shape(tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]:
@@ -34,62 +39,78 @@ def logical_shape(tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]
     return tuple(extent_of(space, extents) for space in tensor.spaces)
 
 
-def stored_axes(tensor: Tensor) -> tuple[tuple[int, ...], ...]:
-    """Logical axes of each axis of the caller's array: one, or several for a packed axis.
+@lru_cache(maxsize=64)
+def stored_elements(extent: int, packing: Packing) -> dict[tuple[int, ...], int]:
+    """The elements of a packed axis, by their positions in falling order, and their numbers.
+
+    Example:
+        >>> stored_elements(3, Packing(0, antisymmetric=True))
+        {(1, 0): 0, (2, 0): 1, (2, 1): 2}
+    """
+    choose = combinations if packing.antisymmetric else combinations_with_replacement
+    falling = sorted(chosen[::-1] for chosen in choose(range(extent), packing.count))
+    return {element: number for number, element in enumerate(falling)}
+
+
+def image_sign(packing: Packing, element: Sequence[int]) -> int:
+    """The sign of an element relative to the stored one with the same positions.
+
+    Example:
+        >>> [image_sign(Packing(0, antisymmetric=True), e) for e in ((1, 0), (0, 1), (1, 1))]
+        [1, -1, 0]
+    """
+    if not packing.antisymmetric:
+        return 1
+    if len(set(element)) < len(element):
+        return 0
+    return math.prod(-1 if one < other else 1 for one, other in combinations(element, 2))
+
+
+def stored_axes(tensor: Tensor) -> list[tuple[tuple[int, ...], Packing | None]]:
+    """For each axis of the caller's array its logical axes, and their packing if they have one.
 
     The row of a triangle is the axis of the pair that is first in the stored order.
     """
-    packed = {axis: p.count for p in tensor.storage.packed for axis in p.axes}
-    order = tensor.stored_order
-    groups: list[tuple[int, ...]] = []
-    position = 0
-    while position < len(order):
-        width = packed.get(order[position], 1)
-        groups.append(order[position : position + width])
-        position += width
-    return tuple(groups)
-
-
-def _is_strict(tensor: Tensor, axes: tuple[int, ...]) -> bool:
-    """True where packed axes have no diagonal."""
-    return any(p.first == min(axes) and p.antisymmetric for p in tensor.storage.packed)
+    packing_of = {axis: packing for packing in tensor.storage.packed for axis in packing.axes}
+    groups: list[tuple[tuple[int, ...], Packing | None]] = []
+    for axis in tensor.stored_order:
+        packing = packing_of.get(axis)
+        if packing is not None and groups and groups[-1][1] == packing:
+            groups[-1] = ((*groups[-1][0], axis), packing)
+        else:
+            groups.append(((axis,), packing))
+    return groups
 
 
 def caller_shape(tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]:
-    """Shape of the caller's array.
-
-    Example:
-        >>> from tcgen.ir.tensor import Packing, Storage
-        >>> v = Space("v")
-        >>> t = Tensor("g", (v, v), Role.INPUT, storage=Storage(packed=(Packing(0),)))
-        >>> caller_shape(t, {"v": 4})
-        (10,)
-    """
+    """Shape of the caller's array."""
     shape = []
-    for group in stored_axes(tensor):
-        n = extent_of(tensor.spaces[group[0]], extents)
-        if len(group) == 1:
-            shape.append(n)
-        else:
-            shape.append(stored_values(n, len(group), _is_strict(tensor, group)))
+    for axes, packing in stored_axes(tensor):
+        n = extent_of(tensor.spaces[axes[0]], extents)
+        if packing is not None:
+            more = 0 if packing.antisymmetric else packing.count - 1
+            n = math.comb(n + more, packing.count) if n else 0
+        shape.append(n)
     return tuple(shape)
 
 
 def to_logical(tensor: Tensor, array: Source, extents: Mapping[str, int]) -> Array:
     """The dense array in declared axis order, from a caller's array that is not a callable."""
-    block = whole_block(tensor, extents)
     array = np.asarray(array)
-    return read_block(tensor, array, block, array.dtype)
+    return read_block(tensor, array, whole_block(tensor, extents), array.dtype)
 
 
 def to_caller(tensor: Tensor, logical: Array) -> Array:
     """The caller's array of a dense logical array: C-contiguous, in stored order, packed."""
     array = np.transpose(logical, tensor.stored_order)
-    for position, group in enumerate(stored_axes(tensor)):
-        if len(group) > 1:
-            held = positions(array.shape[position], len(group), _is_strict(tensor, group))
-            front: tuple[Any, ...] = (slice(None),) * position
-            array = array[(*front, *held)]
+    for position, (axes, packing) in enumerate(stored_axes(tensor)):
+        if packing is not None:
+            dense = np.moveaxis(array, range(position, position + len(axes)), range(len(axes)))
+            elements = stored_elements(dense.shape[0], packing)
+            packed = np.empty((len(elements), *dense.shape[len(axes) :]), array.dtype)
+            for element, number in elements.items():
+                packed[number] = dense[element]
+            array = np.moveaxis(packed, 0, position)
     return np.ascontiguousarray(array).reshape(array.shape)
 
 
@@ -103,50 +124,56 @@ def read_block(tensor: Tensor, source: Source, block: Block, dtype: npt.DTypeLik
         dtype: element type of the tile that a callable fills.
 
     Returns:
-        A view where the array allows it: do not write to it.
+        A view if the array allows it: do not write to it.
     """
-    shape = tuple(stop - start for start, stop in block)
     if callable(source):
-        tile = np.empty(shape, dtype)
+        tile = np.empty(tuple(stop - start for start, stop in block), dtype)
         if tile.size:
             source(tile, tuple(slice(start, stop) for start, stop in block))
         return tile
     groups = stored_axes(tensor)
-    hulls = [_hull(tensor, group, block) for group in groups]
-    array = np.asarray(source)[()] if not groups else source[tuple(hulls)]
-    array = np.asarray(array)
+    if not groups:
+        return np.asarray(np.asarray(source)[()])
+    copies = [
+        _copies(packing, [block[axis] for axis in axes]) if packing else ()
+        for axes, packing in groups
+    ]
+    parts = [
+        _hull(numbers) if packing else slice(*block[axes[0]])
+        for (axes, packing), numbers in zip(groups, copies, strict=True)
+    ]
+    array = np.asarray(source[tuple(parts)])
     position = 0
-    for group, hull in zip(groups, hulls, strict=True):
-        if len(group) > 1:
-            ranges = [block[axis] for axis in group]
-            array = _unpack(array, position, hull.start, ranges, _is_strict(tensor, group))
-        position += len(group)
-    return np.transpose(array, np.argsort(tensor.stored_order)) if groups else array
+    for (axes, packing), group_copies, part in zip(groups, copies, parts, strict=True):
+        if packing is not None:
+            packed = np.moveaxis(array, position, 0)
+            lengths = [stop - start for start, stop in (block[axis] for axis in axes)]
+            dense = np.zeros((*lengths, *packed.shape[1:]), array.dtype)
+            for element, number, sign in group_copies:
+                dense[element] = packed[number - part.start] * sign
+            array = np.moveaxis(dense, range(len(axes)), range(position, position + len(axes)))
+        position += len(axes)
+    return np.transpose(array, np.argsort(tensor.stored_order))
 
 
-def _hull(tensor: Tensor, group: tuple[int, ...], block: Block) -> slice:
-    """The smallest range of a stored axis that contains the block."""
-    if len(group) == 1:
-        return slice(*block[group[0]])
-    ranges = [block[axis] for axis in group]
-    if any(start == stop for start, stop in ranges):
-        return slice(0, 0)
-    ends = max(start for start, _ in ranges), max(stop for _, stop in ranges)
-    return slice(*(stored_values(n, len(group), _is_strict(tensor, group)) for n in ends))
+def _copies(
+    packing: Packing, ranges: Sequence[tuple[int, int]]
+) -> list[tuple[tuple[int, ...], int, int]]:
+    """The nonzero elements of a dense block: position in the block, number when packed, sign."""
+    numbers = stored_elements(max(stop for _, stop in ranges), packing)
+    copies = []
+    for element in product(*(range(start, stop) for start, stop in ranges)):
+        sign = image_sign(packing, element)
+        if sign:
+            place = tuple(at - start for at, (start, _) in zip(element, ranges, strict=True))
+            copies.append((place, numbers[tuple(sorted(element, reverse=True))], sign))
+    return copies
 
 
-def _unpack(
-    array: Array, position: int, start: int, ranges: Sequence[tuple[int, int]], strict: bool
-) -> Array:
-    """Dense axes from one packed axis that starts at its element ``start``."""
-    axes = np.meshgrid(*(np.arange(*r) for r in ranges), indexing="ij")
-    place, sign = places(axes, strict)
-    stored = sign != 0
-    packed = np.moveaxis(array, position, -1)
-    dense = np.zeros(packed.shape[:-1] + place.shape, array.dtype)
-    dense[..., stored] = packed[..., place[stored] - start] * sign[stored].astype(array.real.dtype)
-    count = len(ranges)
-    return np.moveaxis(dense, range(-count, 0), range(position, position + count))
+def _hull(copies: Sequence[tuple[tuple[int, ...], int, int]]) -> slice:
+    """The smallest range of a packed axis with all elements that are read."""
+    numbers = [number for _, number, _ in copies]
+    return slice(min(numbers), max(numbers) + 1) if numbers else slice(0, 0)
 
 
 def program_dtype(arrays: Mapping[str, Source]) -> str:
@@ -227,10 +254,10 @@ def check_shape(tensor: Tensor, shape: Sequence[int], extents: Mapping[str, int]
     expected = caller_shape(tensor, extents)
     if tuple(shape) != expected:
         axes = ",".join(
-            "(" + ",".join(tensor.spaces[k].name for k in group) + ")"
-            if len(group) > 1
+            "(" + ",".join(tensor.spaces[axis].name for axis in group) + ")"
+            if packing
             else tensor.spaces[group[0]].name
-            for group in stored_axes(tensor)
+            for group, packing in stored_axes(tensor)
         )
         raise ShapeError(
             f"{tensor.name}[{axes}] must have shape {expected} at these extents, "

@@ -1,13 +1,13 @@
 """The levels of a program, from equations to loops: frozen dataclasses and what reads all of them.
 
-Parts of all levels: ``tensor`` (spaces, indices, tensors), ``quantity`` (what an input is in a
-calculation), ``expr`` (element-wise expressions), ``factors`` (of a product of two elements),
-``reduction`` (over indices: sum, maximum, minimum, product), ``cost`` (polynomials in extents),
-``orbits`` (points equal by symmetry), ``level`` (their base). The levels in the order of
-compilation: 1 ``system``, 2 ``program``, 3 ``plan``, and 4 ``loops`` with ``thread_mapping`` for
-GPUs. What they share: ``term_rewriting`` (level 1), ``exchange_symmetry`` and ``halved_products``
-(level 2), ``loop_analysis``, ``parts`` and ``executed`` (flops and bytes, by ``iteration_domain``;
-level 4), ``pretty`` (text of all levels) and ``verify`` (rules of all levels).
+Parts of all levels: ``tensor`` (spaces, indices, tensors), ``quantity`` (the role of an input in a
+calculation), ``expr`` (element-wise expressions), ``reduction`` (over indices: sum, maximum,
+minimum, product), ``cost`` (polynomials in extents, points equal by symmetry), ``layouts`` (dense
+and packed arrays), ``level`` (their base class). The levels in the order of compilation: 1
+``system``, 2 ``program``, 3 ``plan``, and 4 ``loops`` with ``thread_mapping`` for GPUs. What they
+share: ``term_rewriting`` (level 1), ``exchange_symmetry`` and ``halved_products`` (level 2),
+``loop_analysis``, ``parts`` and ``executed`` (flops and bytes, by ``iteration_domain``; level 4),
+``pretty`` (text of all levels) and ``verify`` (rules of all levels).
 
 ``verify`` and ``pretty`` are imported here because the methods of the levels call them.
 """

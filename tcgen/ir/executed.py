@@ -25,8 +25,7 @@ from itertools import pairwise
 import numpy as np
 
 from .cost import ZERO, Poly
-from .expr import Access, leaves, operation_count
-from .factors import two_factors
+from .expr import Access, leaves, operation_count, two_factors
 from .iteration_domain import Domain, Range, distinct, points, polynomial
 from .loop_analysis import band_of
 from .loops import (

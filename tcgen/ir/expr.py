@@ -313,3 +313,43 @@ def _format(expr: Expr, outer: int) -> str:
         case _:
             assert_never(expr)
     return f"({text})" if level < outer else text
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element of an array, or its complex conjugate."""
+
+    access: Access
+    conjugated: bool = False
+
+
+def factor_of(expr: Expr) -> Element | None:
+    """``x[i]`` or ``conj(x[i])`` as a factor; None for any other expression."""
+    match expr:
+        case Access():
+            return Element(expr)
+        case Call("conj", Access() as access):
+            return Element(access, conjugated=True)
+        case _:
+            return None
+
+
+def two_factors(expr: Expr) -> tuple[Element, Element] | None:
+    """The factors of a product of two elements; None for any other expression.
+
+    Example:
+        >>> two_factors(Prod((Access("x"), Call("conj", Access("y")))))
+        (Element(access=Access(buffer='x', subscripts=()), conjugated=False),
+         Element(access=Access(buffer='y', subscripts=()), conjugated=True))
+    """
+    if not isinstance(expr, Prod) or len(expr.args) != 2:
+        return None
+    first, second = map(factor_of, expr.args)
+    return None if first is None or second is None else (first, second)
+
+
+def factors_in_order(expr: Expr, *, swapped: bool) -> tuple[Element, Element]:
+    """The factors of a product of two elements, the second one first if ``swapped``."""
+    factors = two_factors(expr)
+    assert factors is not None, "the terms of tiles are products of two elements"
+    return factors[::-1] if swapped else factors

@@ -17,10 +17,9 @@ from functools import lru_cache
 from typing import TypeAlias, assert_never
 
 from ..errors import Span
-from .cost import ZERO, Poly, iteration_space
+from .cost import ZERO, Poly, equal_points, iteration_space
 from .expr import Const, Expr, operation_count, refs
 from .level import Level
-from .orbits import equal_points
 from .reduction import Reduction
 from .tensor import Index, Ref, Role, Space, Tensor, distinct, symmetry_group
 

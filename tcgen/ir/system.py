@@ -8,16 +8,18 @@ which order anything is computed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
 from html import escape
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, TypeVar
 
-from ..errors import ExtentError, Span
+from ..errors import ArgumentError, ExtentError, Span
 from .expr import Delta, Expr, expr_indices, refs
 from .level import Level
 from .reduction import Reduction
 from .tensor import Index, Ref, Role, Space, Tensor, distinct
+
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,3 +211,42 @@ def planning_extents(system: System, given: Mapping[str, int]) -> tuple[tuple[st
             f"extents={{{keywords}}} in Python, or a default in the spec (space {missing[0]} = 10)"
         )
     return tuple(sorted((n, e) for n, e in extents.items() if e is not None))
+
+
+def with_inputs_on_disk(system: System, names: tuple[str, ...]) -> System:
+    """The equations with some inputs generated: a program reads slices of them and no whole array.
+
+    Args:
+        system: equations.
+        names: inputs, none of them a scalar or packed.
+
+    Raises:
+        ArgumentError: a name is not an input, or its array cannot be sliced.
+    """
+    inputs = {t.name: t for t in system.inputs}
+    generated: dict[Tensor, Tensor] = {}
+    for name in names:
+        tensor = inputs.get(name)
+        if tensor is None:
+            raise ArgumentError(
+                f"sliced input {name}: there is no input of that name (inputs: {', '.join(inputs)})"
+            )
+        if not tensor.rank or tensor.storage.packed:
+            reason = "has packed axes" if tensor.rank else "is a scalar"
+            raise ArgumentError(f"sliced input {name} {reason}: only a full array can be sliced")
+        generated[tensor] = replace(tensor, role=Role.GENERATED)
+    return _with_tensors(system, generated) if generated else system
+
+
+def _with_tensors(part: Part, tensors: Mapping[Tensor, Tensor]) -> Part:
+    """A part of a system with tensors replaced by others."""
+    replaced: object = part
+    if isinstance(part, Tensor):
+        replaced = tensors.get(part, part)
+    elif isinstance(part, tuple):
+        replaced = tuple(_with_tensors(p, tensors) for p in part)
+    elif is_dataclass(part) and not isinstance(part, type):
+        changes = {f.name: _with_tensors(getattr(part, f.name), tensors) for f in fields(part)}
+        if any(changes[f.name] is not getattr(part, f.name) for f in fields(part)):
+            replaced = replace(part, **changes)
+    return replaced  # type: ignore[return-value]

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import TypeAlias, assert_never
 
 from ..errors import VerifyError
-from ..frontend.einsum.equation import label_names
+from ..frontend.einsum import label_names
 from ..ir.expr import SEVERAL, Call, Calls, Const, Expr, Pow, Prod, Quot, Sum
 from ..ir.reduction import Reduction
 from ..ir.system import Apply, Equation, Factor, System, Term

@@ -16,9 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..errors import ArgumentError, AxisError, EinsumError, ShapeError
-from ..frontend.einsum.equation import extents_of
-from ..frontend.einsum.path import check_order_name
-from ..frontend.einsum.subscripts import express
+from ..frontend.einsum import check_order_name, express, extents_of
 from .backend import BACKENDS
 from .evaluate import evaluate
 from .graph import (

@@ -27,7 +27,7 @@ from ..ir.loops import (
     Zero,
 )
 from ..ir.plan import FusionPlan, LoopId
-from ..ir.pretty.program import pretty_step
+from ..ir.pretty.equations import pretty_step
 from ..ir.program import Phase, Produce
 from .buffers import Memory
 from .names import unique

@@ -10,7 +10,6 @@ figures.
 from .explain import explain_text
 from .numbers import report_json
 from .page import figures, report_html
-from .pareto import pareto_points
 from .tables import print_report
 
-__all__ = ["explain_text", "figures", "pareto_points", "print_report", "report_html", "report_json"]
+__all__ = ["explain_text", "figures", "print_report", "report_html", "report_json"]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from ..ir.plan import FusionPlan, LoopId
-from ..ir.pretty.program import pretty_step
+from ..ir.pretty.equations import pretty_step
 from ..ir.tensor import Index
 from .nest import loop_letters, shared_visits
 from .svg import drawing, element, label

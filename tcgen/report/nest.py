@@ -8,7 +8,7 @@ from typing import assert_never
 
 from ..ir.expr import Access, Delta, Equal, Expr, map_leaves
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId, Visit
-from ..ir.pretty.program import pretty_step
+from ..ir.pretty.equations import pretty_step
 from ..ir.program import Add, Contract, Map, Produce, Step
 from ..ir.tensor import Index, Ref, Role, Tensor
 

@@ -21,7 +21,7 @@ from ..fusion.placement.memory import array_elements, unfused_bytes, whole_eleme
 from ..ir.cost import Poly
 from ..ir.executed import Counts, Executed, Totals, totals
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId
-from ..ir.pretty.program import pretty_step
+from ..ir.pretty.equations import pretty_step
 from ..ir.program import Add, Contract, FormulaSequence, Map, Phase, Step
 from ..ir.tensor import Index, Role, Tensor, element_bytes
 from ..options import MOST

@@ -1,92 +1,25 @@
-"""The time-memory trade-off: plans of least predicted time for a series of memory limits.
-
-Makes a plan for each limit, from the unfused peak down to the least one, and keeps the
-Pareto-optimal points. Seconds are predicted; bytes are those of arrays, without copies for matrix
-products.
-"""
+"""The time-memory trade-off as a drawing."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import log10
 from typing import Any
 
-from ..fusion import plan_fusion
-from ..fusion.placement.memory import output_bytes, plan_peak
-from ..ir.plan import FusionPlan
-from ..options import Options
 from .svg import drawing, element, label
 from .tables import readable_bytes
 
-_STEP = 4  # ratio of the memory of one plan to the limit of the next
-_LIMITS = 6  # most limits below the peak without one, the least peak not counted
 WIDTH, HEIGHT = 860.0, 300.0
 _APART = 16.0  # least distance of two ticks, in units of the drawing
 LEFT, RIGHT, TOP, BOTTOM = 90.0, 40.0, 18.0, 62.0
 _FRAME = 14.0  # between the curve and the axes, in units of the drawing
 
 
-def pareto_points(plan: FusionPlan, options: Options) -> list[dict[str, Any]]:
-    """Points of the curve, from the most memory to the least.
-
-    Args:
-        plan: of the program, at its planning extents.
-        options: ``dtype``, ``machine`` and ``effort`` are read.
-
-    Returns:
-        ``limit_bytes`` that gives the plan (None: no limit), ``peak_bytes``, ``seconds``, ``loops``
-        (shared, with their tiles) and ``repeats`` (statements computed more than once), by point.
-
-    Raises:
-        PlanError: the solver refuses the model.
-    """
-    wish = replace(options, objective="time", extents=plan.extents, memory_limit=None)
-    results = output_bytes(plan.program, plan.extent_of, options.dtype)
-    points = [_point(plan_fusion(plan.program, wish), None, results)]
-    limit = points[0]["peak_bytes"]
-    for _ in range(_LIMITS):
-        limit = results + (limit - results) // _STEP
-        made = plan_fusion(plan.program, replace(wish, memory_limit=limit))
-        point = _point(made, limit, results)
-        if point["peak_bytes"] > limit:  # no plan fits: its peak is the last limit
-            limit = point["peak_bytes"]
-            made = plan_fusion(plan.program, replace(wish, memory_limit=limit))
-            points.append(_point(made, limit, results))
-            break
-        points.append(point)
-        limit = point["peak_bytes"]
-    return _pareto_optimal(points)
-
-
-def _pareto_optimal(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Points that no other beats in time and memory, most memory first; equal points once."""
-    kept: list[dict[str, Any]] = []
-    for point in sorted(points, key=lambda p: (p["peak_bytes"], p["seconds"])):
-        if not kept or point["seconds"] < kept[-1]["seconds"]:
-            kept.append(point)
-    return kept[::-1]
-
-
-def _point(plan: FusionPlan, limit: int | None, results: int) -> dict[str, Any]:
-    steps = [v.step for v in plan.visits]
-    peak = plan_peak(plan) + results
-    return {
-        "limit_bytes": limit,
-        "peak_bytes": peak,
-        "seconds": float(plan.solve.value or 0),
-        "loops": [str(loop).partition("#")[0] for loop in plan.loops],
-        "repeats": len(
-            {s for s in steps if steps.count(s) > 1} | {v.step for v in plan.visits if v.redundant}
-        ),
-    }
-
-
 def pareto_svg(points: list[dict[str, Any]], chosen: Mapping[str, Any]) -> str:
     """The curve, both axes logarithmic, with the plan of the report as a ring.
 
     Args:
-        points: of :func:`pareto_points`.
+        points: points of the curve, from the most memory to the least.
         chosen: ``peak_bytes`` and ``seconds`` of the plan; ``seconds`` is None if not predicted.
     """
     xs = [max(1, p["peak_bytes"]) for p in (*points, chosen)]

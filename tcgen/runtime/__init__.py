@@ -9,3 +9,11 @@ that ``memory`` counts and a device of the ``device_protocol`` holds (``host_dev
 call touches, and how much work it is.
 ``fork_safe_lock`` protects data that threads and forked processes use.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+# What Program.distribute calls. ``tcgen/__init__.py`` sets it; copies in artifacts have none.
+distribute: Callable[..., Any] | None = None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
+from .. import runtime
 from ..artifact.folder import Artifact
 from ..artifact.manifest import SOURCES, Manifest
 from ..errors import ArgumentError, UnavailableError
@@ -283,25 +283,17 @@ class Program:
         return BoundProgram(self._execution, given)
 
     def distribute(self, where: object, memory: Any = "4GiB", **options: Any) -> Any:
-        """The program on many workers: see :func:`tcgen.distributed.distribute.distribute`.
-
-        Args:
-            where: a dask.distributed Client, an mpi4py communicator, or an executor.
-            memory: bytes that one worker may use.
-            options: of ``distribute``.
+        """Call :func:`tcgen.distribute` with this program.
 
         Raises:
-            UnavailableError: tcgen is not installed; a saved program runs without it, here alone.
+            UnavailableError: the program belongs to a saved folder, which runs without tcgen.
         """
-        try:
-            # By its name: this module is also copied into artifacts, where there is no planner.
-            home = import_module("tcgen.distributed.distribute")
-        except ImportError:
+        if runtime.distribute is None:
             raise UnavailableError(
-                "a saved program runs on one machine by itself: to distribute it, "
-                "pip install tcgen-chem"
-            ) from None
-        return home.distribute(self, where, memory, **options)
+                "a program that is imported from its folder runs on one machine: "
+                "pip install tcgen-chem, and call tcgen.distribute(tcgen.load(folder), ...)"
+            )
+        return runtime.distribute(self, where, memory, **options)
 
 
 def _runs_here(artifact: Artifact) -> Artifact:

@@ -25,7 +25,7 @@ from support.messages import says
 from tcgen.artifact.consistency import InconsistentManifestError, check_manifest
 from tcgen.compiler.driver import Compilation, compile_system, read_system
 from tcgen.errors import ExtentError, UnavailableError, VerifyError
-from tcgen.frontend.einsum.equation import subscripts_system
+from tcgen.frontend.einsum import subscripts_system
 from tcgen.hardware import CUTENSOR
 from tcgen.interp import evaluate_system
 from tcgen.ir.expr import Prod

@@ -14,7 +14,8 @@ import pytest
 import tcgen
 from support.messages import mentions
 from support.spec_sample import SPEC_SAMPLE as SPECS
-from tcgen.compiler.driver import read_plan, read_system
+from tcgen.compiler.documents import read_plan
+from tcgen.compiler.driver import read_system
 from tcgen.errors import MemoryLimitError
 from tcgen.runtime import host_device as allocation
 from tcgen.runtime.cpu import backend as cpu

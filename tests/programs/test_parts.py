@@ -1,4 +1,4 @@
-"""Parts of shipped specs and of random systems add up to the whole, on touched elements alone."""
+"""Parts of shipped specs and of random systems add up, and read only the elements they touch."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="re
 CALL = """
 import ctypes, gc, json, sys
 import tcgen
-from tcgen.compiler.driver import read_artifact_system
+from tcgen.compiler.documents import read_artifact_system
 from tcgen.testing import random_arrays, split_starts
 
 def status(key):

@@ -17,7 +17,7 @@ import tcgen
 from support.cuda_device import EmulatedDevice
 from support.marks import slow
 from tcgen.compiler.driver import compile_system, read_system
-from tcgen.frontend.einsum.equation import subscripts_system
+from tcgen.frontend.einsum import subscripts_system
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
 from tcgen.options import Options

@@ -36,13 +36,19 @@ def test_readme_has_the_two_commands() -> None:
 
 def test_every_floor_of_a_dependency_is_tested() -> None:
     """CI installs the versions that this prints."""
-    script = [sys.executable, str(ROOT / ".ci" / "oldest_versions.py")]
-    printed = subprocess.run(script, capture_output=True, check=True, text=True).stdout.split()
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert printed == [d.replace(">=", "==") for d in project["dependencies"]]
-    assert all("==" in pin for pin in printed)
-    more = subprocess.run(
-        [*script, "test", "click", "h5py"], capture_output=True, check=True, text=True
+    script = [sys.executable, str(ROOT / ".ci" / "requirements.py")]
+
+    def printed(*arguments: str) -> list[str]:
+        command = [*script, *arguments]
+        return subprocess.run(command, capture_output=True, check=True, text=True).stdout.split()
+
+    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert printed() == dependencies
+    floors = printed("--oldest")
+    names = [re.split("[<>=!]", d)[0] for d in dependencies]
+    assert [f.split("==")[0] for f in floors] == names
+    assert all(
+        d.startswith(f.replace("==", ">=")) for d, f in zip(dependencies, floors, strict=True)
     )
-    assert more.stdout.split() == ["click==8.2", "h5py"]
-    assert (ROOT / ".ci" / "run").read_text().count("oldest_versions.py") == 2
+    assert printed("--oldest", "--extra", "test", "click", "h5py") == ["click==8.2", "h5py"]
+    assert (ROOT / ".ci" / "run").read_text().count("requirements --oldest") == 2

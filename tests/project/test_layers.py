@@ -103,3 +103,9 @@ def test_circles_are_found(tmp_path: Path) -> None:
 def test_environment_is_read_in_one_place() -> None:
     readers = [p.name for p in SOURCES if re.search(r"os\.environ|os\.getenv", p.read_text())]
     assert readers == ["environment.py"]
+
+
+def test_no_module_of_tcgen_is_imported_by_a_string() -> None:
+    """Such an import escapes the contracts; ``tcgen/__init__.py`` loads relative names lazily."""
+    absolute = re.compile(r"(?:import_module|__import__|find_spec)\(\s*f?[\"']tcgen\b")
+    assert [str(p.relative_to(ROOT)) for p in SOURCES if absolute.search(p.read_text())] == []

@@ -6,7 +6,7 @@ from typing import Any
 
 from tcgen.compiler.driver import compile_system
 from tcgen.emit.scope import statements
-from tcgen.frontend.einsum.equation import LabelPattern, einsum_system
+from tcgen.frontend.einsum import LabelPattern, einsum_system
 from tcgen.frontend.spec.reader import read_spec
 from tcgen.ir.loops import Gemm, Module
 from tcgen.options import Options

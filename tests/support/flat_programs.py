@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tcgen.interp import evaluate_program, run_module
-from tcgen.interp.storage import caller_shape
+from tcgen.ir.layouts import stored_shape
 from tcgen.ir.loops import Assign, Gemm, Module
 from tcgen.ir.plan import ArrayPlan, FusionPlan, GroupKind, KernelGroup, Place, Visit
 from tcgen.ir.program import Contract, FormulaSequence, Operation, Step
@@ -77,7 +77,7 @@ def unfused(program: FormulaSequence) -> FusionPlan:
 
 def values(tensor: Tensor, extents: Mapping[str, int], dtype: str) -> np.ndarray:
     rng = np.random.default_rng(len(tensor.name) + 3 * ord(tensor.name[-1]))
-    array = rng.random(caller_shape(tensor, extents)) + 0.5
+    array = rng.random(stored_shape(tensor, extents)) + 0.5
     if element_type(tensor, dtype) == "complex128":
         array = array + 1j * rng.random(array.shape)
     return np.asarray(array, element_type(tensor, dtype))

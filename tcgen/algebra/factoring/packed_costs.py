@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ...ir.orbits import equal_points
+from ...ir.cost import equal_points
 from ..permutation_groups import Group
 from .canonical_forms import Part
 from .costs import ProductCosts, SequenceCosts, positions

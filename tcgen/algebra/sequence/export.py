@@ -21,7 +21,7 @@ from ...ir.expr import (
     Quot,
     Sum,
 )
-from ...ir.pretty.program import pretty_step
+from ...ir.pretty.equations import pretty_step
 from ...ir.program import Add, Contract, FormulaSequence, Map, Produce, Step
 from ...ir.reduction import Reduction
 from ...ir.tensor import Index, Ref, Space

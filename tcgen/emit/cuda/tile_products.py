@@ -14,8 +14,7 @@ from functools import cache
 
 from ...dtypes import BY_NAME
 from ...hardware import COPY_BYTES
-from ...ir.expr import Access
-from ...ir.factors import Factor, factors_in_order
+from ...ir.expr import Access, Element, factors_in_order
 from ...ir.loops import Assign, BandVar
 from ...ir.thread_mapping import Term
 from ..printing import elements, indented
@@ -144,7 +143,7 @@ class _Operand:
         blocked: variables of k whose points are counted in blocks.
     """
 
-    factor: Factor
+    factor: Element
     side: str
     kind: str
     length: int
@@ -191,7 +190,7 @@ def _operand_pair(stmt: Assign, term: Term, printer: TilePrinter) -> tuple[_Oper
 
 def _operand(
     side: str,
-    factor: Factor,
+    factor: Element,
     along_k: bool,
     length: int,
     run: int,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import ArgumentError, Diagnostic, Span, SpecError
-from ..permutation_counts import MOST_PERMUTATIONS, TOO_MANY
+from ..assemble import MOST_PERMUTATIONS, TOO_MANY
 
 
 def refuse(filename: str, number: int, line: str, message: str, advice: str) -> SpecError:

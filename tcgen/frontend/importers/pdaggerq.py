@@ -19,7 +19,7 @@ from ...errors import Diagnostic, SpecError
 from ...ir.system import System
 from ..exact_numbers import rational
 from ..source import refuse_deep_nesting
-from ..terms.reader import read_term_data
+from ..terms import read_term_data
 from .conventions import amplitudes_symmetry, check_texts, integrals, refuse, signed_letters
 from .pdaggerq_ir import read_ir
 

@@ -13,9 +13,7 @@ import sympy
 from sympy.physics import secondquant as second
 
 from .conventions import amplitudes_symmetry, is_name, signed_letters
-from .sympy_names import identifier_of
-from .sympy_numbers import exact_number
-from .sympy_ranges import wrong
+from .sympy_atoms import exact_number, identifier_of, wrong
 
 _LARGEST_EXPONENT = 100  # of a factor
 _POOLS = {"o": "ijklmn", "v": "abcdefgh"}

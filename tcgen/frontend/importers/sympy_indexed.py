@@ -22,15 +22,22 @@ from ...ir.system import Apply, Equation, Factor, System, Term, factor_indices
 from ...ir.tensor import Index, Ref, Role, Tensor, distinct
 from ...ir.term_rewriting import rename_left, resolve_deltas
 from ..assemble import assemble, find_cycles
-from ..exact_numbers import OUTSIDE, why_not
+from ..exact_numbers import OUTSIDE, rejection_reason
 from ..source import refuse_deep_nesting
-from ..terms.reader import read_term_data
+from ..terms import read_term_data
 from .canonical_terms import canonical_system
 from .conventions import check_name_list, check_texts, integrals, is_name
+from .sympy_atoms import (
+    Ranges,
+    check_term_count,
+    exact_number,
+    identifier_of,
+    index_symbols,
+    not_a_name,
+    range_symbols,
+    wrong,
+)
 from .sympy_fermions import fermion_targets
-from .sympy_names import identifier_of, not_a_name
-from .sympy_numbers import check_term_count, exact_number
-from .sympy_ranges import Ranges, index_symbols, range_symbols, wrong
 
 _LARGEST_EXPONENT = 1000  # of a power; the message for larger ones advises exp(n*log(x))
 _FUNCTIONS: dict[Any, str] = {
@@ -265,7 +272,7 @@ class _Reader:
         ones = tuple(Delta(i, i) for i in flat.sums if i not in counts)
         sums = distinct((*flat.sums, *free))
         resolved = resolve_deltas(Term(flat.coeff, (*flat.factors, *ones), sums))
-        reason = why_not(flat.coeff)
+        reason = rejection_reason(flat.coeff)
         if reason:
             raise wrong(f"the number of a term of {lhs} {reason}", OUTSIDE)
         if resolved is not None and resolved.coeff:

@@ -18,7 +18,7 @@ from ...errors import ArgumentError, Diagnostic, SpecError
 from ...ir.system import System
 from ..exact_numbers import literal
 from ..source import refuse_deep_nesting
-from ..terms.reader import read_term_data
+from ..terms import read_term_data
 from .conventions import (
     amplitudes_symmetry,
     check_name_list,

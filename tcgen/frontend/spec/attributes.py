@@ -19,7 +19,6 @@ from ...ir.tensor import (
     symmetry_group,
 )
 from ..source import Problems
-from .quantities import WORDS
 from .syntax import Attribute, Declaration, Word
 
 _WITHOUT_SPIN = ("auxiliary", "quadrature", "atomic")  # kinds of spaces
@@ -326,3 +325,25 @@ class _Reader:
 
     def _wrong(self, at: Word | Attribute, message: str, advice: str) -> None:
         self._problems.add(at.span, message, advice)
+
+
+WORDS = {
+    "eri(chemist)": Quantity.CHEMIST,
+    "eri(physicist)": Quantity.PHYSICIST,
+    "eri(antisymmetric)": Quantity.ANTISYMMETRISED,
+    "df": Quantity.THREE_INDEX,
+    "fock": Quantity.FOCK,
+    "hcore": Quantity.HCORE,
+    "energies": Quantity.ENERGIES,
+    "dipole": Quantity.DIPOLE,
+}
+
+
+def word_of(quantity: Quantity) -> str:
+    """How the language writes a quantity.
+
+    Example:
+        >>> word_of(Quantity.THREE_INDEX)
+        'df'
+    """
+    return next(word for word, known in WORDS.items() if known is quantity)

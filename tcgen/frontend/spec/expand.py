@@ -15,10 +15,9 @@ from typing import TypeAlias
 from ...ir.expr import expr_indices, refs
 from ...ir.system import Apply, Equation, Factor, Term, factor_indices
 from ...ir.tensor import Index, Ref, Role, Tensor, distinct
-from ..exact_numbers import OUTSIDE, why_not
+from ..exact_numbers import OUTSIDE, rejection_reason
 from ..source import Problems
-from .operators import Place
-from .permutations import gather
+from .operators import Place, gather
 from .products import Flat, Group, Piece, Reduced
 
 Profile: TypeAlias = dict[Index, frozenset[int]]
@@ -78,7 +77,7 @@ class Expander:
         self._check_bound(flat, here, bound, outside)
         summed = frozenset(p.index for p in flat.sums)
         self._check_single(flat, here, bound | summed, outside)
-        reason = why_not(flat.coeff)
+        reason = rejection_reason(flat.coeff)
         if reason:
             self._problems.add(flat.span, f"the number of this product {reason}", OUTSIDE)
         factors: list[Factor] = []

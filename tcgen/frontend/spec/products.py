@@ -15,11 +15,10 @@ from ...ir.expr import SEVERAL, Call, Calls, Const, Delta, Expr, Pow, Prod, Quot
 from ...ir.reduction import REDUCED_BY, Reduction
 from ...ir.system import Apply, fits_axis
 from ...ir.tensor import Index, Ref
-from ..exact_numbers import OUTSIDE, why_not
+from ..exact_numbers import OUTSIDE, rejection_reason
 from ..source import Problems
 from .names import Names
-from .operators import OperatorReader, Place
-from .permutations import Signed
+from .operators import OperatorReader, Place, Signed
 from .syntax import (
     Bracket,
     Element,
@@ -310,7 +309,7 @@ class ProductReader:
     def _number(self, node: Node) -> Fraction | None:
         """The value of an expression of numbers; None for other expressions."""
         value = self._computed(node)
-        reason = "" if value is None else why_not(value)
+        reason = "" if value is None else rejection_reason(value)
         if reason:
             self._problems.add(node.span, f"this number {reason}", OUTSIDE)
             return Fraction(1)

@@ -1,4 +1,9 @@
-"""Syntax tree of a spec: the text with its places, before names are looked up."""
+"""Syntax tree of a spec: the text with its places, before names are looked up.
+
+It is not the tree of ``ir/expr``: its leaves are words that may name no tensor and no index, its
+nodes have the places that messages quote, and brackets and operators (sum, P, S) have no
+counterpart there. ``products`` turns it into sums of products and expressions.
+"""
 
 from __future__ import annotations
 

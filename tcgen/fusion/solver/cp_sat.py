@@ -89,8 +89,8 @@ def interruptible_solve(
         except Exception as error:
             status.set_exception(error)
 
-    Thread(target=search, daemon=True).start()
     try:
+        Thread(target=search, daemon=True).start()
         # A signal need not wake this thread.
         while not status.done():
             wait((status,), timeout=0.1)

@@ -1,7 +1,6 @@
 """Texts of the levels for people; :func:`pretty` prints a level in the form of its class.
 
-``system`` (level 1), ``program`` (level 2), ``plan`` (level 3), ``loops`` (level 4); ``latex`` sets
-level 1 for notebooks.
+``equations`` prints levels 1 to 3 and ``loops`` level 4; ``latex`` sets level 1 for notebooks.
 """
 
 from __future__ import annotations
@@ -13,11 +12,9 @@ from ..loops import Module
 from ..plan import FusionPlan
 from ..program import FormulaSequence
 from ..system import System
+from .equations import pretty_plan, pretty_program, pretty_system
 from .latex import latex_system
 from .loops import pretty_module
-from .plan import pretty_plan
-from .program import pretty_program
-from .system import pretty_system
 
 
 def pretty(level: System | FormulaSequence | FusionPlan | Module) -> str:

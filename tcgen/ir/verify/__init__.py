@@ -1,7 +1,7 @@
 """The rules of the levels, and :func:`verify`, which checks a level by the rules of its class.
 
-``system`` (level 1), ``program`` (level 2), ``plan`` with ``plan_kernels`` (level 3), ``loops``
-with ``thread_mapping`` (level 4). The checker of plans is independent: it shares no code with any
+``system`` (level 1), ``program`` (level 2), ``plan`` (level 3), ``loops`` with ``thread_mapping``
+(level 4). The checker of plans is independent: it shares no code with any
 solver.
 """
 

@@ -13,11 +13,10 @@ from math import factorial
 
 from ...errors import VerifyError
 from ..exchange_symmetry import exchange_sign, tensor_sign
-from ..plan import ArrayPlan, FusionPlan, LoopId, Visit
-from ..pretty.program import pretty_step
-from ..program import Add, Step
+from ..plan import ArrayPlan, FusionPlan, GroupKind, LoopId, Place, Visit
+from ..pretty.equations import pretty_step
+from ..program import Add, Contract, Phase, Produce, Step
 from ..tensor import Index, Role, Tensor
-from .plan_kernels import check_groups, check_phases, check_places, named, step_at
 
 
 def check_plan(plan: FusionPlan) -> None:
@@ -33,9 +32,9 @@ def check_plan(plan: FusionPlan) -> None:
         _check_nesting,
         _check_instances,
         _check_triangles,
-        check_phases,
-        check_groups,
-        check_places,
+        _check_phases,
+        _check_groups,
+        _check_places,
     ):
         try:
             rule(plan)
@@ -361,3 +360,127 @@ def _are_images(plan: FusionPlan, position: int, chain: tuple[LoopId, ...]) -> b
             return False
         arrangements.add(tuple(inside.loop_of(i) for i in image.out.indices))
     return len(arrangements) == len(images) == factorial(len(chain))
+
+
+def step_at(plan: FusionPlan, position: int) -> Step:
+    """The step that a visit executes."""
+    return plan.program.steps[plan.visits[position].step]
+
+
+def named(plan: FusionPlan, position: int) -> str:
+    """A visit as messages name it."""
+    return f"visit {position} ({pretty_step(step_at(plan, position))})"
+
+
+def _phase_of_visits(plan: FusionPlan) -> list[Phase]:
+    """Phase in which each visit runs: that of the outermost loop's body, apart from fetches.
+
+    A generated input is fetched for the visits after it, so a constant one may be fetched in the
+    volatile part.
+    """
+    phases: list[Phase] = []
+    stop = len(plan.visits)
+    while stop > 0:
+        loops, start = plan.visits[stop - 1].loops, stop - 1
+        while loops and start > 0 and plan.visits[start - 1].loops[:1] == loops[:1]:
+            start -= 1
+        steps = [step_at(plan, n) for n in range(start, stop)]
+        computing = _distinct_phases([s for s in steps if not isinstance(s.op, Produce)])
+        if len(computing) > 1:
+            raise VerifyError(f"constant and volatile steps share loop {loops[0].id}")
+        phases += (computing or phases[-1:] or _distinct_phases(steps[-1:])) * (stop - start)
+        stop = start
+    return phases[::-1]
+
+
+def _distinct_phases(steps: list[Step]) -> list[Phase]:
+    """Phases of some steps, each once, in order."""
+    return list(dict.fromkeys(s.phase for s in steps))
+
+
+def _check_phases(plan: FusionPlan) -> None:
+    """Constant visits come first, and no array is written in both phases.
+
+    Raises:
+        VerifyError: naming the visit or the array.
+    """
+    phases = _phase_of_visits(plan)
+    for n in range(1, len(phases)):
+        if phases[n] is Phase.CONSTANT and phases[n - 1] is Phase.VOLATILE:
+            raise VerifyError(f"constant {named(plan, n)} is after a volatile one")
+    for tensor in plan.program.tensors:
+        writers = [s for s in plan.program.producers(tensor) if not isinstance(s.op, Produce)]
+        if len(_distinct_phases(writers)) > 1:
+            raise VerifyError(
+                f"{tensor.name} is written in the constant and in the volatile phase: each call "
+                f"would add to the result of the last one"
+            )
+
+
+def _check_groups(plan: FusionPlan) -> None:
+    """Kernels have all visits in order, each of one phase, and each fits its kind.
+
+    Raises:
+        VerifyError: naming the kernel that does not.
+    """
+    covered = [n for group in plan.groups for n in group.visits]
+    if covered != list(range(len(plan.visits))) or any(not g.visits for g in plan.groups):
+        raise VerifyError("the kernels do not have every visit once, in order")
+    names = [g.name for g in plan.groups]
+    if len(set(names)) != len(names) or not all(n.isidentifier() for n in names):
+        raise VerifyError("the kernels' names are not distinct identifiers")
+    phases = _phase_of_visits(plan)
+    for group in plan.groups:
+        visits = [plan.visits[n] for n in group.visits]
+        steps = [step_at(plan, n) for n in group.visits]
+        host = group.host_loops
+        if len({phases[n] for n in group.visits}) != 1:
+            raise VerifyError(f"kernel {group.name} has constant and volatile visits")
+        if any(v.loops[: len(host)] != host for v in visits):
+            raise VerifyError(f"kernel {group.name}: its host loops do not enclose all its visits")
+        bare = len(visits) == 1 and visits[0].loops == host
+        if group.kind is GroupKind.LIBRARY and not (bare and isinstance(steps[0].op, Contract)):
+            raise VerifyError(f"library kernel {group.name} is not one contraction by itself")
+        if group.kind is GroupKind.MAP and not bare:
+            raise VerifyError(f"map kernel {group.name} is not one step by itself")
+        if any(isinstance(s.op, Produce) for s in steps) and not bare:
+            raise VerifyError(
+                f"kernel {group.name} produces a generated input: it must do nothing else, and "
+                f"the loops around it must be host loops"
+            )
+    for loop in plan.loops:
+        holders = [g for g in plan.groups if any(loop in plan.visits[n].loops for n in g.visits)]
+        inside = [g for g in holders if loop not in g.host_loops]
+        if inside and len(holders) > 1:
+            raise VerifyError(
+                f"loop {loop.id} spans several kernels but is not a host loop of {inside[0].name}"
+            )
+
+
+def _check_places(plan: FusionPlan) -> None:
+    """Each array is stored where all visits that use it can access it.
+
+    Raises:
+        VerifyError: naming the array that does not.
+    """
+    for array in plan.arrays:
+        name, role = array.tensor.name, array.tensor.role
+        if (role is Role.OUTPUT) != (array.place is Place.CALLER):
+            raise VerifyError(
+                f"{name}: the outputs, and no other arrays, are stored in the caller's arrays"
+            )
+        if role is Role.GENERATED and array.place is not Place.ARENA:
+            raise VerifyError(f"{name}: a generated tile is fetched into the arena")
+        if array.place not in (Place.REG, Place.SHARED):
+            continue
+        if not any(
+            set(range(array.live[0], array.live[1] + 1)) <= set(g.visits) for g in plan.groups
+        ):
+            raise VerifyError(
+                f"{name} is stored in a {array.place.value} but used in several kernels"
+            )
+        loops = [array.loop_of(axis) for axis in range(array.tensor.rank)]
+        if array.place is Place.REG and any(o is None or o.tile is not None for o in loops):
+            raise VerifyError(
+                f"{name} is stored in a register but is not contracted to one element"
+            )

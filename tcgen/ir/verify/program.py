@@ -6,7 +6,7 @@ from typing import assert_never
 
 from ...errors import VerifyError
 from ..expr import expr_indices
-from ..pretty.program import pretty_step
+from ..pretty.equations import pretty_step
 from ..program import Add, Contract, FormulaSequence, Map, Phase, Produce, Step
 from ..reduction import Reduction
 from ..tensor import Role, Tensor

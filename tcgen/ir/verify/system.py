@@ -10,7 +10,7 @@ import re
 
 from ...errors import VerifyError
 from ..expr import Delta, leaves
-from ..pretty.system import pretty_equation
+from ..pretty.equations import pretty_equation
 from ..reduction import Reduction
 from ..system import Apply, Equation, System, Term, fits_axis
 from ..tensor import Ref, Tensor

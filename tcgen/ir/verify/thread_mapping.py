@@ -13,8 +13,7 @@ from typing import assert_never
 from ...dtypes import BY_NAME
 from ...errors import VerifyError
 from ...hardware import COPY_BYTES, CUTENSOR, WARP_THREADS
-from ..expr import Access, leaves
-from ..factors import two_factors
+from ..expr import Access, leaves, two_factors
 from ..loop_analysis import (
     contraction_of,
     is_total,

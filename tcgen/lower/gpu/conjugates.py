@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ...ir.expr import Access, Call, Expr, map_leaves, nodes
-from ...ir.factors import factor_of
+from ...ir.expr import Access, Call, Expr, factor_of, map_leaves, nodes
 from ...ir.loop_analysis import launches, used_buffers
 from ...ir.loops import Assign, Host, HostLoop, Kernel, Launch, Module
 from ..names import accesses_of, renamed_access

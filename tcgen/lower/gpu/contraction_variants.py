@@ -1,7 +1,7 @@
 """The variants of a contraction of a module on a GPU, and a program that times them.
 
 Reads and makes kernels of level 4: by tiles of several shapes, or by a library. ``tiles`` and
-``library`` predict the fastest one, and :mod:`tcgen.compiler.gpu_tuning` measures it.
+``library`` predict the fastest one, and :mod:`tcgen.compiler.tuning` measures it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ...hardware import CUTENSOR
-from ...ir.expr import Prod
-from ...ir.factors import factors_in_order, two_factors
+from ...ir.expr import Prod, factors_in_order, two_factors
 from ...ir.loop_analysis import contraction_of, gemm_obstacle
 from ...ir.loops import (
     Assign,

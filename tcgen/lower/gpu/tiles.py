@@ -15,8 +15,7 @@ from math import prod
 
 from ...dtypes import BY_NAME, DType
 from ...hardware import COPY_BYTES
-from ...ir.expr import Access
-from ...ir.factors import factors_in_order, two_factors
+from ...ir.expr import Access, factors_in_order, two_factors
 from ...ir.loops import Assign, BandVar, Buffer
 from ...ir.reduction import Reduction
 from ...ir.thread_mapping import Strip, Term, Tiles, resident_blocks

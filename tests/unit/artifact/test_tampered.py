@@ -21,8 +21,12 @@ from support.command_line import invoke
 from support.messages import mentions
 from tcgen.artifact.folder import Artifact, _canonical, _digest
 from tcgen.artifact.sizes import stored_shape
-from tcgen.compiler.documents import read_executed
-from tcgen.compiler.driver import read_artifact_system, read_asked, read_plan
+from tcgen.compiler.documents import (
+    read_artifact_system,
+    read_compile_records,
+    read_executed,
+    read_plan,
+)
 from tcgen.emit import emit_artifact
 from tcgen.errors import ArtifactError, TcgenError
 from tcgen.runtime.program import load
@@ -249,7 +253,8 @@ def test_documents_that_do_not_fit_are_named(tmp_path: Path) -> None:
                             target="numpy")  # fmt: skip
     folder = program.save(tmp_path / "a_tcgen")
     read: dict[str, Callable[[Artifact], object]] = {
-        "plan.json": read_plan, "system.json": read_artifact_system, "report.json": read_asked,
+        "plan.json": read_plan, "system.json": read_artifact_system,
+        "report.json": read_compile_records,
         "executed.json": lambda artifact: read_executed(artifact, read_plan(artifact)),
     }  # fmt: skip
     for name, reader in read.items():

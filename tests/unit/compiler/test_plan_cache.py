@@ -32,7 +32,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A cache of its own that keeps searches of any length."""
     monkeypatch.setenv("TCGEN_PLAN_CACHE", "1")
     monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(plan_cache, "_WORTH", -1.0)
+    monkeypatch.setattr(plan_cache, "_MIN_SEARCH_SECONDS", -1.0)
     return tmp_path / "cache" / "plans"
 
 
@@ -44,7 +44,7 @@ def no_search(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         raise AssertionError("searched again")
 
     monkeypatch.setattr("tcgen.algebra.form_sequence", refuse)
-    monkeypatch.setattr("tcgen.compiler.memory_limit.plan_fusion", refuse)
+    monkeypatch.setattr("tcgen.compiler.limits.plan_fusion", refuse)
     return monkeypatch
 
 
@@ -133,6 +133,6 @@ def test_a_folder_that_cannot_be_written_costs_time_only(cache: Path, tmp_path: 
 
 
 def test_short_searches_are_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(plan_cache, "_WORTH", 1e9)
+    monkeypatch.setattr(plan_cache, "_MIN_SEARCH_SECONDS", 1e9)
     files(tmp_path)
     assert plans_kept() == ()

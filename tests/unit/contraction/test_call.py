@@ -18,7 +18,7 @@ from support.campaigns import cases
 from support.marks import slow_where
 from support.messages import mentions
 from tcgen.compiler.program_cache import LeastRecentlyUsed
-from tcgen.contraction import call as einsum_call
+from tcgen.contraction import libraries as einsum_libraries
 from tcgen.contraction import routes as einsum_routes
 from tcgen.errors import ArgumentError, DtypeError, EinsumError, MemoryLimitError, ShapeError
 
@@ -212,10 +212,10 @@ def test_settings_are_read_at_each_call(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(einsum_call, "_prepared", LeastRecentlyUsed(lambda: 3))
+    monkeypatch.setattr(einsum_routes, "_routes", LeastRecentlyUsed(lambda: 3))
     for _, n in itertools.product(range(2), range(1, 9)):
         assert (tcgen.einsum("i,i->", np.ones(n), np.ones(n))) == n
-        assert len(einsum_call._prepared) <= 3
+        assert len(einsum_routes._routes) <= 3
 
 
 # ---- small calls: NumPy's own loop, or its products of pairs
@@ -230,8 +230,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         found.append(keywords.get("optimize", False))
         return np.einsum(*operands, **keywords)
 
-    monkeypatch.setattr(einsum_routes, "numpy_einsum", noted)
-    monkeypatch.setattr(einsum_call, "_prepared", LeastRecentlyUsed(lambda: 100))
+    monkeypatch.setattr(einsum_libraries, "numpy_einsum", noted)
+    monkeypatch.setattr(einsum_routes, "_routes", LeastRecentlyUsed(lambda: 100))
     return found
 
 

@@ -20,6 +20,7 @@ from support.cupy_stand_in import Array, Stream
 from support.marks import slow
 from support.messages import mentions
 from tcgen.compiler.program_cache import LeastRecentlyUsed
+from tcgen.contraction.libraries import CuPy
 from tcgen.errors import ArgumentError, DtypeError, ShapeError
 from tcgen.runtime.fork_safe_lock import Once
 from tcgen.runtime.gpu.cupy_device import CupyDevice
@@ -63,7 +64,7 @@ def gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
     Stream.reset()
     Tensor.streams = ()
     device = CupyDevice(CUPY)
-    monkeypatch.setattr("tcgen.contraction.on_gpu.DEVICE", Once(lambda: device))
+    monkeypatch.setattr("tcgen.contraction.libraries.CUPY", Once(lambda: CuPy(device)))
     monkeypatch.setattr("tcgen.runtime.gpu.backend.open_device", lambda: device)
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(from_dlpack=Tensor))
     monkeypatch.setenv("TCGEN_EINSUM_MIN_FLOPS", "0")
@@ -173,6 +174,30 @@ def test_what_cannot_be_taken() -> None:
         tcgen.einsum("ij,jk", there, there, dtype="float32")
 
 
+@pytest.mark.parametrize("text", ["kij,kab->kiajb", "ij,kj->ik", "ij,jk->k"])
+def test_results_are_in_the_order_of_numpy(text: str) -> None:
+    """Also of arrays so large that their elements may not be read to find the order."""
+    extents = dict(zip("abijk", (19, 18, 17, 16, 15), strict=True))
+    terms = text.split("->")[0].split(",")
+    arrays = [random(*(extents[c] for c in reversed(labels))).T for labels in terms]
+    expected = np.einsum(text, *arrays)
+    found = tcgen.einsum(text, *(CUPY.asarray(a.T).T for a in arrays))
+    assert found.strides == expected.strides
+    np.testing.assert_allclose(found.get(), expected, rtol=1e-12)
+
+
+def test_elements_that_repeat() -> None:
+    a, b = random(3, 1), random(4, 5)
+    wide = np.lib.stride_tricks.as_strided(CUPY.asarray(a), (3, 4), (8, 0), subok=True)
+    assert isinstance(wide, Array)
+    for text, operands in (("ij,jk->ik", (wide, CUPY.asarray(b))), ("ij->ji", (wide,))):
+        expected = np.einsum(text, *(x.get() for x in operands))
+        np.testing.assert_allclose(tcgen.einsum(text, *operands).get(), expected, rtol=1e-12)
+    found = tcgen.einsum("ij->i", wide)
+    assert isinstance(found, Array)
+    np.testing.assert_allclose(found.get(), 4 * a[:, 0], rtol=1e-12)
+
+
 @pytest.mark.gpu
 def test_a_real_gpu() -> None:
     cupy = pytest.importorskip("cupy")
@@ -198,8 +223,8 @@ def test_slices_are_read_and_written_where_they_are(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Elements beside them are not a number, and stay what they are."""
-    monkeypatch.setattr("tcgen.contraction.routes._LARGE", 0)
-    monkeypatch.setattr("tcgen.contraction.on_gpu._prepared", LeastRecentlyUsed(lambda: 100))
+    monkeypatch.setattr("tcgen.contraction.kernel_route._MIN_STRIDED_ELEMENTS", 0)
+    monkeypatch.setattr("tcgen.contraction.routes._routes", LeastRecentlyUsed(lambda: 100))
     # The kernels are tested: there is no cuBLAS, to which some thresholds leave products.
     monkeypatch.setattr("tcgen.lower.gpu.library.bind_library", lambda *_: None)
     copied: list[Any] = []

@@ -336,5 +336,5 @@ def test_a_process_drops_what_holds_what_it_drops() -> None:
     shelf.put("other", "z", 10, limit=30)
     shelf.put("more", "w", 10, limit=30)  # "array" goes first, and "bound" with it
     assert shelf.nbytes == 20
-    assert shelf.get("other", lambda: ("new", 10), 30) == "z"
-    assert shelf.get("bound", lambda: ("new", 10), 30) == "new"
+    assert shelf.load("other", lambda: ("new", 10), 30) == "z"
+    assert shelf.load("bound", lambda: ("new", 10), 30) == "new"

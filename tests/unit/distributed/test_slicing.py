@@ -10,7 +10,7 @@ import pytest
 import tcgen
 from tcgen import PlanError
 from tcgen.distributed.slicing import Restricted, sliceable_spaces, sliced_stages
-from tcgen.distributed.unpacking import Unpacking
+from tcgen.distributed.stage import Unpacking
 from tcgen.ir.system import System
 from tcgen.ir.verify import verify
 from tcgen.testing import random_arrays

@@ -13,7 +13,7 @@ from tcgen.errors import SpecError
 from tcgen.frontend.importers.pdaggerq import from_pdaggerq
 from tcgen.frontend.importers.wicked import from_wicked
 from tcgen.frontend.spec.reader import read_spec
-from tcgen.frontend.terms.reader import read_terms
+from tcgen.frontend.terms import read_terms
 from tcgen.interp import evaluate_system
 
 HEAD = "space o = 2\nindex i : o\ninput x[o]\n"

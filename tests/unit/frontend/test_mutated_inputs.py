@@ -18,7 +18,7 @@ from support.campaigns import numbers
 from support.mutations import NASTY, TooSlowError, alarm, mutant, mutant_data, words
 from tcgen.errors import TcgenError
 from tcgen.frontend import read_spec, read_terms, spec_text
-from tcgen.frontend.einsum.equation import subscripts_system
+from tcgen.frontend.einsum import subscripts_system
 from tcgen.frontend.importers.pdaggerq import from_pdaggerq
 from tcgen.frontend.importers.sympy_indexed import from_sympy
 from tcgen.frontend.importers.wicked import from_wicked

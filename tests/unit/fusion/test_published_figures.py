@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import signal
 import threading
-import time
 
 import pytest
 
@@ -142,9 +141,8 @@ def test_ctrl_c_stops_the_search():
             self.stopped = threading.Event()
 
         def solve(self, _):
-            time.sleep(0.2)  # the other thread waits by then
             signal.raise_signal(signal.SIGINT)
-            assert self.stopped.wait(10)
+            assert self.stopped.wait(600)
 
         def stop_search(self):
             self.stopped.set()

@@ -12,7 +12,7 @@ from support.marks import slow
 from tcgen.compiler.driver import compile_system
 from tcgen.compiler.target import default_target
 from tcgen.emit.scope import statements
-from tcgen.frontend.einsum.equation import LabelPattern, einsum_system
+from tcgen.frontend.einsum import LabelPattern, einsum_system
 from tcgen.ir.loops import Assign, Gemm, Module
 from tcgen.options import Options
 from tcgen.runtime.program import Program

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from tcgen.compiler.driver import Tracer, compile_system
+from tcgen.compiler.driver import compile_system
+from tcgen.compiler.tracer import Tracer
 from tcgen.frontend import read_spec
 from tcgen.options import Options
 

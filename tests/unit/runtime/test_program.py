@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import pickle
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -147,8 +150,8 @@ def test_survives_fork() -> None:
     queue = context.Queue()
     child = context.Process(target=_in_child, args=(queue,))
     child.start()
-    assert queue.get(timeout=60)
-    child.join(timeout=60)
+    assert queue.get(timeout=600)
+    child.join(timeout=600)
     assert child.exitcode == 0
 
 
@@ -414,3 +417,26 @@ def test_what_a_bound_program_tells() -> None:
     for shown in (program._repr_html_(), bound._repr_html_()):
         assert "y_{i} &amp;= " in shown
         assert "<table>" in shown
+
+
+def test_a_program_is_distributed_by_a_function_and_by_a_method() -> None:
+    program = tcgen.compile("ij,jk->ik", extents={"i": 4, "j": 3, "k": 2}, target="numpy")
+    x = {"x0": rand(4, 3), "x1": rand(3, 2)}
+    with (
+        ThreadPoolExecutor(1) as pool,
+        tcgen.distribute(program, pool, along="i") as one,
+        program.distribute(pool, along="i") as other,
+    ):
+        np.testing.assert_array_equal(one(**x)["y"], other(**x)["y"])
+
+
+def test_a_program_imported_from_its_folder_does_not_distribute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made("phases", "numpy").save(tmp_path / "phases_by_import")
+    monkeypatch.syspath_prepend(tmp_path)
+    program = importlib.import_module("phases_by_import").program
+    assert not isinstance(program, Program)
+    with pytest.raises(Exception, match=mentions("tcgen.distribute tcgen.load")) as info:
+        program.distribute(None)
+    assert type(info.value).__name__ == "UnavailableError"

@@ -24,7 +24,7 @@ from tcgen.algebra.factoring.factor import factored
 from tcgen.compiler.driver import read_system
 from tcgen.frontend import read_spec
 from tcgen.interp import evaluate_program, evaluate_system
-from tcgen.ir.orbits import equal_points
+from tcgen.ir.cost import equal_points
 from tcgen.ir.program import FormulaSequence
 from tcgen.ir.system import System
 from tcgen.ir.tensor import symmetry_group

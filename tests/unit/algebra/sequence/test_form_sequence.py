@@ -14,7 +14,7 @@ from tcgen.algebra import form_sequence
 from tcgen.errors import ExtentError
 from tcgen.frontend import read_spec
 from tcgen.interp import evaluate_program, evaluate_system
-from tcgen.ir.pretty.program import pretty_step
+from tcgen.ir.pretty.equations import pretty_step
 from tcgen.ir.program import Add, Contract, FormulaSequence, Map, Phase, Produce
 from tcgen.options import Options
 from tcgen.testing import random_arrays

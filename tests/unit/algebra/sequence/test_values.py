@@ -24,7 +24,7 @@ from tcgen.interp import evaluate_program, evaluate_system
 from tcgen.ir.program import Contract, FormulaSequence
 from tcgen.ir.system import System
 from tcgen.options import Options
-from tcgen.testing.arrays import assert_same_values, random_arrays, split_starts
+from tcgen.testing import assert_same_values, random_arrays, split_starts
 from tcgen.testing.strategies import extents_for, systems
 
 LONG = re.compile(r"ccsdt|r?ccsd_|rccd_|t_")  # equations of which a sequence takes seconds

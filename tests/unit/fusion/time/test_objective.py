@@ -19,7 +19,7 @@ from support.messages import mentions, says
 from support.paths import ROOT
 from tcgen.algebra import form_sequence
 from tcgen.compiler.driver import read_system
-from tcgen.compiler.memory_limit import lower_within, plan_within, planned_use
+from tcgen.compiler.limits import lower_within, plan_within, planned_use
 from tcgen.errors import ArgumentError, MemoryLimitError
 from tcgen.frontend.spec.reader import read_spec
 from tcgen.fusion import plan_fusion

@@ -18,10 +18,10 @@ from support.campaigns import cases
 from support.marks import slow_where
 from support.messages import mentions
 from tcgen.compiler.program_cache import LeastRecentlyUsed
+from tcgen.contraction import kernel_route
 from tcgen.contraction import programs as einsum_kernels
-from tcgen.contraction import routes as einsum_routes
 from tcgen.errors import TcgenError
-from tcgen.frontend.einsum.equation import LabelPattern, einsum_system
+from tcgen.frontend.einsum import LabelPattern, einsum_system
 from tcgen.frontend.spec.writer import spec_text
 from tcgen.runtime.call.results import Results
 from tcgen.runtime.call.strided import left_out
@@ -35,8 +35,8 @@ OUTSIDE = 777.0  # what stands beside a result
 @pytest.fixture(autouse=True)
 def every_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small arrays are treated as large ones are, and no call is left to NumPy."""
-    monkeypatch.setattr(einsum_routes, "_LARGE", 0)
-    monkeypatch.setattr("tcgen.contraction.call._prepared", LeastRecentlyUsed(lambda: 100))
+    monkeypatch.setattr(kernel_route, "_MIN_STRIDED_ELEMENTS", 0)
+    monkeypatch.setattr("tcgen.contraction.routes._routes", LeastRecentlyUsed(lambda: 100))
     monkeypatch.setenv("TCGEN_EINSUM_MIN_FLOPS", "0")
 
 

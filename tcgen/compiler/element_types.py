@@ -1,0 +1,186 @@
+"""Refuse equations whose values the element type of the program cannot hold.
+
+Numbers must lie in the range of the type. Complex numbers have no order: maxima, minima and
+comparisons are refused unless their arguments are real. Both read level 1, before factoring, so
+that an error names the line of the user's text. Products of numbers that factoring forms are
+checked when the module is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+
+from ..dtypes import BY_NAME, fits
+from ..errors import Diagnostic, Span, SpecError
+from ..ir.expr import (
+    COMPLEX_BELOW_ZERO,
+    REAL_ALONE,
+    Access,
+    Call,
+    Calls,
+    Const,
+    Delta,
+    Equal,
+    Expr,
+    Infinity,
+    Pow,
+    Prod,
+    Quot,
+    Sum,
+    format_expr,
+    nodes,
+)
+from ..ir.system import Apply, System, Term
+from ..ir.tensor import Ref
+
+
+def check_numbers(system: System, dtype: str) -> None:
+    """Check that every number of the equations is a number of the element type.
+
+    Args:
+        system: the equations.
+        dtype: element type of the program.
+
+    Raises:
+        SpecError: a coefficient, constant or default is larger than the largest number of the
+            type, or so near to zero that it loses digits; or an equation takes the square root
+            or the logarithm of a negative number in a real program.
+    """
+    problems: list[Diagnostic] = []
+    low, high = BY_NAME[dtype].smallest, BY_NAME[dtype].largest
+    for span, number in _numbers(system):
+        if not fits(number, dtype):
+            message = f"{_short(number)} is outside the range of {dtype}, {low:.3g} to {high:.3g}"
+            advice = "scale the equation" if dtype != "float32" else "compile for float64, or scale"
+            problems.append(Diagnostic(span, message, advice=advice))
+    if dtype != "complex128":
+        for span, call in _calls(system):
+            if call.function in COMPLEX_BELOW_ZERO and _negative(call.arg):
+                advice = f'compile with dtype="complex128" (--dtype complex128): this is {dtype}'
+                problems.append(Diagnostic(span, f"{format_expr(call)} is not real", advice=advice))
+    if problems:
+        raise SpecError(tuple(dict.fromkeys(problems)))
+
+
+def _terms(system: System) -> Iterator[tuple[Span, Term]]:
+    for equation in system.equations:
+        for term in equation.terms:
+            yield term.span or equation.span or Span(equation.lhs.tensor.name, 1, 1), term
+
+
+def _nodes(system: System) -> Iterator[tuple[Span, Expr]]:
+    for span, term in _terms(system):
+        for factor in term.factors:
+            if isinstance(factor, Apply):
+                for node in nodes(factor.expr):
+                    yield span, node
+
+
+def _numbers(system: System) -> Iterator[tuple[Span, Fraction]]:
+    for tensor in system.tensors:
+        if tensor.default is not None:
+            yield Span(tensor.name, 1, 1), tensor.default
+    for span, term in _terms(system):
+        yield span, term.coeff
+    for span, node in _nodes(system):
+        if isinstance(node, Const):
+            yield span, node.value
+
+
+def _calls(system: System) -> Iterator[tuple[Span, Call]]:
+    return ((span, node) for span, node in _nodes(system) if isinstance(node, Call))
+
+
+def _negative(expr: Expr) -> bool:
+    """True for a negative number, also as a product or a quotient of numbers."""
+    match expr:
+        case Const(value):
+            return value < 0
+        case Prod(args):
+            return all(map(_is_number, args)) and sum(map(_negative, args)) % 2 == 1
+        case Quot(num, den):
+            return _is_number(num) and _is_number(den) and _negative(num) != _negative(den)
+        case _:
+            return False
+
+
+def _is_number(expr: Expr) -> bool:
+    return all(isinstance(node, Const | Prod | Quot) for node in nodes(expr))
+
+
+def _short(number: Fraction) -> str:
+    """A number as it is likely to be written."""
+    if number.denominator == 1 and abs(number) < 10**15:
+        return str(number)
+    return f"{_decimal(number):.6g}"
+
+
+def _decimal(number: Fraction) -> Decimal:
+    """A number in decimal, also beyond the range of a float."""
+    return Decimal(number.numerator) / Decimal(number.denominator)
+
+
+def check_real_arguments(system: System) -> None:
+    """Check the arguments of a complex program.
+
+    Raises:
+        SpecError: naming each maximum, minimum or function whose argument may be complex.
+    """
+    problems: list[Diagnostic] = []
+    advice = "take abs(..) or real(..) of it, or declare the inputs real"
+    for equation in system.equations:
+        for term in equation.terms:
+            span = term.span or equation.span or Span(equation.lhs.tensor.name, 1, 1)
+            for factor in term.factors:
+                if not isinstance(factor, Apply):
+                    continue
+                if term.reduction.orders and not _is_real(factor.expr):
+                    message = f"{term.reduction.value} of {format_expr(factor.expr)}"
+                    problems.append(
+                        Diagnostic(span, f"{message}, which may be complex", advice=advice)
+                    )
+                for node in nodes(factor.expr):
+                    wrong = next((a for a in _real_arguments(node) if not _is_real(a)), None)
+                    if wrong is not None:
+                        message = f"{format_expr(node)}: {format_expr(wrong)} may be complex"
+                        problems.append(Diagnostic(span, message, advice=advice))
+    if problems:
+        raise SpecError(tuple(dict.fromkeys(problems)))
+
+
+def _real_arguments(node: Expr) -> tuple[Expr, ...]:
+    """The arguments that must be real."""
+    match node:
+        case Call(function, arg) if function in REAL_ALONE:
+            return (arg,)
+        case Calls("where", args):
+            return args[:1]
+        case Calls(_, args):
+            return args
+        case _:
+            return ()
+
+
+def _is_real(expr: Expr) -> bool:
+    """True where a value is real in a complex program whatever its inputs are."""
+    match expr:
+        case Calls("where", args):
+            return all(map(_is_real, args[1:]))
+        case Const() | Infinity() | Delta() | Equal() | Calls():
+            return True
+        case Ref(tensor):
+            return tensor.real
+        case Access():
+            return False
+        case Sum(args) | Prod(args):
+            return all(map(_is_real, args))
+        case Quot(num, den):
+            return _is_real(num) and _is_real(den)
+        case Pow(base):
+            return _is_real(base)
+        case Call(function, arg):
+            if function in ("abs", "real", "imag") or function in REAL_ALONE:
+                return True
+            return function not in COMPLEX_BELOW_ZERO and _is_real(arg)

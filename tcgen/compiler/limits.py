@@ -1,0 +1,200 @@
+"""Limits of a program: the bytes that a call may allocate, and the launches of a GPU's kernels.
+
+A plan has the bytes of its arrays. Copies and packed blocks of contractions appear only in the
+lowered module, and their places in the arena only in the manifest. With a memory limit this module
+therefore plans and lowers again: it first tries smaller tiles, which leave room for operand copies,
+then modules with fewer copies, and judges each by the bytes that a call would allocate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..artifact.launches import constant_launches, launches
+from ..artifact.manifest import HostEntry, LoopEntry, Manifest
+from ..emit import make_manifest
+from ..errors import MemoryLimitError, PlanError
+from ..fusion import plan_fusion
+from ..fusion.placement.memory import is_persistent, largest_together
+from ..ir.loops import Module
+from ..ir.plan import FusionPlan
+from ..ir.program import FormulaSequence
+from ..lower import lower_plan
+from ..options import Options
+from ..runtime.memory.footprint import MemoryUse
+from ..runtime.memory.usage import memory_use
+
+_TRIES = 8  # smaller limits for the tiles
+_SLOWER = 10  # largest factor of predicted time for smaller tiles
+# A launch takes the host about 10 microseconds.
+MOST_LAUNCHES = 100_000
+
+
+def plan_within(program: FormulaSequence, options: Options) -> FusionPlan:
+    """The plan of the options' objective; with a memory limit, one that leaves room for copies.
+
+    Objective ``time`` chooses tiles for a limit; they shrink until a call with all copies keeps it.
+    If no tiles help, or only tiles that take far longer, the first plan is returned: lowering then
+    makes fewer copies.
+    """
+    plan, limit = plan_fusion(program, options), options.memory_limit
+    if options.objective != "time" or limit is None:
+        return plan
+    from ..fusion.time.objective import planned_bytes, smaller_tiles  # noqa: PLC0415
+
+    if planned_bytes(plan, options.dtype) > limit:
+        return plan  # no tiles fit; this plan is the smallest
+    room, tried = limit, plan
+    for _ in range(_TRIES):
+        needed = planned_use(lower_plan(tried, options, thrifty=False), options).peak
+        if needed <= limit:
+            return tried
+        room = min(room * limit // needed, room * 7 // 8)
+        wish = replace(options, memory_limit=room)
+        smaller = smaller_tiles(tried, wish) if tried.loops else plan_fusion(program, wish)
+        if smaller is None or (smaller.solve.value or 0) > _SLOWER * (plan.solve.value or 0):
+            break
+        tried = smaller
+    return plan
+
+
+def lower_within(plan: FusionPlan, options: Options) -> Module:
+    """The module with the most copies and packed blocks within the limit and the plan's bytes.
+
+    First all of them (objective ``time``), then those that fit into the largest sum of live arrays,
+    then none: copies that fit into that sum need not fit between the arrays of the arena.
+    """
+    limit = options.memory_limit
+    if options.objective == "time" and limit is not None:
+        module = lower_plan(plan, options, thrifty=False)
+        if planned_use(module, options).peak <= limit:
+            return module
+    module = lower_plan(plan, options)
+    if limit is None and plan.solve.objective != "peak":
+        return module
+    use = planned_use(module, options)
+    over_limit = limit is not None and use.peak > limit
+    promised = max(plan.arena, plan.solve.value or 0)
+    if over_limit or (plan.solve.objective == "peak" and use.arenas > promised):
+        return lower_plan(plan, options, scratch=False)
+    return module
+
+
+def refuse_excess(
+    program: FormulaSequence, plan: FusionPlan, module: Module, options: Options
+) -> None:
+    """Refuse the module of a plan of a program if calls at planning extents pass the limit.
+
+    Raises:
+        MemoryLimitError: with the bytes needed, the largest arrays, and advice.
+    """
+    limit = options.memory_limit
+    if limit is None:
+        return
+    peak = planned_use(module, options).peak
+    if peak <= limit:
+        return
+    arrays = largest_together(plan)[:4]
+    largest = [f"{a.tensor.name} {a.bytes:,}" for a in arrays]
+    constant = [a.tensor.name for a in arrays if is_persistent(a.tensor, plan.program)]
+    raise MemoryLimitError(
+        f"this plan needs {peak:,} bytes, the memory limit is {limit:,}: its largest arrays "
+        f"at one time are {'; '.join(largest)} bytes. Raise the limit to {peak} or more, "
+        f"{_memory_advice(program, options, peak)}{_constant_arrays_advice(constant)}"
+    )
+
+
+def _constant_arrays_advice(names: list[str]) -> str:
+    """Advice about large arrays that depend only on constant inputs."""
+    if not names:
+        return ""
+    return (
+        f". Arrays computed once from constant inputs stay whole: {', '.join(names)}; "
+        "declare one of those inputs volatile to have tiles of them made in each call"
+    )
+
+
+def _memory_advice(program: FormulaSequence, options: Options, peak: int) -> str:
+    """Advice to save memory, with bytes if the plan of another objective is quickly made."""
+    if options.objective == "time":
+        advice = "because tcgen found no smaller plan"
+        from ..fusion.time.objective import proven_bytes  # noqa: PLC0415
+
+        least = proven_bytes(program, options)
+        if least > peak:  # steps were rewritten: the bound is for these steps as they are
+            return advice
+        if least == peak:
+            return f"{advice} (it is proven that shared loops and repeated steps need as much)"
+        return f"{advice} (proven lower bound of shared loops and repeated steps: {least:,} bytes)"
+    if options.objective != "peak":
+        if len(program.steps) > options.thresholds.planner.fusion.advised_steps:
+            return (
+                "try the objective time, which plans for the limit, or the objective peak, which "
+                "fuses loops and may need less"
+            )
+        wish = replace(options, objective="peak")
+        smallest = plan_fusion(program, wish)
+        needed = planned_use(lower_plan(smallest, wish, scratch=False), options).peak
+        if needed < peak:
+            return (
+                "try the objective time, which plans for the limit, or use the objective peak, "
+                f"which fuses loops and needs {needed:,} bytes"
+            )
+    return (
+        "or try the objective time, which plans for the limit and may compute parts again; "
+        "tcgen found no fusion that needs less"
+    )
+
+
+def planned_use(module: Module, options: Options) -> MemoryUse:
+    """Memory of a call at planning extents, on one thread."""
+    manifest = make_manifest(
+        module,
+        target=options.target,
+        planning_extents=options.extents,
+        memory_limit=options.memory_limit,
+    )
+    return memory_use(manifest, options.extent_of, threads=1)
+
+
+def refuse_many_launches(manifest: Manifest, options: Options) -> None:
+    """Refuse a program for a GPU whose host loops launch too many kernels.
+
+    Raises:
+        PlanError: with the number of launches, the loops, and advice.
+    """
+    if manifest.target != "cuda":
+        return
+    phases = (
+        ("a call", launches, manifest.host_volatile),
+        ("its constant phase", constant_launches, manifest.host_constant),
+    )
+    for phase, counted, host in phases:
+        count = counted(manifest, options.extent_of)
+        if count > MOST_LAUNCHES:
+            shown = ", ".join(dict.fromkeys(_tiled_loops(host)))
+            raise PlanError(
+                f"this plan launches {count:,} kernels in {phase}, more than {MOST_LAUNCHES:,}: "
+                f"its loops on the host are over tiles of {shown}. {_launch_advice(options)}"
+            )
+
+
+def _launch_advice(options: Options) -> str:
+    """Advice to get larger tiles, or no tiles."""
+    if options.sliced:
+        return "Pass one of the sliced inputs whole, or raise the memory limit"
+    if options.memory_limit is not None:
+        larger = f"Raise the memory limit of {options.memory_limit:,} bytes: tiles get larger"
+        return larger if options.objective == "time" else f"{larger}; or use the objective time"
+    if options.objective == "time":
+        return "Use the objective none, which has no loops on the host, or a GPU of more memory"
+    return "Use the objective time, which chooses tiles for a GPU, or none, which has no loops"
+
+
+def _tiled_loops(items: tuple[HostEntry, ...]) -> Iterator[str]:
+    """Space and tile of each loop."""
+    for item in items:
+        if isinstance(item, LoopEntry):
+            yield f"{item.space} by {item.tile or 1}"
+            yield from _tiled_loops(item.body)

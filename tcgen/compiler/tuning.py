@@ -1,0 +1,257 @@
+"""Replace each product's predicted variant by the fastest measured on this machine or its GPU.
+
+Reads and makes a module (level 4). Lowering lists the variants, ``timings`` measures them. On a CPU
+they are packing schemes and the BLAS. On a GPU they are the three tilings with the least estimates,
+cuBLAS if the layouts allow it, and cuTENSOR if it is installed. Each product is benchmarked by
+itself: its arrays are in the caches or not as the preceding call left them, and no other step of
+the program runs. On a GPU, extents stand for a class of extents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from statistics import median
+from typing import Any, Protocol
+
+from ..errors import UnavailableError
+from ..hardware import CUBLAS, CUTENSOR
+from ..ir.loops import Buffer, Gemm, Kernel, Loop, Module, Stmt
+from ..ir.pretty.loops import format_product, format_variant
+from ..ir.thread_mapping import Library
+from ..lower.cpu import product_variants
+from ..lower.cpu.product_variants import ProductBenchmark, product_benchmark
+from ..lower.gpu import contraction_variants
+from ..lower.gpu.contraction_variants import Variant, product_of, variant_benchmark, with_variant
+from ..options import Options
+from ..runtime.device_protocol import Gpu
+from ..runtime.gpu.cupy_device import open_device
+from .limits import planned_use
+from .timings import fastest_variant, time_variants
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The variant that was chosen for one product.
+
+    Attributes:
+        kernel: name of the kernel that holds the product.
+        product: the product as text.
+        model: the variant that the cost model had chosen.
+        taken: the variant that was chosen by measurement.
+        seconds: median time of each variant that was measured in all rounds.
+    """
+
+    kernel: str
+    product: str
+    model: str
+    taken: str
+    seconds: tuple[tuple[str, float], ...]
+
+    def row(self, *, times: bool) -> dict[str, Any]:
+        """The choice as plain data; without times, equal choices give equal rows."""
+        row: dict[str, Any] = {
+            "kernel": self.kernel,
+            "product": self.product,
+            "model": self.model,
+            "taken": self.taken,
+        }
+        return {**row, "seconds": dict(self.seconds)} if times else row
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """A module with the fastest variants, and the choice for each product that has several."""
+
+    module: Module
+    choices: tuple[Choice, ...]
+
+
+class _Product(Protocol):
+    """A product of a module, which several variants compute."""
+
+    @property
+    def kernel_name(self) -> str:
+        """Name of the kernel that holds the product."""
+
+    def variants(self) -> tuple[Any, ...]:
+        """All variants, the predicted one first; none for a kernel that is not a contraction."""
+
+    def text(self) -> str:
+        """The product as text."""
+
+    def benchmark(self, variants: tuple[Any, ...]) -> ProductBenchmark:
+        """The program that times variants."""
+
+    def put(self, module: Module, variant: Any) -> Module:
+        """The module with a variant in the product's place."""
+
+
+@dataclass(frozen=True, slots=True)
+class _CpuProduct:
+    """A matrix product; ``number`` counts those of the module in program order."""
+
+    kernel_name: str
+    number: int
+    product: Gemm
+    buffers: Mapping[str, Buffer]
+    options: Options
+
+    def variants(self) -> tuple[Gemm, ...]:
+        extents, thresholds = self.options.extent_of, self.options.thresholds.cpu
+        return product_variants.variants_of(self.product, self.buffers, extents, thresholds)
+
+    def text(self) -> str:
+        return format_product(self.product)
+
+    def benchmark(self, variants: tuple[Gemm, ...]) -> ProductBenchmark:
+        extents, thresholds = self.options.extent_of, self.options.thresholds.cpu
+        return product_benchmark(variants, self.buffers, extents, thresholds)
+
+    def put(self, module: Module, variant: Gemm) -> Module:
+        counter = count()
+
+        def replaced(stmt: Stmt) -> Stmt:
+            if isinstance(stmt, Loop):
+                return replace(stmt, body=tuple(map(replaced, stmt.body)))
+            return variant if isinstance(stmt, Gemm) and next(counter) == self.number else stmt
+
+        kernels = [replace(k, body=tuple(map(replaced, k.body))) for k in module.kernels]
+        return replace(module, kernels=tuple(kernels))
+
+
+@dataclass(frozen=True, slots=True)
+class _GpuProduct:
+    """The contraction of a kernel; ``number`` is the kernel's in the module."""
+
+    kernel: Kernel
+    number: int
+    libraries: tuple[Library, ...]
+    buffers: Mapping[str, Buffer]
+    options: Options
+
+    @property
+    def kernel_name(self) -> str:
+        return self.kernel.name
+
+    def variants(self) -> tuple[Variant, ...]:
+        extents, thresholds = self.options.extent_of, self.options.thresholds.gpu
+        given = (self.kernel, self.buffers, extents, thresholds, self.libraries)
+        return contraction_variants.variants_of(*given)
+
+    def text(self) -> str:
+        extents = self.options.extent_of
+        return format_product(product_of(self.kernel, self.buffers, extents))
+
+    def benchmark(self, variants: tuple[Variant, ...]) -> ProductBenchmark:
+        extents, thresholds = self.options.extent_of, self.options.thresholds.gpu
+        return variant_benchmark(self.kernel, variants, self.buffers, extents, thresholds)
+
+    def put(self, module: Module, variant: Variant) -> Module:
+        extents, thresholds = self.options.extent_of, self.options.thresholds.gpu
+        kernel = with_variant(self.kernel, variant, self.buffers, extents, thresholds)
+        before, after = module.kernels[: self.number], module.kernels[self.number + 1 :]
+        return replace(module, kernels=(*before, kernel, *after))
+
+
+def tune_products(
+    module: Module, options: Options, progress: Callable[[str], None] = lambda _: None
+) -> Tuned:
+    """Benchmark the variants of each product, and choose the fastest.
+
+    Another variant replaces that of the model only if it is at least 5 % faster. If a memory limit
+    or the objective bounds memory, variants that need more are left out.
+
+    Args:
+        module: bound to the options' target, a CPU or a GPU.
+        options: extents, memory limit, objective, ``library`` and thresholds are used.
+        progress: called with a line about each product before it is measured.
+
+    Raises:
+        BuildError: there is no C compiler, or the compiler failed.
+        UnavailableError: there is no GPU, or no CuPy.
+    """
+    bounded = options.memory_limit is not None or options.objective in ("memory", "peak")
+    peak = planned_use(module, options).peak if bounded else None
+    products = _products(module, options)
+    choices = []
+    for number, product in enumerate(products):
+        variants = _within(peak, product, module, options)
+        if len(variants) < 2:
+            continue
+        text = product.text()
+        progress(f"measuring product {number + 1} of {len(products)}: {text}")
+        rounds = time_variants(product.benchmark(variants))
+        fastest = fastest_variant(rounds)
+        names = [_name(variant) for variant in variants]
+        seconds = tuple(
+            (name, median(times))
+            for name, times in zip(names, rounds, strict=True)
+            if len(times) == len(rounds[0])
+        )
+        choices.append(Choice(product.kernel_name, text, names[0], names[fastest], seconds))
+        if fastest:
+            module = product.put(module, variants[fastest])
+    return Tuned(_with_comments(module, choices), tuple(choices))
+
+
+def _products(module: Module, options: Options) -> Sequence[_Product]:
+    """The products of a module, in program order."""
+    buffers = {b.name: b for b in module.buffers}
+    if options.target == "cuda":
+        libraries = _libraries(open_device(), options)
+        return [
+            _GpuProduct(kernel, number, libraries, buffers, options)
+            for number, kernel in enumerate(module.kernels)
+        ]
+    gemms = [(k.name, gemm) for k in module.kernels for gemm in _gemms(k.body)]
+    return [
+        _CpuProduct(kernel, number, gemm, buffers, options)
+        for number, (kernel, gemm) in enumerate(gemms)
+    ]
+
+
+def _gemms(body: tuple[Stmt, ...]) -> Iterator[Gemm]:
+    """The matrix products in program order."""
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            yield from _gemms(stmt.body)
+        elif isinstance(stmt, Gemm):
+            yield stmt
+
+
+def _libraries(device: Gpu, options: Options) -> tuple[Library, ...]:
+    """cuBLAS, and cuTENSOR if it is installed; none if the options exclude libraries."""
+    if not options.library:
+        return ()
+    try:
+        device.load_library(CUTENSOR)
+    except UnavailableError:
+        return (Library(CUBLAS),)
+    return Library(CUBLAS), Library(CUTENSOR)
+
+
+def _within(
+    peak: int | None, product: _Product, module: Module, options: Options
+) -> tuple[Any, ...]:
+    """The predicted variant, and the others with which a call's peak passes no limit."""
+    variants = product.variants()
+    if peak is None or len(variants) < 2:
+        return variants
+    first, *others = variants
+    fitting = (v for v in others if planned_use(product.put(module, v), options).peak <= peak)
+    return first, *fitting
+
+
+def _name(variant: Gemm | Variant) -> str:
+    return format_variant(variant) if isinstance(variant, Gemm) else str(variant)
+
+
+def _with_comments(module: Module, choices: Sequence[Choice]) -> Module:
+    """The module whose kernels name the measured variants in a comment of the generated code."""
+    by_kernel: dict[str, list[str]] = {k.name: [] for k in module.kernels}
+    for choice in choices:
+        by_kernel[choice.kernel].append(f"measured: {choice.product} by {choice.taken}")
+    kernels = (replace(k, comment=(*k.comment, *by_kernel[k.name])) for k in module.kernels)
+    return replace(module, kernels=tuple(kernels))

@@ -1,4 +1,0 @@
-"""Einsum equations.
-
-``subscripts`` reads the labels, ``path`` an order of contraction, ``equation`` makes the System.
-"""

@@ -1,0 +1,605 @@
+"""Term lists in JSON: targets, each a sum of products with coefficients and permutations.
+
+    {"ranges": {"o": ["i", "j"]}, "tensors": {"t2": {"axes": ["o", "o", "v", "v"]}},
+     "targets": [{"out": "r2[i,j,a,b]", "terms": [
+        {"coef": 0.5, "factors": ["f[j,k]", "t2[i,k,a,b]"], "denom": ["eo[i]", "-ev[a]"],
+         "perms": [[1, ["i", "j", "a", "b"]], [-1, ["j", "i", "a", "b"]]]}]}]}
+
+An index that is not on the left is summed; ``delta[i,j]`` is a factor too. A tensor declared
+without axes (the integrals v, the Fock matrix f) is given by blocks, named after the ranges of its
+indices. Targets that no other target reads are outputs. Instead of a sign, "perms" may have any
+whole number.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ..errors import Diagnostic, Span, SpecError, TcgenError
+from ..ir.expr import Const, Delta, Expr, Prod, Quot, Sum
+from ..ir.system import Apply, Equation, Factor, System, Term
+from ..ir.tensor import Index, Ref, Role, Space, Symmetry, Tensor, distinct, symmetry_group
+from ..ir.term_rewriting import rename_left, resolve_deltas
+from .assemble import (
+    FEWER,
+    MOST_PERMUTATIONS,
+    TOO_MANY,
+    Counts,
+    assemble,
+    find_cycles,
+    permutation_lists,
+)
+from .blocks import Family, family_of, permuted
+from .exact_numbers import OUTSIDE, exact, rejection_reason
+from .source import read_text, refuse_deep_nesting
+
+_KINDS = {"o": "occupied", "v": "virtual", "x": "auxiliary", "q": "quadrature"}
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_REFERENCE = re.compile(rf"(-?) ?({_NAME}) ?(?:\[ ?({_NAME}(?: ?, ?{_NAME})*)? ?\])?")
+
+
+def read_terms_file(path: Path) -> System:
+    """The system of a .json term list.
+
+    Raises:
+        SpecError: with all errors in the list.
+        TcgenError: the file cannot be read.
+    """
+    return read_terms(read_text(path), str(path))
+
+
+def read_terms(text: str, filename: str) -> System:
+    """The system of a term list.
+
+    Args:
+        text: JSON.
+        filename: for messages; its stem names a list that has no "name".
+
+    Raises:
+        SpecError: with all errors, each with its target and term.
+
+    Example:
+        >>> print(read_terms('''{"targets": [{"out": "e", "terms": [
+        ...     {"coef": 0.25, "factors": ["v[i,j,a,b]", "t[a,b,i,j]"]}]}]}''', "e.json").pretty())
+        e = sum(i,j,a,b) 1/4*v_oovv[i,j,a,b]*t[a,b,i,j]
+        <BLANKLINE>
+    """
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        span = Span(filename, error.lineno, error.colno)
+        line = text.split("\n")[error.lineno - 1]
+        problem = Diagnostic(span, f"not valid JSON: {error.msg}", line, "fix the JSON here")
+        raise SpecError((problem,)) from None
+    except (RecursionError, ValueError) as error:
+        deep = isinstance(error, RecursionError)
+        message = "the lists are nested too deeply" if deep else f"not valid JSON: {error}"
+        problem = Diagnostic(Span(filename, 1, 1), message, advice="fix the JSON")
+        raise SpecError((problem,)) from None
+    return read_term_data(data, filename)
+
+
+def read_term_data(data: Any, filename: str) -> System:
+    """The system of a term list as Python objects, as importers make it.
+
+    Args:
+        data: the decoded JSON.
+        filename: for messages; its stem names a list that has no "name".
+
+    Raises:
+        SpecError: with all errors, each with its target and term.
+    """
+    with refuse_deep_nesting(filename):
+        return _Reader(data, filename).system()
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A target as written; ``antisymmetrize`` are groups of left letters."""
+
+    name: str
+    left: tuple[Index, ...]
+    terms: tuple[Any, ...]
+    antisymmetrize: tuple[tuple[str, ...], ...]
+
+
+class _Reader:
+    """Reads one list and collects its errors, to report all of them together."""
+
+    def __init__(self, data: Any, filename: str) -> None:
+        self._file = filename
+        self._problems: list[Diagnostic] = []
+        if not isinstance(data, dict) or not _is_filled_list(data.get("targets")):
+            self._wrong(
+                "the list has no targets", 'write {"targets": [{"out": .., "terms": [..]}]}'
+            )
+            data = {"targets": []}
+        self._data = data
+        self._ranges = read_ranges(data, self._wrong)
+        self._spaces: dict[str, Space] = {}
+        self._declared = read_declared(data, self._wrong)
+        self._targets: dict[str, Tensor] = {}
+        self._inputs: dict[str, Tensor] = {}
+        self._families: dict[str, Family] = {}
+        self._blocks: dict[str, dict[str, Tensor]] = {}
+
+    def system(self) -> System:
+        """The system of the list."""
+        targets = [t for t in map(self._target, self._data["targets"]) if t is not None]
+        texts = {t.name: {self._split(x)[1] for y in t.terms for x in _texts(y)} for t in targets}
+        read = {other for name in texts for other in texts[name] if other != name}
+        for target in targets:
+            role = Role.TEMP if target.name in read else Role.OUTPUT
+            tensor = Tensor(target.name, tuple(i.space for i in target.left), role)
+            if self._targets.setdefault(target.name, tensor) != tensor:
+                message = f"target {target.name}: its axes differ from those before"
+                self._wrong(message, "use letters of the same ranges")
+        equations: dict[str, Equation] = {}
+        for target in targets:
+            perms = self._antisymmetrizer(target)
+            numbered = enumerate(target.terms)
+            made = tuple(t for k, data in numbered for t in self._term(target, perms, k, data))
+            first = equations.get(target.name)
+            if first is None:
+                reference = Ref(self._targets[target.name], target.left)
+                equations[target.name] = Equation(reference, made)
+            elif len(first.lhs.indices) == len(target.left):
+                moved = tuple(rename_left(t, target.left, first.lhs.indices) for t in made)
+                equations[target.name] = replace(first, terms=first.terms + moved)
+        self._check_order(list(equations.values()))
+        self._check_names()
+        if not self._problems:
+            self._check_left(list(equations.values()))
+        if self._problems:
+            raise SpecError(tuple(self._problems))
+        outputs = [t for t in self._targets.values() if t.role is Role.OUTPUT]
+        name = str(self._data.get("name") or Path(self._file).stem)
+        spaces = tuple(
+            sorted(self._spaces.values(), key=lambda s: list(self._ranges).index(s.name))
+        )
+        return assemble(name, spaces, self._all_inputs(), outputs, list(equations.values()))
+
+    def _all_inputs(self) -> list[Tensor]:
+        """Inputs in declared order, blocks sorted by their spaces."""
+        order = {name: n for n, name in enumerate(self._declared)}
+        names = list(dict.fromkeys((*self._inputs, *self._blocks)))
+        names.sort(key=lambda name: order.get(name, len(order)))
+        inputs: list[Tensor] = []
+        for name in names:
+            if name in self._inputs:
+                inputs.append(self._inputs[name])
+            inputs += (t for _, t in sorted(self._blocks.get(name, {}).items()))
+        return inputs
+
+    def _space(self, name: str) -> Space:
+        return self._spaces.setdefault(name, Space(name, kind=_KINDS.get(name)))
+
+    def _index(self, letter: str, where: str) -> Index:
+        for name, letters in self._ranges.items():
+            if letter[0] in letters:
+                return Index(letter, self._space(name))
+        known = ", ".join(f"{name}: {' '.join(x)}" for name, x in self._ranges.items())
+        self._wrong(
+            f"{where}: index {letter} is not in a range", f"use letters of the ranges: {known}"
+        )
+        return Index(letter, self._space(next(iter(self._ranges))))
+
+    def _target(self, data: Any) -> _Target | None:
+        if not isinstance(data, dict) or not isinstance(data.get("out"), str):
+            self._wrong("a target has no out", 'write {"out": "r1[i,a]", "terms": [..]}')
+            return None
+        where = f"target {data['out']}"
+        if not isinstance(data.get("terms"), list):
+            self._wrong(f"{where} has no terms", 'write "terms": [{"coef": .., "factors": [..]}]')
+            return None
+        sign, name, letters = self._split(data["out"])
+        if sign or not name:
+            self._wrong(f"{where} is not of the form name[i,j]", "write for example r1[i,a]")
+            return None
+        left = tuple(self._index(x, where) for x in letters)
+        if len(set(left)) != len(left):
+            self._wrong(f"{where}: its indices are not distinct", "use different letters")
+        groups = data.get("antisymmetrize") or []
+        known = {i.name: i.space for i in left}
+        for group in groups if isinstance(groups, list) else [groups]:
+            named = [str(x) for x in group] if isinstance(group, list) else ["?"]
+            spaces = {known.get(x) for x in named}
+            if None in spaces or len(spaces) > 1 or len(set(named)) < len(named):
+                advice = f"write groups of the letters {sorted(known)}, each of one range"
+                self._wrong(f"{where}: antisymmetrize {group!s:.80} is not understood", advice)
+                return None
+        letter_groups = tuple(tuple(str(x) for x in group) for group in groups)
+        if math.prod(math.factorial(len(group)) for group in letter_groups) > MOST_PERMUTATIONS:
+            self._wrong(f"{where}: antisymmetrize makes {TOO_MANY}", FEWER)
+            return None
+        return _Target(name, left, tuple(data["terms"]), letter_groups)
+
+    def _term(self, target: _Target, anti: Counts, number: int, data: Any) -> Iterator[Term]:
+        left, where = target.left, f"target {target.name}, term {number + 1}"
+        if not isinstance(data, dict) or not isinstance(data.get("factors"), list):
+            self._wrong(f"{where} has no factors", 'write "factors": ["t1[i,a]", ..]')
+            return
+        try:
+            coeff = exact(data.get("coef"))
+        except ValueError as error:
+            message = f"{where}: the coefficient is not a usable number: {error}"
+            self._wrong(message, 'write "coef": 0.25 or "coef": "1/4"')
+            return
+        factors: list[Factor] = []
+        for text in data["factors"]:
+            sign, name, letters = self._split(str(text))
+            if name == "delta" and len(letters) == 2:
+                coeff *= -1 if sign else 1
+                factors.append(Delta(*(self._index(x, where) for x in letters)))
+                continue
+            read = self._reference(str(text), where)
+            if read is None:
+                return
+            coeff *= read[0]
+            factors.append(read[1])
+        denominators = data.get("denom") or []
+        if not isinstance(denominators, list):
+            self._wrong(f"{where}: denom is not a list", 'write "denom": ["eo[i]", "-ev[a]"]')
+            return
+        denominator = self._denominator(denominators, where)
+        if denominator is not None:
+            factors.append(denominator)
+        perms = self._perms(data["perms"], left, where) if data.get("perms") else anti
+        term = Term(coeff, tuple(factors))
+        sums = tuple(i for i in distinct(term.indices) if i not in left)
+        resolved = resolve_deltas(replace(term, sums=sums))
+        if not coeff or resolved is None:
+            return
+        for count, images in permutation_lists(perms, len(left)) if perms else [(1, ())]:
+            coeff = resolved.coeff * count
+            reason = rejection_reason(coeff)
+            if reason:
+                self._wrong(f"{where}: the number of this product {reason}", OUTSIDE)
+            yield replace(resolved, coeff=coeff, perms=images)
+
+    def _denominator(self, texts: list[Any], where: str) -> Apply | None:
+        parts: list[Expr] = []
+        for text in texts:
+            read = self._reference(str(text), where)
+            if read is not None:
+                sign, ref = read
+                parts.append(ref if sign > 0 else Prod((Const(Fraction(-1)), ref)))
+        if not parts:
+            return None
+        return Apply(Quot(Const(Fraction(1)), Sum(tuple(parts)) if len(parts) > 1 else parts[0]))
+
+    def _reference(self, text: str, where: str) -> tuple[int, Ref] | None:
+        """Sign and reference of ``-name[i,j]``; a block is read from its representative."""
+        minus, name, letters = self._split(text)
+        if not name:
+            self._wrong(f"{where}: {text!r} is not of the form name[i,j]", "write t1[i,a]")
+            return None
+        sign = -1 if minus else 1
+        indices = tuple(self._index(x, where) for x in letters)
+        if name not in self._targets and self._by_ranges(name):
+            return self._block(name, indices, sign, where)
+        tensor = self._targets.get(name) or self._input(name, indices)
+        if tensor is None:
+            return None
+        if tensor.spaces != tuple(i.space for i in indices):
+            axes = ",".join(s.name for s in tensor.spaces)
+            self._wrong(f"{where}: {text} does not fit {name}[{axes}]", "check its letters")
+            return None
+        return sign, Ref(tensor, indices)
+
+    def _by_ranges(self, name: str) -> bool:
+        entry = self._declared.get(name)
+        if entry is None:
+            return name in ("v", "f")
+        return "axes" not in entry and "shape" not in entry
+
+    def _input(self, name: str, indices: tuple[Index, ...]) -> Tensor | None:
+        if name in self._inputs:
+            return self._inputs[name]
+        entry = self._declared.get(name)
+        axes = None if entry is None else entry.get("axes", entry.get("shape"))
+        if axes is not None and not isinstance(axes, list | str):
+            self._wrong(f"tensor {name}: axes {axes} is not a list", 'write "axes": ["o", "v"]')
+            return None
+        spaces = tuple(i.space for i in indices) if axes is None else ()
+        for axis in map(str, axes or ()):
+            if axis not in self._ranges:
+                self._wrong(f"tensor {name}: axis {axis} is not a range", "add it to ranges")
+                return None
+            spaces = (*spaces, self._space(axis))
+        volatile = not (entry or {}).get("constant", False)
+        try:
+            symmetry = read_symmetry(entry or {}, len(spaces))
+            if any(permuted(spaces, s) != spaces for s in symmetry):
+                raise ValueError("a symmetry exchanges axes of different ranges")
+            self._inputs[name] = Tensor(name, spaces, Role.INPUT, volatile, symmetry)
+            symmetry_group(self._inputs[name])  # raises if it forces zero or is too large
+        except (ValueError, TcgenError) as error:
+            self._wrong(f"tensor {name}: {error}", "for example sym(0,1), antisym(2,3), pq=qp")
+            return None
+        return self._inputs[name]
+
+    def _block(
+        self, name: str, indices: tuple[Index, ...], sign: int, where: str
+    ) -> tuple[int, Ref] | None:
+        """The first block, in the order of the ranges, that symmetry reaches from this one."""
+        family = self._family(name, len(indices), where)
+        if family is None:
+            return None
+        order = list(self._ranges)
+        spaces = tuple(i.space for i in indices)
+        reached = [permuted(spaces, s) for s in family.group]
+        block = min(reached, key=lambda b: [order.index(s.name) for s in b])
+        whole = family_of(family.parent, (block,))
+        tensor = whole.members[0]
+        symmetry = next(s for s in whole.group if permuted(spaces, s) == block)
+        blocks = self._blocks.setdefault(name, {})
+        blocks.setdefault(tensor.name, tensor)
+        return sign * symmetry.sign, Ref(tensor, tuple(indices[k] for k in symmetry.perm))
+
+    def _family(self, name: str, rank: int, where: str) -> Family | None:
+        if name not in self._families:
+            anything = Space("any")
+            try:
+                entry = self._declared.get(name, {})
+                symmetry, volatile = read_symmetry(entry, rank), not entry.get("constant", False)
+                parent = Tensor(name, (anything,) * rank, Role.INPUT, volatile, symmetry)
+                self._families[name] = family_of(parent, ())
+            except ValueError as error:
+                self._wrong(f"tensor {name}: {error}", "for example sym(0,1), antisym(2,3), pq=qp")
+                return None
+        family = self._families[name]
+        if family.parent.rank != rank:
+            self._wrong(
+                f"{where}: {name} has {rank} indices here, {family.parent.rank} elsewhere",
+                "use one rank",
+            )
+            return None
+        return family
+
+    def _perms(self, data: Any, left: tuple[Index, ...], where: str) -> Counts:
+        letters, spaces = [i.name for i in left], {i.name: i.space for i in left}
+        counts: Counter[tuple[int, ...]] = Counter()
+        for entry in data if isinstance(data, list) else [data]:
+            match entry:
+                case [int() as count, [*images]] if sorted(map(str, images)) == sorted(
+                    letters
+                ) and [spaces[x] for x in images] == list(spaces.values()):
+                    counts[tuple(letters.index(x) for x in images)] += int(count)
+                case _:
+                    advice = (
+                        f"write [sign, indices], with a permutation of {letters} within each range"
+                    )
+                    self._wrong(f"{where}: perms entry {entry!s:.80} is not understood", advice)
+                    return {}
+        return counts
+
+    def _antisymmetrizer(self, target: _Target) -> Counts:
+        """Signed permutations of ``"antisymmetrize": [["i", "j"], ["a", "b"]]``."""
+        letters = [i.name for i in target.left]
+        counts = Counter({tuple(range(len(letters))): 1})
+        for group in target.antisymmetrize:
+            places = [letters.index(x) for x in group]
+            moved: Counter[tuple[int, ...]] = Counter()
+            orders = itertools.permutations(range(len(group)))
+            for (images, count), order in itertools.product(counts.items(), orders):
+                names = dict(zip(places, (places[k] for k in order), strict=True))
+                inversions = sum(a > b for a, b in itertools.combinations(order, 2))
+                moved[tuple(names.get(k, k) for k in images)] += count * (-1) ** inversions
+            counts = moved
+        return counts if target.antisymmetrize else {}
+
+    def _check_left(self, equations: list[Equation]) -> None:
+        """Refuse a left index that no term has: the result would be repeated along its axis."""
+        for equation in equations:
+            used = {i for term in equation.terms for i in term.indices}
+            for index in equation.lhs.indices:
+                if equation.terms and index not in used:
+                    message = f"target {equation.lhs}: left index {index} occurs in no term"
+                    self._wrong(message, f"remove {index}, or use it in a term")
+
+    def _check_names(self) -> None:
+        """Refuse a block that has the name of another tensor."""
+        names = Counter(t.name for t in (*self._targets.values(), *self._all_inputs()))
+        for name, count in names.items():
+            if count > 1:
+                self._wrong(f"two tensors have the name {name}", "rename one of them")
+
+    def _check_order(self, equations: list[Equation]) -> None:
+        for cycle in find_cycles(equations):
+            names = " -> ".join(e.lhs.tensor.name for e in (*cycle, cycle[0]))
+            self._wrong(
+                f"circular definition: {names}", "change a target so that it does not read the next"
+            )
+
+    def _split(self, text: str) -> tuple[str, str, tuple[str, ...]]:
+        """Sign, name and letters of a reference; the name is empty for other text."""
+        match = _REFERENCE.fullmatch(" ".join(text.split()))
+        if match is None:
+            return "", "", ()
+        letters = tuple(x.strip() for x in match[3].split(",")) if match[3] else ()
+        return match[1], match[2], letters
+
+    def _wrong(self, message: str, advice: str) -> None:
+        self._problems.append(Diagnostic(Span(self._file, 1, 1), message, "", advice))
+
+
+def _is_filled_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value)
+
+
+def _texts(term: Any) -> list[str]:
+    """References of a term as written."""
+    if not isinstance(term, dict):
+        return []
+    texts = []
+    for key in ("factors", "denom"):
+        listed = term.get(key)
+        texts += [str(x) for x in listed] if isinstance(listed, list) else []
+    return texts
+
+
+Wrong: TypeAlias = Callable[[str, str], None]
+"""Receives a problem: message and advice."""
+
+_DEFAULT_LETTERS = {"o": "ijklmno", "v": "abcdefgh", "x": "PQRSTUVX", "q": "Ww"}
+
+
+def read_declared(data: dict[str, Any], wrong: Wrong) -> dict[str, dict[str, Any]]:
+    """The valid entries of "tensors"."""
+    declared = data.get("tensors", {})
+    if not isinstance(declared, dict):
+        wrong("tensors is not an object", 'write "tensors": {"t1": {"axes": ["o", "v"]}}')
+        return {}
+    valid: dict[str, dict[str, Any]] = {}
+    for name, entry in declared.items():
+        if isinstance(entry, dict):
+            valid[name] = entry
+        else:
+            wrong(f"tensor {name} is not an object", 'write {"axes": ["o", "v"]}')
+    return valid
+
+
+def read_ranges(data: dict[str, Any], wrong: Wrong) -> dict[str, str]:
+    """Letters of each range: those given, then unused ones of the convention."""
+    ranges: dict[str, str] = {}
+    given = data.get("ranges", {})
+    if not isinstance(given, dict):
+        wrong("ranges is not an object", 'write "ranges": {"o": ["i", "j"], "v": ["a", "b"]}')
+        given = {}
+    for name, letters in given.items():
+        if isinstance(letters, dict):
+            letters = re.sub(r"\(.*?\)", "", str(letters.get("letters", ""))).split()
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            wrong(f"range {name!r} is not a name", 'write {"o": ["i", "j"]}')
+        elif isinstance(letters, list) and all(isinstance(x, str) and x for x in letters):
+            ranges[name] = "".join(x[0] for x in letters)
+            for other, text in list(ranges.items())[:-1]:
+                for letter in sorted(set(text) & set(ranges[name])):
+                    wrong(
+                        f"letter {letter} is in the ranges {other} and {name}",
+                        "put it in one range only",
+                    )
+        else:
+            wrong(f"range {name} is not a list of letters", 'write {"o": ["i", "j"]}')
+    taken = set("".join(ranges.values()))
+    for name, text in _DEFAULT_LETTERS.items():
+        ranges[name] = ranges.get(name, "") + "".join(x for x in text if x not in taken)
+    return ranges
+
+
+_WORD = re.compile(
+    r"(?P<word>8-fold|antisym|sym|swap)(?:\((?P<axes>[0-9, ]+)\))?"
+    r"|(?P<left>[A-Za-z_]\w*(?:\[[^\]]*\])?)\s*=\s*(?P<sign>-?)\s*"
+    r"(?P<right>[A-Za-z_]\w*(?:\[[^\]]*\])?)"
+)
+
+
+def read_symmetry(declared: Any, rank: int) -> tuple[Symmetry, ...]:
+    """Generators of a tensor's symmetry as a term list declares it.
+
+    Args:
+        declared: the tensor's entry, with ``sym`` (a string or a list of strings) and ``antisym``
+            (a list of axis lists), both optional.
+        rank: number of axes.
+
+    Raises:
+        ValueError: naming the text that cannot be understood.
+
+    Example:
+        >>> read_symmetry({"sym": "antisym(0,1) swap(01,23)"}, 4)[1]
+        Symmetry(perm=(2, 3, 0, 1), sign=1, conj=False)
+    """
+    generators: list[Symmetry] = []
+    groups, texts = declared.get("antisym") or [], declared.get("sym") or []
+    texts = [texts] if isinstance(texts, str) else texts
+    for group in groups if isinstance(groups, list) else [groups]:
+        if not isinstance(group, list) or not all(isinstance(k, int) for k in group):
+            raise ValueError(f"antisym {group!r} is not a list of axes")
+        generators += _group(group, rank, -1)
+    for text in texts if isinstance(texts, list) else [texts]:
+        if not isinstance(text, str):
+            raise ValueError(f"symmetry {text!r} is not a string")
+        generators += _read_text(text, rank)
+    for symmetry in generators:
+        if sorted(symmetry.perm) != list(range(rank)):
+            raise ValueError(f"a symmetry names axes that a tensor of {rank} axes does not have")
+    return tuple(dict.fromkeys(generators))
+
+
+def _read_text(text: str, rank: int) -> list[Symmetry]:
+    generators: list[Symmetry] = []
+    at = 0
+    for match in _WORD.finditer(text):
+        if text[at : match.start()].strip(" ,;"):
+            break
+        at = match.end()
+        if match["left"]:
+            generators.append(_equality(match["left"], match["right"], -1 if match["sign"] else 1))
+        else:
+            generators += _word(match["word"], match["axes"], rank)
+    if text[at:].strip(" ,;"):
+        raise ValueError(f"symmetry {text!r} is not understood")
+    return generators
+
+
+def _word(word: str, axes: str | None, rank: int) -> Iterator[Symmetry]:
+    match word:
+        case "8-fold":
+            yield from (*_group([0, 1], rank, 1), *_group([2, 3], rank, 1))
+            yield _exchange("01", "23", rank)
+        case "swap":
+            left, _, right = (axes or "").replace(" ", "").partition(",")
+            yield _exchange(left, right, rank)
+        case _:
+            numbers = [_axis(k.strip()) for k in axes.split(",")] if axes else range(rank)
+            yield from _group(numbers, rank, -1 if word == "antisym" else 1)
+
+
+def _axis(text: str) -> int:
+    if not text.isdigit() or len(text) > 9:
+        raise ValueError(f"{text!r:.20} is not an axis")
+    return int(text)
+
+
+def _group(axes: Sequence[int], rank: int, sign: int) -> list[Symmetry]:
+    return [Symmetry(_swapped(rank, (pair,)), sign) for pair in pairwise(axes)]
+
+
+def _exchange(left: str, right: str, rank: int) -> Symmetry:
+    if not left or len(left) != len(right):
+        raise ValueError(f"swap({left},{right}) does not exchange tuples of axes: swap(01,23)")
+    pairs = zip(map(_axis, left), map(_axis, right), strict=True)
+    return Symmetry(_swapped(rank, tuple(pairs)))
+
+
+def _swapped(rank: int, pairs: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
+    perm = list(range(rank))
+    for first, second in pairs:
+        if max(first, second) >= rank:
+            raise ValueError(f"a symmetry names axis {max(first, second)} of {rank} axes")
+        perm[first], perm[second] = second, first
+    return tuple(perm)
+
+
+def _equality(left: str, right: str, sign: int) -> Symmetry:
+    """``pqrs=qpsr`` or ``t2[i,j,a,b]=t2[j,i,b,a]``."""
+    old, new = _letters(left), _letters(right)
+    if sorted(old) != sorted(new) or len(set(old)) != len(old):
+        raise ValueError(f"symmetry {left}={right} does not permute letters")
+    return Symmetry(tuple(old.index(x) for x in new), sign)
+
+
+def _letters(text: str) -> list[str]:
+    inside = re.search(r"\[(.*)\]", text)
+    return [x.strip() for x in inside[1].split(",")] if inside else list(text)

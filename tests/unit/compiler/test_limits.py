@@ -1,0 +1,103 @@
+"""Limits of memory and launches: advice that costs little, and hyper-edges that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcgen
+from support.messages import mentions
+from tcgen.compiler import limits
+from tcgen.resources import spec_path
+
+LIMIT = 10_000
+
+
+def written(terms: int) -> str:
+    lines = "".join(f"s{n}[i,j] = a[i,k]*b[k,j]*{n + 1} + s{n - 1}[j,i]\n" for n in range(1, terms))
+    return (
+        "space o = 40\nindex i j k : o\ninput a[o,o], b[o,o]\noutput e\n"
+        f"s0[i,j] = a[i,k]*b[k,j]\n{lines}e = sum(i,j) cos(s{terms - 1}[i,j])\n"
+    )
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The objectives for which fusion is planned."""
+    objectives: list[str] = []
+    plan_fusion = limits.plan_fusion
+
+    def counted(program, options):
+        objectives.append(options.objective)
+        return plan_fusion(program, options)
+
+    monkeypatch.setattr(limits, "plan_fusion", counted)
+    return objectives
+
+
+def test_the_advice_of_a_small_program_has_a_number(
+    planned: list[str], tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path))
+    with pytest.raises(tcgen.MemoryLimitError, match=mentions("objective time peak needs bytes")):
+        tcgen.compile(written(3), memory_limit=100, target="numpy", optimize=False)
+    assert planned == ["none", "peak"]
+
+
+def test_the_advice_of_a_large_program_needs_no_plan(
+    planned: list[str], tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path))
+    with pytest.raises(tcgen.MemoryLimitError, match=mentions("Raise objective time peak may")):
+        tcgen.compile(written(40), memory_limit=100, target="numpy", optimize=False)
+    assert planned == ["none"]
+
+
+@pytest.mark.parametrize(
+    "subscripts",
+    [
+        "abx,bcx,cax->",
+        "abx,bcx,cax->x",
+        "xa,xb,xc,ya,yb,yc->xy",
+        "ab,ac,ad,bc,bd,cd->",
+        "abc,abd,acd,bcd->a",
+    ],
+)
+def test_loops_over_indices_of_many_operands_keep_a_limit(subscripts: str) -> None:
+    """Products of two operands keep such an index, so that their arrays pass the limit whole."""
+    names = subscripts.split("->")[0]
+    extents = dict.fromkeys(sorted(set(names) - {","}), 12)
+    operands = names.split(",")
+    random = np.random.default_rng(7)
+    arrays = [random.random([12] * len(labels)) for labels in operands]
+    program = tcgen.compile(
+        subscripts, extents=extents, objective="time", memory_limit=LIMIT, target="numpy"
+    )
+    found = program(**{f"x{n}": x for n, x in enumerate(arrays)})["y"]
+    np.testing.assert_allclose(found, np.einsum(subscripts, *arrays, optimize=True), rtol=1e-10)
+    assert program.allocated_bytes <= LIMIT
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        ({"objective": "time", "memory_limit": 8_000_000}, "limit 8,000,000 larger"),
+        ({"objective": "peak"}, "objective time none"),
+        ({"objective": "peak", "memory_limit": 8_000_000}, "limit 8,000,000 larger objective time"),
+    ],
+)
+def test_too_many_launches_are_refused(
+    given: dict[str, Any], advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extents = {"o": 30, "v": 200, "x": 600}
+    program = tcgen.compile(spec_path("mp2_df"), extents=extents, target="cuda", **given)
+    count = program.report["launches"]
+    assert count > 4
+    monkeypatch.setattr(limits, "MOST_LAUNCHES", count - 1)
+    message = mentions(f"launches {count:,} {count - 1:,} loops host tiles by {advice}")
+    with pytest.raises(tcgen.PlanError, match=message):
+        tcgen.compile(spec_path("mp2_df"), extents=extents, target="cuda", **given)
+    tcgen.compile(spec_path("mp2_df"), extents=extents, target="numpy", **given)
