@@ -53,15 +53,15 @@ def renamed_access(access: Access, names: Mapping[str, str]) -> Access:
 
 
 def renamed(
-    stmt: Assign, access: Access, wanted: Access, band: tuple[BandVar, ...]
+    stmt: Assign, access: Access, target: Access, band: tuple[BandVar, ...]
 ) -> Assign | None:
-    """``stmt`` with its band renamed so that ``access`` becomes ``wanted``.
+    """``stmt`` with its band renamed so that ``access`` becomes ``target``.
 
     Args:
         stmt: outside of loops.
         access: its target or one of its operands.
-        wanted: an access to the same buffer by the variables of ``band``.
-        band: variables of the other statement; new names differ from those that ``wanted`` lacks.
+        target: an access to the same buffer by the variables of ``band``.
+        band: variables of the other statement; new names differ from those that ``target`` lacks.
 
     Returns:
         None if no renaming makes the two accesses equal.
@@ -71,7 +71,7 @@ def renamed(
     mine = {v.name: v for v in band}
     own = {v.name: v for v in stmt.band}
     names: dict[str, str] = {}
-    for a, b in zip(wanted.subscripts, access.subscripts, strict=True):
+    for a, b in zip(target.subscripts, access.subscripts, strict=True):
         if a.variable is None or b.variable is None or b.variable not in own:
             if a != b:
                 return None
@@ -88,7 +88,7 @@ def renamed(
             names[name] = name if name not in mine else unique(name, taken)
             taken.add(names[name])
     result = _with_names(stmt, names)
-    return result if wanted in (result.out, *accesses_of(result.expr)) else None
+    return result if target in (result.out, *accesses_of(result.expr)) else None
 
 
 def _with_names(stmt: Assign, names: dict[str, str]) -> Assign:

@@ -140,7 +140,8 @@ def _zero(buffer: Buffer, reduction: Reduction) -> Stmt:
     """Set a buffer to zero, or the part of a larger array that is the tensor."""
     if buffer.tensor is None or not buffer.tensor.storage.within:
         return Zero(buffer.name, reduction=reduction)
-    spaces = buffer.tensor.spaces  # an array of the whole program: no loop is around it
+    # An array of the whole program has no loop around it.
+    spaces = buffer.tensor.spaces
     band = tuple(BandVar(f"z{axis}", spaces[axis]) for axis in buffer.order)
     place = Access(buffer.name, tuple(Subscript(f"z{axis}") for axis in range(len(spaces))))
     return Assign(place, reduction.neutral, band=band)

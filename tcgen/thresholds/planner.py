@@ -148,7 +148,7 @@ class FusionThresholds:
             effort 1.
         generated_tile_bytes: largest tile of a generated input that shares no loop with its reader.
         advised_steps: steps of the largest program that is planned again, for the objective
-            ``peak``, only to tell what a smaller memory limit could be.
+            ``peak``, only to advise a smaller memory limit.
         offset_seconds: deterministic seconds of the search for offsets in the arena, where first
             fit does not reach the peak.
     """
@@ -184,8 +184,7 @@ class AlgebraThresholds:
             multiplied in a round.
         accepted_increase: relative increase of the cost that a pass accepts in its first round;
             it falls to 0 in the last one.
-        longer_extent_factor: the greedy search also starts from extents of which one is
-            multiplied by this factor.
+        longer_extent_factor: factor of one extent in further starts of the greedy search.
         multiplied_out_terms: equations with more terms, all brackets multiplied out, are not
             factored.
         term_splits: nor are equations whose terms can be split into a common factor and the rest
@@ -193,7 +192,7 @@ class AlgebraThresholds:
         target_permutations: most permutations of an output whose symmetry the search uses.
         term_factors: a term with more factors takes no part in the search.
         factor_orders: nor does a term whose equal factors have more orders; six of them have 720.
-        label_orders: orders that are compared where tensors cannot be told apart by structure.
+        label_orders: orders that are compared if tensors have the same structure.
         completions: completed products that are tried in each state.
         placement_orders: orders of the indices of one term that a change of basis compares.
         basis_rows: rows of the coefficient matrix that a change of basis decomposes.
@@ -201,8 +200,7 @@ class AlgebraThresholds:
         exact_factors: products of up to this many factors are split in their optimal order, longer
             ones in the greedy order of opt_einsum.
         inlined_terms: an intermediate stays where inlining it gives an equation with more terms.
-        inlining_passes: passes over all intermediates, in each of which those are inlined that
-            lower the cost.
+        inlining_passes: passes over all intermediates; each inlines those that lower the cost.
         folded_images: terms are not gathered under permutations of the left side if they have more
             images in all.
         map_depth: operations inside each other in one element-wise step; deeper ones are split.

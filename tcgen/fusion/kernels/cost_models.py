@@ -209,7 +209,8 @@ def _least(
     """The least cost of an array in all divisions of its operations that keep pairs apart."""
     mask = sum(1 << v for v in own)
     if not any(apart[v] & mask for v in own):
-        return cost.array(graph, name, own)  # merging never raises a cost
+        # Merging never raises a cost.
+        return cost.array(graph, name, own)
     if len(own) <= _MOST_DIVIDED:
         return _least_of_divisions(graph, cost, name, own, apart)
     if not cost.counts_accesses:

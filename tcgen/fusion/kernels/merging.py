@@ -42,7 +42,7 @@ class Merging:
             apart[j] |= 1 << i
         self.members: dict[int, int] = {}
         self.barred: dict[int, int] = {}
-        self.next: dict[int, int] = {}  # directly
+        self.next: dict[int, int] = {}
         self.previous: dict[int, int] = {}
         self.arrays: dict[int, dict[str, tuple[int, ...]]] = {}
         block_of = [0] * count
@@ -216,35 +216,37 @@ def _union(masks: Iterator[int]) -> int:
 def greedy(graph: Graph, cost: CostModel, start: Partition | None = None) -> Partition:
     """Merge the two blocks that save most, until no merge saves anything (Fig. 7).
 
-    What a pair saves does not change while neither of them is merged, nor can a merge that is
-    illegal become legal. So the pairs wait in a heap, and each merge adds those of the new block.
-    If many blocks touch one array, each of them waits with the nearest ones alone, because all
-    pairs would be the square of their number. When none of these is left, all pairs are compared.
+    The saving of a pair does not change while neither block is merged, and an illegal merge never
+    becomes legal. So a heap holds the pending pairs, and each merge adds those of the new block. If
+    many blocks touch one array, each is paired only with the nearest ones, because all pairs would
+    be the square of their number. When none of these is left, all pairs are compared.
     """
     merging = Merging(graph, cost, start or tuple((v,) for v in range(len(graph.operations))))
-    waiting: list[tuple[int, int, int]] = []
+    pending: list[tuple[int, int, int]] = []
 
-    def wait(one: int, two: int) -> None:
+    def propose(one: int, two: int) -> None:
         if merging.may_merge(one, two) and (saving := merging.saving(one, two)) > 0:
-            heappush(waiting, (-saving, min(one, two), max(one, two)))
+            heappush(pending, (-saving, min(one, two), max(one, two)))
 
     for name in merging.members:
         for other in merging.near(name):
             if name < other:
-                wait(name, other)
+                propose(name, other)
     while True:
-        while waiting:
-            saving, one, two = heappop(waiting)
+        while pending:
+            saving, one, two = heappop(pending)
             if one not in merging.members or two not in merging.members:
                 continue
+            # One of them may have been merged since.
             if -saving != merging.saving(one, two) or not merging.may_merge(one, two):
-                continue  # one of them was merged since
-            # Those that touch nothing of the block that goes save what they saved before.
+                continue
+            # Savings change only for blocks that touch an array of the vanishing block.
             partners = merging.near(max(one, two))
             made = merging.merge(one, two)
             for other in partners - {made}:
-                wait(made, other)
-        if cost.each:  # every merge saves something, also without an array in common
+                propose(made, other)
+        # Every merge saves something, also without an array in common.
+        if cost.each:
             pairs = combinations(sorted(merging.members), 2)
             waiting = [(-cost.each, *p) for p in pairs if merging.may_merge(*p)]
             heapify(waiting)
@@ -252,8 +254,8 @@ def greedy(graph: Graph, cost: CostModel, start: Partition | None = None) -> Par
             for name in merging.members:
                 for other in merging.neighbours(name):
                     if name < other:
-                        wait(name, other)
-        if not waiting:
+                        propose(name, other)
+        if not pending:
             return merging.blocks
 
 

@@ -4,7 +4,7 @@ The algorithms are ``singleton``, ``linear``, ``greedy``, ``unintrusive`` and ``
 paper, but the optimum is a shortest path instead of the result of branch and bound. Its places are
 the sets of operations that may have run at some time, and each block is an edge from one set to the
 next. Every set is visited once, the cost only has to be a sum over blocks, and exactly the legal
-partitions are paths, since blocks that wait for each other in a circle have none.
+partitions are paths, since blocks that depend on each other in a circle have none.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def optimal(graph: Graph, cost: CostModel, most: int | None) -> Partition | None
     """The cheapest legal partition; None if more than ``most`` blocks would be examined.
 
     An operation that only frees arrays joins the block that has the last of their uses: nothing
-    waits for it, and no block costs more with it.
+    depends on it, and no block costs more with it.
     """
     count = len(graph.operations)
     needs = [0] * count
@@ -231,7 +231,7 @@ def _blocks_from(
             yield block | bit
             yield from grow(block | bit, barred | fuse_preventing[v], v + 1)
 
-    # Operations are numbered in an order in which they may run, so sets grow upwards.
+    # Operations are numbered in a legal order, so sets grow upwards.
     yield from grow(0, left_out, 0)
 
 

@@ -1,8 +1,8 @@
 """The Weighted Subroutine Partition (WSP) problem: operations and legal partitions.
 
-Source: Kristensen et al., Fusion of Array Operations at Runtime (2016), Definitions 1 to 21. Where
-the text leaves a choice, the docstrings say what is chosen here.
-:mod:`.cost_models` says what a partition costs, and :mod:`.partition` solves the problem.
+Source: Kristensen et al., Fusion of Array Operations at Runtime (2016), Definitions 1 to 21. If
+the text leaves a choice, the docstrings state it. :mod:`.cost_models` has the costs of partitions,
+and :mod:`.partition` solves the problem.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ class Graph:
     """A WSP graph (Definition 1).
 
     Attributes:
-        operations: vertices, in an order in which they may run.
-        before: pairs (i, j), i < j, of which j must not run before i.
+        operations: vertices, in a legal order.
+        before: pairs (i, j), i < j, such that j must not run before i.
         fuse_preventing: pairs (i, j), i < j, that may not share a kernel.
         observed: arrays that some operation hands out.
     """
@@ -194,7 +194,7 @@ def is_legal(graph: Graph, partition: Partition) -> bool:
     """Definition 5: no fuse-preventing pair in a block, and the blocks have an order.
 
     The formula printed in 5(2) only says that each block is convex. Two convex blocks may still
-    wait for each other, so an order of the blocks is required here.
+    depend on each other, so an order of the blocks is required here.
     """
     block_of = {v: n for n, block in enumerate(partition) for v in block}
     if sorted(block_of) != list(range(len(graph.operations))):
@@ -205,7 +205,7 @@ def is_legal(graph: Graph, partition: Partition) -> bool:
 
 
 def in_order(graph: Graph, partition: Partition) -> Partition:
-    """Blocks in an order in which they may run; those that wait for each other are left out."""
+    """Blocks in a legal order, without those that depend on each other."""
     block_of = {v: n for n, block in enumerate(partition) for v in block}
     ahead: dict[int, set[int]] = {n: set() for n in range(len(partition))}
     for i, j in graph.before:

@@ -246,7 +246,8 @@ class Descent:
         """The loops with every body in an order of small peak."""
         outer = tuple(sorted(loops, key=lambda o: -o[0].bit_count()))
         inside = {w: n for n, (_, members) in enumerate(outer) for w in members}
-        owned: dict[int, list[tuple[int, int, int]]] = {}  # (bytes, users, instance) by loop
+        # Bytes, users and instance of the arrays of each loop.
+        owned: dict[int, list[tuple[int, int, int]]] = {}
         for n, table in self.tables.items():
             instance = self.candidates.instances[n]
             if instance.persistent:
@@ -258,7 +259,8 @@ class Descent:
                     axes.append(axis)
                     home = max(home, at)
             held = tuple(axes)
-            if held not in table:  # an axis of one element is never contracted
+            # An axis of one element is never contracted.
+            if held not in table:
                 held = tuple(a for a in axes if any(a in key for key in table))
             owned.setdefault(home, []).append((table[held], self.users[n], n))
 

@@ -98,7 +98,8 @@ def no_worse(one: Profile, other: Profile) -> bool:
         return True
     if not other or one[0][0] > other[0][0] or one[-1][1] > other[-1][1]:
         return False
-    at = 0  # segments of the first part that have run
+    # Number of segments of the first part that have run.
+    at = 0
     for hill, valley, _ in other:
         while at < len(one) and one[at][0] <= hill and one[at][1] <= valley:
             at += 1
@@ -158,7 +159,7 @@ class SubtreeFusion:
         return True
 
     def deeper(self, count: int) -> SubtreeFusion:
-        """The same inside ``count`` more loops, in which nothing else runs."""
+        """The same inside ``count`` more loops without other statements."""
         return SubtreeFusion((*self.bodies, *((),) * count), self.inside, self.least, self.chosen)
 
     def closed(self) -> SubtreeFusion:
@@ -203,7 +204,7 @@ class TreeFusions:
             self.below.setdefault(branch.consumer, []).append(producer)
         self.twin = twins({e: b.extents for e, b in branches.items()})
         self.tables: dict[int, dict[Order, list[SubtreeFusion]]] = {}
-        # The fusions in which no edge below has more loops than the order.
+        # The fusions that end here: no edge below has more loops than the order.
         self.ended: dict[int, dict[Order, list[SubtreeFusion]]] = {}
 
     def least(self, root: int) -> SubtreeFusion | None:

@@ -70,8 +70,8 @@ def build_plan(
 ) -> FusionPlan:
     """The plan in which exactly the given loops are shared, each nest a kernel.
 
-    A generated input that shares no loop with its reader is fetched in tiles, as is one of which
-    another tile would be live at the same time.
+    A generated input is fetched in tiles if it shares no loop with its reader, or if another tile
+    of it would be live at the same time.
 
     Args:
         graph: fusion graph of the program.
@@ -306,7 +306,8 @@ def _arrays(
                 ),
                 None,
             )
-            if isinstance(step.op, Produce):  # produced anew in every loop around it
+            # The input is produced anew in every loop around it.
+            if isinstance(step.op, Produce):
                 home = place.visit.loops[-1] if place.visit.loops else None
             instances[made] = ArrayPlan(
                 step.out.tensor, contracted, home, Place.ARENA, (position, position)
@@ -373,8 +374,8 @@ def fetch_tiles(
     """Put a reader and the production of a generated input into common tile loops.
 
     The loops that the reader is in already cut the input along the axes that it reads by their
-    indices. An input of which the reader uses no axis with a single index (``G[i,j]*G[j,i]``), or
-    only a part, is one tile.
+    indices. An input is one tile if the reader uses no axis with a single index
+    (``G[i,j]*G[j,i]``), or only a part.
 
     Args:
         produce: the step that produces the input.

@@ -99,7 +99,8 @@ class Dependences:
             if bound.setdefault(node, index) != index:
                 return None
         changed = True
-        while changed:  # the last round adds nothing, and has examined all pairs of members
+        # The last round adds nothing, and has examined all pairs of members.
+        while changed:
             changed = False
             inside = self._between(mask_of(bound))
             for node, index in tuple(bound.items()):
@@ -109,7 +110,8 @@ class Dependences:
                     fitting = indices.get(index, ())
                     if not fitting or (other in bound and bound[other] not in fitting):
                         return None
-                    if other not in bound and len(fitting) == 1:  # a diagonal leaves a choice
+                    # A diagonal leaves a choice.
+                    if other not in bound and len(fitting) == 1:
                         bound[other] = fitting[0]
                         changed = True
         return bound

@@ -73,7 +73,7 @@ class FusionModel(LoopConstraints):
             weights: weight of one element, by position in ``candidates.instances``.
             extents: extents by base space.
             hint: an arrangement to start from.
-            peak: the objective counts what is live at one time; else all arrays.
+            peak: the objective counts arrays that are live at one time; else all arrays.
             ordered: the order of the statements is searched too.
             tiles: elements of a tile by space; a contracted axis of another space counts 1.
             only: positions of the instances that count; None: all.
@@ -167,7 +167,8 @@ class FusionModel(LoopConstraints):
             users = dict.fromkeys((*instance.producers, *instance.consumers))
             for own in (use for node in users for use in self.uses.get(node, ())):
                 if own in self.candidates.repeats and own[0] in instance.producers:
-                    continue  # each iteration computes the array anew
+                    # Each iteration computes the array anew.
+                    continue
                 held = [~self.x[n, axis] for axis, uses in instance.axes if own in uses]
                 held += [~s for s in self._repeated_with(instance, own)]
                 for (other, _), shared in self.partners.get(own, {}).items():
@@ -176,7 +177,8 @@ class FusionModel(LoopConstraints):
                     if own[0] in (instance.consumers or instance.producers):
                         model.add(stop >= self.pos[other] + 1).only_enforce_if(shared, *held)
         model.add_cumulative(intervals, demands, top)
-        for node in self.nodes:  # redundant, for propagation: what a statement touches is live
+        # Redundant, for propagation: arrays that a statement touches are live.
+        for node in self.nodes:
             model.add(
                 top >= sum(self.memory[n] for n in touched(self.candidates, node, self.counted))
             )

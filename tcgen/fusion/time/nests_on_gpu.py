@@ -137,7 +137,8 @@ def _is_for_threads(plan: FusionPlan, nest: tuple[int, ...], many: int, short: i
     for n in nest:
         inner = [i for i in steps[n].indices if plan.visits[n].loop_of(i) not in around]
         if n not in private and any(i in steps[n].out.indices for i in inner):
-            return False  # the thread would write a row
+            # The thread would write a row.
+            return False
         serial = max(serial, prod(extent_of(i.space, plan.extent_of) for i in inner))
     points = prod(extent_of(loop.space, plan.extent_of) for loop in around)
     return bool(around) and (points >= many or serial <= short)

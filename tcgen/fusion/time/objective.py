@@ -175,7 +175,8 @@ class _Search:
     program: FormulaSequence
     extents: tuple[tuple[str, int], ...]
     request: Request
-    sliced: frozenset[str] = frozenset()  # inputs that are never held whole
+    # Inputs on disk are never held whole.
+    sliced: frozenset[str] = frozenset()
     best: FusionPlan | None = None
     _value: tuple[int, int] = (0, 0)
     _seen: set[Arrangement] = field(default_factory=set)
@@ -228,7 +229,7 @@ class _Search:
         """Share loops although the unfused plan fits, where that saves much time.
 
         Tiles in the cache or triangular nests may be faster. Savings within the error of the
-        prediction are not worth tiles.
+        prediction do not justify tiles.
         """
         unfused, value = self.best, self._value
         time, large = value[0], self._beyond_cache()
@@ -312,7 +313,8 @@ class _Search:
         few = self._few(candidates.graph)
         if not few:
             enough = 1
-        if not few and not last:  # first see whether single elements fit
+        # Single elements must fit before tiles are searched.
+        if not few and not last:
             single = solve_time(candidates, {}, self.request, hint, seconds / 8)
             if single.arrangement is None and single.proven:
                 return

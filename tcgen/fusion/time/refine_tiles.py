@@ -216,7 +216,7 @@ def smallest(
 
 
 def _improved(exact: _Exact, tiles: Tiles) -> Tiles:
-    """Tiles from which no change of one or two loops that fits saves time."""
+    """Tiles that no legal change of one or two loops improves."""
     lists, thresholds = exact.lists(), exact.request.thresholds.time
     best, reach = exact.time(tiles), thresholds.refined_neighbours
 
@@ -258,7 +258,8 @@ def _shrunk(exact: _Exact, lists: list[list[int]], tiles: Tiles) -> Tiles | None
         if not smaller:
             return None
         least, _, best = min(smaller)
-        if least >= exact.peak(tiles):  # several arrays attain the peak: shrink all tiles
+        # Several arrays attain the peak: shrink all tiles.
+        if least >= exact.peak(tiles):
             best = tuple(
                 max((t for t in lists[n] if t < tile), default=1) for n, tile in enumerate(tiles)
             )

@@ -70,7 +70,8 @@ def packed_contraction(statement: Statement, buffers: Mapping[str, Buffer]) -> G
         return None
     lanes = fastest(out, buffers[out.buffer])
     if lanes in a.variables and lanes in b.variables:
-        return None  # a batch of small strided products, for which copies are faster
+        # Copies are faster for a batch of small strided products.
+        return None
     if lanes in b.variables:
         a, b = b, a
     groups = _groups(statement, a, b)

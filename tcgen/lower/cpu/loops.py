@@ -47,7 +47,8 @@ def bind_loops(
     """
     plain = bind_assign(statement, memory.buffers)
     crossing = None
-    if statement.reduction is Reduction.SUM:  # only sums are formed in blocks
+    # Only sums are formed in blocks.
+    if statement.reduction is Reduction.SUM:
         crossing = crossing_of(statement, memory.buffers, extents, thresholds)
     if crossing is not None:
         blocks = blocked_band(crossing, statement, memory.buffers)
@@ -70,7 +71,8 @@ def bind_loops(
         scratch = memory.scratch(free, dtype, statement.home, statement.position)
         place = placed(scratch, free)
         copy = replace(statement, expr=place, factors=(), band=free, coeff=Fraction(1))
-        if not statement.accumulate:  # nothing is there that the value would be combined with
+        # The value has nothing to be combined with.
+        if not statement.accumulate:
             copy = replace(copy, reduction=Reduction.SUM)
         after = (bind_assign(copy, memory.buffers),)
         statement = replace(statement, out=place, accumulate=False)
@@ -86,7 +88,7 @@ def bind_loops(
 
 
 def _pays(band: Band, count: int, extents: Mapping[str, int], thresholds: CpuThresholds) -> bool:
-    """True if loops over a band are worth the transposition of ``count`` elements."""
+    """True if loops over a band justify the transposition of ``count`` elements."""
     least = max(thresholds.copied_points, thresholds.copied_reuse * count)
     return elements(band, extents) >= least
 
@@ -152,8 +154,9 @@ def streams_batch(
 ) -> bool:
     """True for a batch of small products that loops compute while they read the larger operand.
 
-    If the batch is on the unit-stride axis of that operand, points of the batch fill vectors, where
-    matrix products would need a transposition. A small matrix-vector product is not worth a call.
+    If the batch is on the unit-stride axis of that operand, points of the batch fill vectors;
+    matrix products would need a transposition. For a small matrix-vector product a call does not
+    pay.
     """
     # A batch made of variables of m or n, for want of a matrix layout, does not count.
     first, second = (set(f.variables) for f in statement.factors)
@@ -238,11 +241,12 @@ def bind_assign(statement: Statement, buffers: Mapping[str, Buffer]) -> Assign:
     band = (*free, *summed)
     inner = unit_stride(out, target)
     block: tuple[str, str] | tuple[()] = ()
-    if statement.reduction is Reduction.SUM:  # the only one with blocks
+    if statement.reduction is Reduction.SUM:
         read = unit_stride(main, buffers[main.buffer])
         block = _blocked(free, summed, fastest(out, target), read)
         if target.packed and {*block} != {v.name for v in free[-2:]}:
-            block = ()  # loops between the two would leave a block's lines before they are used
+            # Loops between the two would leave a block's lines before they are used.
+            block = ()
     if block and statement.expr == main and _is_rectangle(free, (out, main)):
         band = transposed_band(main, block, statement, buffers)
     if statement.accumulate and summed and free and free[-1].name == inner:
@@ -373,7 +377,8 @@ def crossing_of(
         if buffers[main.buffer].packed or buffers[other.buffer].packed:
             continue
         order = memory_order(main, buffers[main.buffer])
-        if order.index(outer) > order.index(inner):  # there main has one element along outer
+        # Beyond the block the main operand has one element along the outer loop.
+        if order.index(outer) > order.index(inner):
             continue
         crossing = Crossing(main, other, inner, outer)
         if _pages_between(crossing, statement, buffers, extents) > thresholds.tlb_pages:
@@ -459,7 +464,7 @@ def _adjacent_run(
 
 
 def largest(statement: Statement, extents: Mapping[str, int]) -> Access:
-    """The operand of which the loops touch the most elements."""
+    """The operand with the most elements that the loops touch."""
     operands = [x for x in leaves(statement.expr) if isinstance(x, Access)]
     return max(operands, key=lambda x: touched(x, statement, extents), default=statement.out)
 

@@ -54,7 +54,7 @@ def mark_parallel(
             separate = own | summed_numbers(stmt, buffers)
             parallel = _parallel_iterations(stmt, separate, buffers, extents, thresholds)
             small = sum(buffer_bytes(buffers[n], extents) for n in own) <= most
-            if parallel and not _worth(parallel, extents, thresholds, small=small):
+            if parallel and not _divides_iterations(parallel, extents, thresholds, small=small):
                 parallel = None
         body.append(parallel or _marked(stmt, extents, thresholds, nested=False))
     marked = replace(kernel, body=tuple(body))
@@ -118,7 +118,7 @@ def _parallel_iterations(
     return replace(loop, parallel=True, body=body)
 
 
-def _worth(
+def _divides_iterations(
     loop: Loop, extents: Mapping[str, int], thresholds: CpuThresholds, *, small: bool
 ) -> bool:
     """True if threads should divide the iterations rather than the statements inside."""
@@ -130,7 +130,7 @@ def _worth(
 
 
 def _is_long(stmt: Stmt, extents: Mapping[str, int], thresholds: CpuThresholds) -> bool:
-    """True if a statement is worth starting threads for it again and again."""
+    """True if a statement justifies to start threads for it again and again."""
     match stmt:
         case Loop():
             return any(_is_long(s, extents, thresholds) for s in stmt.body)
@@ -153,11 +153,11 @@ def _marked(
         case Zero():
             return stmt
         case Assign():
-            worth = not nested or _is_long(stmt, extents, thresholds)
-            return replace(stmt, parallel=_outer_loops(stmt) if worth else 0)
+            pays = not nested or _is_long(stmt, extents, thresholds)
+            return replace(stmt, parallel=_outer_loops(stmt) if pays else 0)
         case Gemm():
-            worth = not nested or _is_long(stmt, extents, thresholds)
-            return replace(stmt, parallel=worth)
+            pays = not nested or _is_long(stmt, extents, thresholds)
+            return replace(stmt, parallel=pays)
         case _:
             assert_never(stmt)
 

@@ -63,7 +63,8 @@ def variants_of(
     )
     plain = packed_contraction(statement, buffers)
     if plain is None:
-        return (product,)  # only the BLAS can compute it
+        # Only the BLAS can compute it.
+        return (product,)
     schemes = [(plain, s) for s in _staged(plain, buffers, extents, thresholds)]
     schemes += [(p, s) for p in (plain, exchanged(plain)) for s in _packing(p, buffers)]
     variants = [arranged(p, s, buffers, extents, thresholds) for p, s in schemes]
@@ -204,7 +205,7 @@ class _Names:
         given: planning extents of the module.
         extents: extents of the new base spaces.
         variables: variables of the band by their old names.
-        joined: axes of which a variable walks a part, by that part and the length of the whole.
+        joined: axes with a variable that walks a part, by that part and the length of the whole.
         around: loops of one element for the loops around the product, by their old names.
     """
 
@@ -257,7 +258,7 @@ class _Names:
         return self.around[name]
 
     def _axis(self, walked: Space, length: int) -> Space:
-        """An axis of some length of which a variable walks the first elements."""
+        """An axis of some length, whose first elements a variable walks."""
         extent = self.extents[walked]
         if extent == length:
             return walked
@@ -295,7 +296,7 @@ def _shortened(
     inner: set[Space],
     thresholds: CpuThresholds | GpuThresholds,
 ) -> dict[Space, int]:
-    """Extents of which the longest are halved until the product is small enough.
+    """Extents, the longest of them halved until the product is small enough.
 
     Args:
         extents: extents by base space.

@@ -46,7 +46,8 @@ def bind_sliced(
         return None
     held = tuple(v for v in statement.band if v.name in factor.variables)
     if len(held) < len(factor.variables):
-        return None  # a loop around the statement walks the rest
+        # A loop around the statement walks the rest.
+        return None
     cuts = cuts_of(statement, factor, memory)
     if elements(held, extents) <= thresholds.largest_slice or not cuts:
         return None

@@ -66,7 +66,7 @@ class Grouping:
     matrix: bool = True
 
     def weights(self, factor: int, statement: Statement) -> tuple[Group, ...]:
-        """Symmetric sums of which the copy of a factor has the weights.
+        """Symmetric sums whose weights are in the copy of a factor.
 
         It is the factor that is made symmetric, else a constant one or the smaller one. Element
         loops have the weights themselves.

@@ -2,7 +2,7 @@
 
 Reads and makes level 4. Before: kernels of several statements for the threads of a CPU. After:
 
-- a statement outside of loops is a kernel of its own, since all thread blocks wait for each other
+- a statement outside of loops is a kernel of its own, since all thread blocks are synchronised
   only between launches;
 - a nest over single elements stays inside a kernel (fusion in the kernel: each thread computes
   whole points, intermediates are in registers);

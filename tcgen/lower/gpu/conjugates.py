@@ -1,4 +1,4 @@
-"""Arrays of complex conjugates that are never stored: their readers conjugate what they read.
+"""Arrays of complex conjugates that are never stored: their readers conjugate.
 
 Before: ``x[i,a] = conj(t[i,a])`` as a launch, and ``r[i,j] += x[i,a] * w[a,j]``. After:
 ``r[i,j] += conj(t[i,a]) * w[a,j]``. The sign of an imaginary part costs a product nothing, and the
@@ -34,7 +34,7 @@ def with_conjugates(module: Module) -> Module:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A launch that conjugates an array, and what follows it in the same body.
+    """A launch that conjugates an array, and the launches after it in the same body.
 
     ``source``: the element that is conjugated.
     """
@@ -66,7 +66,7 @@ def _places(module: Module) -> Iterator[_Place]:
 
 
 def _folded(module: Module, place: _Place) -> Module | None:
-    """The module in which nobody needs the array of conjugates; None if somebody does."""
+    """The module without the array of conjugates; None if that is still read."""
     own, target = place.kernel, place.stmt.out.buffer
     held, source = module.buffer(target), module.buffer(place.source.buffer)
     if (
@@ -109,7 +109,7 @@ def _folded(module: Module, place: _Place) -> Module | None:
 
 
 def _reading(kernel: Kernel, place: _Place) -> Kernel | None:
-    """A kernel that conjugates what it read from the array of conjugates; None if it cannot."""
+    """A kernel that conjugates its reads of the array of conjugates; None if it cannot."""
     (stmt, *more) = kernel.body
     if more or not isinstance(stmt, Assign):
         return None

@@ -35,7 +35,7 @@ from .tiles import TileShape, Tiling, groups_of, tilings_of
 Variant: TypeAlias = Tiling | Library
 
 _TILINGS = 3  # measured tilings, those of least estimate
-# Extents are told apart by their leading binary digits and by the remainder of the widest load.
+# Extents differ by their leading binary digits, or by the remainder of the widest load.
 _LEADING = 4  # binary digits
 _ALIGNED = 4  # elements
 

@@ -174,7 +174,7 @@ def _longest(body: tuple[Stmt, ...], extents: Mapping[str, int]) -> int:
 
 
 def _one_element(body: tuple[Stmt, ...], own: frozenset[str]) -> bool:
-    """True where each statement has one element; loops may only add to what is not their own."""
+    """True if each statement has one element; loops may only add to elements of others."""
     for stmt in body:
         match stmt:
             case Loop(var=var):
