@@ -248,8 +248,8 @@ def greedy(graph: Graph, cost: CostModel, start: Partition | None = None) -> Par
         # Every merge saves something, also without an array in common.
         if cost.each:
             pairs = combinations(sorted(merging.members), 2)
-            waiting = [(-cost.each, *p) for p in pairs if merging.may_merge(*p)]
-            heapify(waiting)
+            pending = [(-cost.each, *p) for p in pairs if merging.may_merge(*p)]
+            heapify(pending)
         else:
             for name in merging.members:
                 for other in merging.neighbours(name):
