@@ -280,8 +280,8 @@ class GpuRates:
         multiprocessors: multiprocessors that thread blocks keep busy. Source: data sheet of the
             NVIDIA H100.
         flops_per_byte: flops of a double-precision product in the time in which a byte is copied;
-            larger values favour whichever kernel moves more bytes. Source: NVIDIA H200, 58.8
-            Tflop/s of cuBLAS and 4.3 TB/s (benchmarks/RESULTS.md), 2026-11-27.
+            larger values favour generated kernels, which transpose nothing. Source: NVIDIA H200,
+            58.8 Tflop/s of cuBLAS and 4.3 TB/s (benchmarks/RESULTS.md), 2026-11-27.
         launch_bytes: bytes copied in the time of a launch, about 4 microseconds; larger values give
             fewer calls of the library. Source: unknown, since 2026-11-27.
         library_percent: percentage of that rate of flops that the library reaches, by definition.
