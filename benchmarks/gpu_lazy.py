@@ -37,9 +37,9 @@ from gpu_measure import ceilings, ceilings_in_words, medians
 
 import tcgen
 from tcgen.lazy_arrays import kernels
+from tcgen.lazy_arrays.dispatch import wait_for_background
 from tcgen.lazy_arrays.equations import LazySystem, lazy_system
-from tcgen.lazy_arrays.line import line_of
-from tcgen.lazy_arrays.worth import wait_for_background
+from tcgen.lazy_arrays.linearized import linearize
 
 WARM = 8  # calls after which a form has its kernel, and its measurements are over
 TOLERANCE = 1e-10  # of the largest difference relative to the largest value
@@ -135,7 +135,7 @@ def system_of(program: Program, arrays: Sequence[Any]) -> LazySystem:
     """The equations of all that the program computes: its operations wait for one kernel."""
     os.environ[LEAST] = "0"
     made = program.work(np, *map(tcgen.lazy, arrays))
-    return lazy_system(line_of((made._node,)).nodes())
+    return lazy_system(linearize((made._node,)).nodes())
 
 
 def prepare(folder: Path, count: int) -> None:

@@ -58,12 +58,13 @@ class SpecLexer(RegexLexer):
 
 
 def draw_gallery(app: Sphinx) -> None:
-    """Run the commands of the page gallery.md, whose drawings stand in the folder gallery."""
+    """Run the commands of the gallery in reports.md; the drawings go to the folder gallery."""
     docs = Path(app.srcdir)
     folder = docs / "gallery"
     folder.mkdir(exist_ok=True)
-    page = (docs / "gallery.md").read_text(encoding="utf-8").replace("\\\n", "")
-    for arguments in re.findall(r"^\$ tcgen (.*)$", page, re.MULTILINE):
+    page = (docs / "reports.md").read_text(encoding="utf-8").replace("\\\n", "")
+    gallery = page[page.index("\n## Gallery\n") :]
+    for arguments in re.findall(r"^\$ tcgen (.*)$", gallery, re.MULTILINE):
         command = [sys.executable, "-m", "tcgen", *shlex.split(arguments)]
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
 

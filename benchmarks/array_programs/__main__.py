@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import tcgen
-from tcgen.lazy_arrays.worth import wait_for_background
+from tcgen.lazy_arrays.dispatch import wait_for_background
 
 from . import delayrepay, peers
 from .kernels import KERNELS, Kernel

@@ -1,6 +1,6 @@
-"""Parts of a program as plain data: numbered iterations, what each touches, and its statements.
+"""Parts of a program as plain data: numbered iterations, their accesses and statements.
 
-The numbers follow the order in which the loops run. Neighbouring loops of a triangle, i >= j >= k,
+Iterations are numbered in the order of execution. Neighbouring loops of a triangle, i >= j >= k,
 have C(n+2, 3) iterations for n values of i.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import comb, prod
 from typing import Literal, TypeAlias
 
-# Which parts run something: those with the iterations, every part, or the part with number 0.
+# The parts that run a statement: those with its iterations, every part, or the one with number 0.
 Share: TypeAlias = Literal["iteration", "every", "first"]
 
 
@@ -33,9 +33,9 @@ class SpanEntry:
     """A run of elements of an axis or of a loop.
 
     Attributes:
-        space: over which it runs.
-        variable: of the chain, at whose value it begins; None where it begins at 0.
-        length: elements that it has at most; None for all of the space.
+        space: name of the space.
+        variable: loop variable of the chain with its first element; None for element 0.
+        length: maximum number of elements; None for all of the space.
         offset: base spaces of the axis before ``space``.
     """
 
@@ -57,9 +57,12 @@ class TouchEntry:
 
 @dataclass(frozen=True, slots=True)
 class OperandEntry:
-    """An array of a statement: the buffer, its spans by number, and how often each element passes.
+    """An array of a statement.
 
-    The numbers count the spans of all groups of the statement.
+    Attributes:
+        buffer: name of the buffer.
+        spans: numbers of its spans among those of all groups of the statement.
+        passes: number of times that each element is read or written.
     """
 
     buffer: str
@@ -69,14 +72,14 @@ class OperandEntry:
 
 @dataclass(frozen=True, slots=True)
 class StatementEntry:
-    """A statement of the volatile phase, as the prediction of time sees it.
+    """A statement of the volatile phase, for the prediction of time.
 
     Attributes:
         share: parts that run it.
-        loops: around it, besides those of the chain.
-        groups: of its own loops: m, n, k and the batch of a matrix product; else one.
-        halves: triangles among its loops and those around it: each leaves half of the points.
-        flops: of a point; None for a generated input.
+        loops: loops around it, without those of the chain.
+        groups: groups of its own loops: m, n, k and the batch of a matrix product; else one.
+        halves: number of triangles among all loops: each leaves half of the points.
+        flops: flops of a point; None for a generated input.
         operands: read and written arrays.
     """
 
@@ -90,14 +93,14 @@ class StatementEntry:
 
 @dataclass(frozen=True, slots=True)
 class PartsEntry:
-    """How the volatile phase is divided; the level of modules defines it.
+    """Division of the volatile phase, as in the level of modules.
 
     Attributes:
         chain: the numbered loops, outermost first.
-        kernel: that has them, and takes the first and the end of the numbers behind its host
-            variables; None if they are loops of the host.
+        kernel: kernel with these loops, which takes the first and the end of the numbers after its
+            host variables; None for loops of the host.
         cleared: buffers that a part sets to zero before its loops.
-        once: kernels that run in the part with number 0 alone.
+        once: kernels that run only in the part with number 0.
         touches: elements of arguments and results that both phases read and write.
     """
 

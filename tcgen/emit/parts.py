@@ -1,6 +1,6 @@
-"""Parts of a program: the number of an iteration as text, and what the runtime must know of them.
+"""Parts of a program: the number of an iteration as text, and the entries of the manifest.
 
-Reads level 4. It makes the entries of the manifest; the printers of all targets print one number.
+Reads level 4. The printers of all targets print the same formula of the number.
 """
 
 from __future__ import annotations
@@ -38,19 +38,11 @@ from ..ir.loops import (
     Stmt,
     Zero,
 )
-from ..ir.parts import find_chain
+from ..ir.parts import chain_kernel
 from .printing import extent, product
 from .scope import Scope
 
-FIRST, LAST = "tc_first", "tc_last"  # the numbers of a part in the source: half open
-
-
-def chain_kernel(module: Module) -> str | None:
-    """The kernel that has the loops of the chain."""
-    if module.parts is None:
-        return None
-    chain = find_chain(module, module.parts.chain)
-    return None if chain is None else chain.kernel
+FIRST, LAST = "tc_first", "tc_last"  # first number and end of a part in the source
 
 
 def numbered(var: LoopVar, scope: Scope) -> bool:
@@ -64,7 +56,7 @@ def starts_chain(stmt: Stmt, scope: Scope) -> bool:
 
 
 def skip_lines(scope: Scope, integer: str) -> list[str]:
-    """Lines of C, at the beginning of an iteration, that skip it where its part is another one."""
+    """Lines of C that skip an iteration of another part."""
     assert scope.parts is not None, "the kernel has the chain"
     number = number_text(scope.parts, scope.variables)
     return [
@@ -77,7 +69,7 @@ def number_text(parts: Parts, words: Mapping[str, str], divide: str = "/") -> st
     """The number of an iteration: ``(i0/3)*((i0/3) + 1)/2 + (j0/3)``.
 
     Args:
-        parts: of the module.
+        parts: parts of the module.
         words: names of the loop variables in the source.
         divide: division of integers.
     """
@@ -121,7 +113,7 @@ def parts_entry(module: Module) -> PartsEntry | None:
 
 
 def statement_entries(module: Module) -> tuple[StatementEntry, ...]:
-    """The statements of the volatile phase, as the prediction of time sees them."""
+    """The statements of the volatile phase, for the prediction of time."""
     return tuple(_Walk(module).statements())
 
 
@@ -160,7 +152,7 @@ class _Walk:
     def touches(self) -> Iterator[TouchEntry]:
         """Accesses of arguments and results.
 
-        Every part needs what the constant phase computes, and the first one has its results.
+        Every part needs the arrays of the constant phase, and the first one has its results.
         """
         for touch in self.touches_of(self.module.host_constant):
             yield replace(touch, share="first") if touch.written else touch
@@ -202,8 +194,9 @@ class _Walk:
             buffer = self.buffers[access.buffer]
             if buffer.place != "caller" or buffer.tensor is None:
                 continue
+            # A part may read its own results.
             if not written and not buffer.tensor.is_input:
-                continue  # what a part reads of its own results
+                continue
             axes = tuple(self.axis(s, spans) for s in access.subscripts)
             yield TouchEntry(buffer.tensor.source, written, share, axes)
 

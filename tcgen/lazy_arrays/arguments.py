@@ -1,4 +1,4 @@
-"""Arguments of NumPy's functions among which are lazy arrays: their values, and what is refused."""
+"""Arguments of NumPy's functions with lazy arrays among them: their values, and refusals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .graph import tensordot_axes
 from .memory import Memory
 
 
-def _collect(values: Iterable[Any], waiting: list[Memory]) -> None:
+def _collect(values: Iterable[Any], pending: list[Memory]) -> None:
     """Collect the lazy arrays, also in tuples, lists and dicts, whose values are not known."""
     for value in values:
         kind = type(value)
@@ -24,22 +24,22 @@ def _collect(values: Iterable[Any], waiting: list[Memory]) -> None:
             root = value if value._root is None else value._root
             if root._array is None:
                 root._settle()
-                if root._waits is not None:
-                    waiting.append(root)
+                if root._pending is not None:
+                    pending.append(root)
         elif kind is tuple or kind is list:
-            _collect(value, waiting)
+            _collect(value, pending)
         elif kind is dict:
-            _collect(value.values(), waiting)
+            _collect(value.values(), pending)
 
 
 def settle(values: Iterable[Any]) -> None:
     """Compute all lazy arrays in the values, those of kernels of one element type together."""
-    waiting: list[Memory] = []
-    _collect(values, waiting)
-    nodes = [root._waits for root in waiting if root._waits is not None]
+    pending: list[Memory] = []
+    _collect(values, pending)
+    nodes = [root._pending for root in pending if root._pending is not None]
     for kind in {(node.computes, node.backend): None for node in nodes}:
         evaluate([node for node in nodes if (node.computes, node.backend) == kind])
-    for root in waiting:
+    for root in pending:
         root._settle()
 
 
@@ -65,7 +65,8 @@ def refuse_other_arrays(value: object) -> None:
     if kind in BACKENDS or kind in (int, float) or issubclass(kind, Memory):
         return
     if hasattr(kind, "__cuda_array_interface__"):
-        raise mixed()  # where lazy arrays are on this GPU, their type is known
+        # The type is known if lazy arrays are on this GPU.
+        raise mixed()
     if isinstance(value, np.matrix):
         raise ArgumentError("lazy arrays multiply by elements: pass numpy.asarray(matrix)")
     if isinstance(value, np.ma.MaskedArray):
@@ -110,7 +111,7 @@ def is_basic(key: Any) -> bool:
 
 
 def are_plain(values: Iterable[Any]) -> bool:
-    """True for numbers, texts and the like, in which no array is."""
+    """True for numbers, texts and the like, without arrays."""
     return all(type(value) in PLAIN for value in values)
 
 
@@ -120,7 +121,7 @@ PLAIN = frozenset(
 
 
 def known_values(args: Iterable[Any], most: float, *, only_read: bool = False) -> list[Any] | None:
-    """Arguments with lazy arrays as values, or None if one waits or has as many elements as most.
+    """Arguments with lazy arrays as values, or None if one is pending or has ``most`` elements.
 
     Arrays are read-only views: a function that changes them refuses. Those of a function that is
     known to read them only are the arrays themselves.
@@ -150,13 +151,12 @@ def known_values(args: Iterable[Any], most: float, *, only_read: bool = False) -
 def small_values(args: Iterable[Any], most: float) -> list[Any] | None:
     """Lazy arrays as values, and numbers: the usual case of a few elements.
 
-    None if one waits, if an array or the broadcast of all has as many elements as most, and for
-    other arguments. The values are the arrays themselves: for a function that writes to none of
-    them.
+    None if one is pending, if an array or the broadcast of all has ``most`` elements or more, and
+    for other arguments. The values are the arrays themselves, for a function that only reads them.
     """
     values: list[Any] = []
     shape = None
-    count = 0  # of the elements of a broadcast, at most
+    count = 0  # elements of the broadcast, at most
     for value in args:
         kind = type(value)
         if kind is float or kind is int:
@@ -204,7 +204,7 @@ def product_size(values: Sequence[Any], axes: Any = None) -> int | None:
 
     Args:
         values: the operands.
-        axes: of ``numpy.tensordot``; None for a product of a vector or matrix each.
+        axes: argument of ``numpy.tensordot``; None for a product of a vector or matrix each.
     """
     if len(values) != 2 or any(type(value) not in BACKENDS for value in values):
         return None

@@ -16,13 +16,13 @@ from ..errors import ArgumentError
 from .arguments import refuse_other_arrays, settle
 from .array_api import ArrayNamespace
 from .backend import array_on_gpu
+from .dispatch import read_limits
 from .equations import lazy_system
 from .kernels import kernel_of
-from .line import line_of
+from .linearized import linearize
 from .methods import Methods
 from .operators import Operators
 from .protocols import Protocols
-from .worth import read_limits
 
 
 class LazyArray(Operators, Protocols, Methods):
@@ -31,24 +31,23 @@ class LazyArray(Operators, Protocols, Methods):
     Operators and NumPy's functions record operations on large arrays: arithmetic, powers,
     functions, comparisons, ``where``, ``clip``, reductions over axes, ``einsum``, ``@``, ``dot``,
     slices, transposes and new axes, on arrays of one element type out of float64, float32 and
-    complex128, with truth values and whole numbers among them. NumPy computes every other operation
-    from the values. Values are computed once, when something asks for them: ``x.compute()``,
-    ``numpy.asarray(x)``, ``print(x)``, ``float(x)``. :func:`tcgen.compute` computes several arrays
-    in one program.
+    complex128, with booleans and integers among them. NumPy computes every other operation from the
+    values. Values are computed once, when they are needed: ``x.compute()``, ``numpy.asarray(x)``,
+    ``print(x)``, ``float(x)``. :func:`tcgen.compute` computes several arrays in one program.
     """
 
     __slots__ = ()
 
     def explain(self) -> str:
         """The formula sequence and the loop nest of the kernel that would compute the values."""
-        line = line_of((self._node,))
+        line = linearize((self._node,))
         if not line.operands[-1]:
-            return "no operation waits: the values are known\n"
+            return "nothing pending: already evaluated\n"
         lazy = lazy_system(line.nodes())
         return kernel_of(lazy, line.dtype.name, kernel_target()).program.explain()
 
     def compute(self) -> npt.NDArray[Any]:
-        """The values as a read-only NumPy array, or as CuPy's; operations that wait run now."""
+        """The values as a read-only NumPy array, or as CuPy's; runs pending operations."""
         return self._handed_out()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -81,11 +80,12 @@ class LazyArray(Operators, Protocols, Methods):
         dl_device: tuple[Any, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        asked = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
-        options = {name: value for name, value in asked.items() if value is not None}
+        given = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
+        options = {name: value for name, value in given.items() if value is not None}
         if copy is not False:
             return self._values().copy().__dlpack__(**options)
-        if max_version is not None and max_version[0] >= 1:  # a capsule says that it is read-only
+        # Capsules of these versions have a flag for read-only arrays.
+        if max_version is not None and max_version[0] >= 1:
             return self._backend.read_only(self._values()).__dlpack__(**options)
         return self._update(lambda array: array.__dlpack__(**options), (), {})
 
@@ -102,7 +102,9 @@ class LazyArray(Operators, Protocols, Methods):
         return (lazy, (self.compute(),))
 
     def __repr__(self) -> str:
-        return f"<lazy array of shape {self.shape}, {self.dtype}, {self.waiting} operations wait>"
+        count = self.pending
+        operations = f"{count} pending operation{'' if count == 1 else 's'}"
+        return f"<lazy array of shape {self.shape}, {self.dtype}, {operations}>"
 
 
 def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
@@ -112,7 +114,7 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
         array: neither copied nor written to; of the CPU's memory or, by CuPy, torch or JAX, of a
             GPU's. Recorded operations read it later: do not change it before they have run, or
             pass ``copy``.
-        copy: copy the array; operations that a lazy array waits for run first.
+        copy: copy the array; pending operations of a lazy array run first.
 
     Raises:
         ArgumentError: ``array`` is not an array, or is on another GPU than the current one.
@@ -123,7 +125,7 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
         >>> x = lazy(np.linspace(0.0, 1.0, 200_000))
         >>> y = np.sin(x) ** 2 + np.cos(x) ** 2
         >>> y
-        <lazy array of shape (200000,), float64, 5 operations wait>
+        <lazy array of shape (200000,), float64, 5 pending operations>
         >>> np.asarray(y)
         array([1., 1., 1., ..., 1., 1., 1.], shape=(200000,))
     """
@@ -136,12 +138,12 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
     refuse_other_arrays(array)
     try:
         return LazyArray._of_array(np.array(array, copy=copy or None), copy)
-    except ValueError as error:  # rows of different lengths, for example
+    except ValueError as error:
         raise ArgumentError(f"tcgen.lazy cannot make an array of this: {error}") from None
 
 
 def _made_lazy(array: npt.NDArray[Any], args: tuple[Any, ...]) -> LazyArray:
-    """A result of NumPy as a lazy array; an array that NumPy passed on stays itself."""
+    """A result of NumPy as a lazy array; an argument that NumPy returns stays itself."""
     first = args[0] if args else None
     if isinstance(first, LazyArray) and first.dtype == array.dtype and first.shape == array.shape:
         own = first._values()

@@ -1,7 +1,8 @@
 """The functions of the array API standard for lazy arrays: NumPy's, whose results are lazy.
 
-NumPy's own functions take lazy arrays, too; but those that make arrays of nothing, such as
-``zeros``, make NumPy's. Code that asks an array for its namespace expects arrays of its kind.
+NumPy's own functions also take lazy arrays, but functions without array arguments, such as
+``zeros``, make NumPy's arrays. Code that takes the namespace of an array expects arrays of its
+kind.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ import numpy as np
 
 
 class ArrayNamespace:
-    """A module of NumPy, the arrays in whose results are made lazy.
+    """A module of NumPy whose functions return lazy arrays.
 
     Args:
         module: NumPy, or a part of it.
-        made_lazy: makes an array lazy that a function gave for arguments.
+        made_lazy: makes a lazy array of a function's result and arguments.
     """
 
     def __init__(self, module: ModuleType, made_lazy: Callable[[Any, Any], Any]) -> None:

@@ -1,8 +1,8 @@
-"""Where the arrays of lazy arrays are: in the memory of the CPU, or in that of a GPU by CuPy.
+"""The memory of lazy arrays: that of the CPU with NumPy, or that of a GPU with CuPy.
 
 Both libraries have the same functions, and NumPy's own take CuPy's arrays, whose library then runs
-them. What differs is here: who allocates, how values are handed out, and which kernels read them.
-CuPy is not imported: its arrays bring it.
+them. A backend hides the differences: allocation, how values are handed out, and which kernels read
+them. CuPy is not imported: its arrays bring it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Array: TypeAlias = npt.NDArray[Any]  # or of CuPy, which has the same functions
 
 
 class Backend:
-    """Arrays in the memory of the CPU, and NumPy, which computes what has no kernel."""
+    """Arrays in the memory of the CPU, and NumPy, which runs operations without a kernel."""
 
     on_gpu = False
     least_pooled: float = MIN_POOLED_BYTES  # bytes of an array; the library allocates smaller ones
@@ -49,18 +49,19 @@ class Backend:
         return made
 
     def read_only(self, array: Array) -> Array:
-        """A view to which nobody can write."""
+        """A view that cannot be written to."""
         view = array.view()
         view.flags.writeable = False
         return view
 
     def keep(self, array: Any) -> bool:
-        """Keep an array that is handed out from changing; False if updates must leave it alone."""
-        array.flags.writeable = False  # lazy arrays read it later without a copy
+        """Make an array that is handed out read-only; False if updates must not write to it."""
+        # Lazy arrays read it later without a copy.
+        array.flags.writeable = False
         return True
 
     def is_kept(self, array: Any) -> bool:
-        """True for an array that somebody was handed out."""
+        """True for an array that was handed out."""
         return not array.flags.writeable
 
     def wait(self) -> None:
@@ -91,15 +92,15 @@ class GpuBackend(Backend):
         return array.view()
 
     def keep(self, array: Any) -> bool:  # noqa: ARG002
-        """False: what is handed out is left alone by updates."""
+        """False: updates do not write to an array that was handed out."""
         return False
 
     def is_kept(self, array: Any) -> bool:  # noqa: ARG002
-        """False: the lazy array has noted that it is not its own any more."""
+        """False: the lazy array has recorded that it does not own the memory any more."""
         return False
 
     def wait(self) -> None:
-        """Wait for CuPy's current stream."""
+        """Synchronize CuPy's current stream."""
         self.device.wait()
 
 
@@ -118,7 +119,7 @@ def array_on_gpu(array: Any) -> Any | None:
 
     Raises:
         ArgumentError: it is on another GPU than the current one.
-        UnavailableError: no CuPy, or no GPU.
+        UnavailableError: CuPy or a GPU is missing.
     """
     if not on_a_gpu(array):
         return None

@@ -1,7 +1,7 @@
-"""Calls of NumPy's functions on lazy arrays: what is noted, what NumPy runs, and what results are.
+"""Calls of NumPy's functions on lazy arrays: recorded operations, or results of NumPy.
 
-Calls on few elements, whose values are known, take a short way to NumPy; all others, and those that
-NumPy refuses, go the long way, which notes operations and says what is wrong.
+Calls on few elements with known values take a fast path to NumPy. All others, and those that NumPy
+refuses, take the slow path, which records operations and reports errors.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from .arguments import (
     small_values,
 )
 from .backend import BACKENDS, mixed
+from .dispatch import LIMITS
 from .elements import Elements
 from .functions import FUNCTIONS, READERS, REDUCES, UPDATES, VIEWS, with_named_out
 from .memory import Memory
-from .record import RECORDED, record_ufunc
-from .worth import LIMITS
+from .ufuncs import RECORDED, record_ufunc
 
 Recorder = Callable[..., Any]
 _PRODUCTS = frozenset((np.matmul, matmul, np.dot, np.ndarray.dot))
 
 
 class Calls(Elements):
-    """How a lazy array takes calls."""
+    """NumPy's hooks of lazy arrays."""
 
     __slots__ = ()
 
@@ -75,13 +75,13 @@ class Calls(Elements):
                 try:
                     return cls._wrapped((operate or ufunc)(*values))
                 except (TypeError, ValueError):
-                    pass  # said below
+                    pass  # the slow path reports the error
                 values = None  # a reference to memory would keep updates from writing there
         elif len(out) == 1 and cls._computes_into(out[0], ufunc, inputs):
             return out[0]
         if ufunc not in RECORDED:
             return cls._called(None, operate or ufunc, inputs, {}, out)
-        if out is None and cls._is_noted(inputs):
+        if out is None and cls._is_recorded(inputs):
             made = record_ufunc(ufunc, *[i._as_node() if type(i) is cls else i for i in inputs])
             if made is not None:
                 return cls._of_node(made)
@@ -100,7 +100,7 @@ class Calls(Elements):
 
     @classmethod
     def _computes_into(cls, target: Any, ufunc: np.ufunc, inputs: tuple[Any, ...]) -> bool:
-        """Let NumPy write to a target of few elements; False if the call goes the long way."""
+        """Let NumPy write to a target of few elements; False if the call takes the slow path."""
         if type(target) is not cls:
             return False
         array = target._known()
@@ -114,14 +114,14 @@ class Calls(Elements):
         try:
             ufunc(*values, out=target._known())
         except (TypeError, ValueError):
-            return False  # said there
+            return False  # the slow path reports the error
         return True
 
     def __array_function__(
         self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         if len(types) > 1 and any(map(is_foreign, types)):
-            return NotImplemented  # the class of another library, which NumPy asks next
+            return NotImplemented  # NumPy then tries the class of another library
         if func in VIEWS and args and type(args[0]) is type(self):
             return VIEWS[func](*args, **kwargs)
         args, kwargs = with_named_out(func, args, kwargs)
@@ -147,17 +147,17 @@ class Calls(Elements):
         return tuple(map(cls._wrapped, made)) if type(made) is tuple else made
 
     @classmethod
-    def _is_noted(cls, inputs: tuple[Any, ...]) -> bool:
-        """True for lazy arrays and numbers, if an array waits or is large: the usual case."""
-        noted = False
+    def _is_recorded(cls, inputs: tuple[Any, ...]) -> bool:
+        """True for lazy arrays and numbers, if an array is pending or large: the usual case."""
+        recorded = False
         for value in inputs:
             kind = type(value)
             if kind is cls:
                 array = value._known()
-                noted = noted or array is None or array.size >= LIMITS.elements
+                recorded = recorded or array is None or array.size >= LIMITS.elements
             elif kind is not float and kind is not int:
                 return False
-        return noted
+        return recorded
 
     @classmethod
     def _called(
@@ -181,17 +181,17 @@ class Calls(Elements):
                 size = product_size(values[:2], axes)
             if not (broadcasts_little(values, most) if size is None else size < most):
                 values = None
-        noted = recorder is not None and values is None
+        recorded = recorder is not None and values is None
         if values is not None and out is None and (not options or are_plain(options.values())):
             try:
                 made = call(*values, **options)
                 if any(made is value for value in values):
-                    made = made.view()  # such as that of squeeze
+                    made = made.view()
                 return cls._result(made, call, args, options)
             except (TypeError, ValueError, LookupError):
                 pass  # raised again below
         values = None  # a reference to memory would keep updates from writing there
-        if recorder is not None and noted:
+        if recorder is not None and recorded:
             if out is None:
                 made = cls._recorded(recorder, args, options)
                 if made is not None:
@@ -214,7 +214,7 @@ class Calls(Elements):
         except (TypeError, ValueError, LookupError) as error:
             if isinstance(error, TypeError) and on_both((args, options)):
                 raise mixed() from error
-            if recorder is not None and not noted:
+            if recorder is not None and not recorded:
                 cls._recorded(recorder, args, options)  # raises an error that says what to do
             raise
         return cls._result(made, call, args, options)
@@ -234,7 +234,7 @@ class Calls(Elements):
     def _result(
         cls, made: Any, call: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
-        """What NumPy made, its arrays as lazy ones: views of a lazy operand share its memory."""
+        """A result of NumPy with lazy arrays: views of a lazy operand share its memory."""
         if type(made) in BACKENDS:
             if made.base is None and made.flags.owndata:
                 return cls._of_array(made, True)

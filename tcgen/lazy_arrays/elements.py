@@ -12,17 +12,17 @@ import numpy as np
 
 from .arguments import PLAIN, evaluated, is_basic, settle
 from .backend import BACKENDS
+from .dispatch import LIMITS
 from .evaluate import evaluate_into
 from .graph import Product
 from .memory import Memory
 from .slices import sliced
-from .worth import LIMITS
 
-_PLACES = frozenset((int, slice, type(None), type(Ellipsis)))  # of keys without arrays
+_PLACES = frozenset((int, slice, type(None), type(Ellipsis)))  # types in keys without arrays
 
 
 class _Probe:
-    """Counts the references to a value that an assignment alone holds."""
+    """Counts the references to a value that only an assignment holds."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.count = getrefcount(value)
@@ -92,7 +92,7 @@ class Elements(Memory):
 
     def _written_by(self, key: Any, value: Self) -> bool:
         """Let the operations of a value that nobody else has write to a slice of the array."""
-        if not (is_basic(key) and self._alone()):
+        if not (is_basic(key) and self._is_unshared()):
             return False
         node, target = value._node, self._known()
         part = target[key]  # type: ignore[index]
@@ -106,7 +106,7 @@ class Elements(Memory):
     def _changed_by(self, operation: str, other: Self) -> bool:
         """Let the operations of a value that nobody else has change the array where it is.
 
-        A whole array waits for other work than a product: later operations may join its loops.
+        For a whole array, only a product is not deferred: later operations may join other loops.
         """
         if other._known() is not None:
             return False
@@ -117,7 +117,7 @@ class Elements(Memory):
             if not isinstance(node.work, Product):
                 return False
             self._values()
-        if not self._alone():
+        if not self._is_unshared():
             return False
         target = self._known()
         if type(target) not in BACKENDS:

@@ -38,7 +38,7 @@ from .graph import (
     Transpose,
     in_order,
 )
-from .line import layout_of
+from .linearized import layout_of
 
 Axis: TypeAlias = tuple[int, int]
 MINUS = Const(Fraction(-1))
@@ -46,12 +46,12 @@ MINUS = Const(Fraction(-1))
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """How a kernel reads or writes an array.
+    """The view of an array that a kernel reads or writes.
 
     Attributes:
-        name: of its tensor.
-        index: leaves out the axes of extent 1; None where there are none.
-        axes: order in which the others are stored; None where it is theirs.
+        name: name of its tensor.
+        index: index that removes the axes of extent 1; None without such axes.
+        axes: storage order of the other axes; None for C order.
         real: the array stays real in a kernel of complex numbers.
     """
 
@@ -69,16 +69,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class LazySystem:
-    """A system, and what its inputs are.
+    """A system, and the views that its kernel takes.
 
     Attributes:
         system: equations of all results; it does not depend on extents other than 1, nor on the
             values of numbers, so that equal operations give an equal system.
-        inputs: for each array, in the order in which the operations read them.
-        target: for the array into which the result is written, if there is one.
+        inputs: view of each array, in the order of the operations that read them.
+        target: view of the array into which the result is written, or None.
         numbers: names of the inputs that are numbers, in the order of operations.
         outputs: name of the tensor of each root.
-        extents: of each space.
+        extents: extents by space.
     """
 
     system: System
@@ -119,8 +119,8 @@ class _Writer:
         self.nodes = in_order(roots)
         self.spaces = _Spaces(self.nodes)
         self.tensors: dict[int, Tensor] = {}
-        self.stored: dict[int, tuple[int, ...]] = {}  # axes of arrays that have another order
-        self.more: list[Space] = []  # spaces of the larger arrays of which arrays are parts
+        self.stored: dict[int, tuple[int, ...]] = {}  # axes of arrays in another order
+        self.more: list[Space] = []  # spaces of larger arrays around the operands
         self.inputs: list[Place] = []
         self.target: Place | None = None
         self.numbers: list[str] = []
@@ -193,7 +193,7 @@ class _Writer:
         )
 
     def _conditions(self) -> set[int]:
-        """Nodes of arrays by which complex numbers are chosen, and which nothing else reads."""
+        """Nodes of arrays that are only conditions for complex numbers."""
         if not self.complex:
             return set()
         chosen_by: set[int] = set()

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from .graph import Node
-from .record import clip, dot, einsum, rolled, tensordot, transposed, where
 from .reductions import (
     all_of,
     any_of,
@@ -24,6 +23,7 @@ from .reductions import (
     sum_of,
     var_of,
 )
+from .ufuncs import clip, dot, einsum, rolled, tensordot, transposed, where
 
 FUNCTIONS: dict[Any, Callable[..., Node | None]] = {
     np.sum: sum_of,
@@ -90,8 +90,8 @@ VIEWS: dict[Any, Callable[..., Any]] = {
 UPDATES = frozenset(
     (np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask),
 )
-# Functions and methods that only read, although some ask for writable memory: they get the values
-# themselves, not read-only views, which take longer, and of which NumPy makes copies for some.
+# Functions and methods that only read, although some require writable memory: they get the values
+# themselves, since read-only views take longer, and NumPy copies them for some.
 READERS = frozenset(
     (
         *(np.argmax, np.argmin, np.bincount, np.choose, np.concatenate, np.convolve, np.correlate),

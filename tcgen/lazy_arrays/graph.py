@@ -1,7 +1,7 @@
 """The graph of a lazy array: nodes for recorded operations and for arrays.
 
 Work is not changed after it is made. Its classes are not frozen, since that would take a third of
-the time in which an operation is noted.
+the time of recording an operation.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Elementwise:
 
     Attributes:
         operation: add, subtract, multiply, divide, negative, power, a comparison, an operation on
-            truth values, or a function of the language (sqrt, maximum, ...).
+            booleans, or a function of the language, such as sqrt or maximum.
         operands: the arguments.
-        exponent: of a power; otherwise 0.
+        exponent: exponent of a power; otherwise 0.
     """
 
     operation: str
@@ -75,8 +75,8 @@ class Position:
     Attributes:
         operands: the array; for each axis the numbers that its elements add to the place, broadcast
             as in NumPy; the number of places.
-        axes: that the result does not have, ascending.
-        largest: of the maximum, else of the minimum.
+        axes: axes that the result does not have, ascending.
+        largest: true for the maximum, false for the minimum.
     """
 
     operands: tuple[Node, ...]
@@ -90,7 +90,7 @@ class Product:
 
     Attributes:
         operands: the tensors.
-        labels: of the axes of each operand; an axis of extent 1 broadcasts.
+        labels: labels of the axes of each operand; an axis of extent 1 broadcasts.
         output: labels of the result.
     """
 
@@ -122,8 +122,8 @@ class Roll:
     """An array whose elements move along its axes; those that leave at the end enter at the start.
 
     Attributes:
-        operand: whose values are known.
-        shifts: for each axis, from 0 to below its extent.
+        operand: the array, usually with known values.
+        shifts: shift of each axis, from 0 to below its extent.
     """
 
     operand: Node
@@ -143,17 +143,17 @@ class Node:
 
     Attributes:
         work: the operation, array or number.
-        shape: of the result.
+        shape: shape of the result.
         dtype: element type of the result.
-        computes: element type in which a kernel computes the result, which may be a truth value or
-            a whole number; None for an array of another type, which fits any kernel's numbers.
-        backend: where its arrays are; None for a number, which fits any.
-        weight: operations that wait, of this node and below it, at most: shared ones count for each
-            reader until somebody counts them.
-        depth: operations that wait, on the longest path.
-        reads: arrays that these operations read; shared ones count for each reader.
-        arrays: that these operations read, at most.
-        bytes: of these arrays, at most.
+        computes: element type in a kernel that computes the result, which may be a boolean or an
+            integer; None for an array of another type, which fits any kernel's numbers.
+        backend: backend of its arrays; None for a number, which fits any.
+        weight: upper bound of the pending operations of this node and below it: shared ones count
+            for each reader until they are counted exactly.
+        depth: number of pending operations on the longest path.
+        reads: number of arrays that these operations read; shared ones count for each reader.
+        arrays: upper bound of the number of arrays that these operations read.
+        bytes: upper bound of the bytes of these arrays.
     """
 
     __slots__ = (
@@ -276,7 +276,7 @@ def _visit(node: Node, visited: dict[int, Node]) -> None:
 
 
 def tensordot_axes(first: int, second: int, axes: Any) -> tuple[list[int], list[int]] | None:
-    """The axes of two arrays that ``numpy.tensordot`` sums over; None where it refuses them.
+    """The axes of two arrays that ``numpy.tensordot`` sums over; None if it refuses them.
 
     Example:
         >>> tensordot_axes(3, 2, 1), tensordot_axes(3, 2, ((0, -1), (1, 0)))

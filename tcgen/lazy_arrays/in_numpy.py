@@ -31,7 +31,7 @@ from .graph import (
     Work,
     with_axes_of_array,
 )
-from .line import Line
+from .linearized import Linearized
 
 Labels: TypeAlias = tuple[int, ...]
 UFUNCS: dict[str, Callable[..., Any]] = {
@@ -80,18 +80,18 @@ _REDUCED: dict[Reduction, Callable[..., Any]] = {
 }
 
 
-def run_in_numpy(line: Line) -> list[Array]:
+def run_in_numpy(line: Linearized) -> list[Array]:
     """The arrays of the roots.
 
-    There are no floating-point warnings, as there are none of kernels: the ``numpy.errstate`` in
-    which an operation was written has ended by now.
+    Like kernels, it gives no floating-point warnings: the ``numpy.errstate`` around the code that
+    recorded an operation has ended by now.
     """
     with np.errstate(all="ignore"):
         return _run(line)
 
 
-def run_alone(node: Node) -> Array | None:
-    """The array of one cheap operation on known values, which needs no line; None for others."""
+def run_single(node: Node) -> Array | None:
+    """The array of one cheap operation on known values; None for other nodes."""
     work = node.work  # another thread may replace it after this line
     if type(work) is not Elementwise or work.operation not in CHEAP:
         return None
@@ -111,7 +111,7 @@ def run_alone(node: Node) -> Array | None:
     return array
 
 
-def _run(line: Line) -> list[Array]:
+def _run(line: Linearized) -> list[Array]:
     """Run a line.
 
     An operation writes to the memory of an operand that nobody reads after it, as NumPy does with
@@ -214,7 +214,7 @@ def _where(condition: Any, one: Any, other: Any, target: Array | None) -> Any:
     return target
 
 
-def _value(work: Work, given: list[Any], line: Line, place: int) -> Any:
+def _value(work: Work, given: list[Any], line: Linearized, place: int) -> Any:
     match work:
         case Leaf(array):
             return array
@@ -243,7 +243,7 @@ def _position(work: Position, array: Array) -> Any:
     return find(array)  # over all axes
 
 
-def _product(work: Product, given: list[Any], line: Line, place: int) -> Any:
+def _product(work: Product, given: list[Any], line: Linearized, place: int) -> Any:
     if len(given) == 2 and _is_matmul(work.labels[0], work.labels[1], work.output):
         multiply: Any = np.matmul
         out = _memory(line.backend, line.shapes[place], line.dtypes[place], ())
@@ -267,7 +267,7 @@ def _summed_axes(work: Product) -> tuple[list[int], list[int]] | None:
     if not both or not once or {*both} & {*work.output}:
         return None
     if len(work.output) + 2 * len(both) != len(left) + len(right):
-        return None  # an index of one operand is summed, too
+        return None  # an index of one operand is also summed
     return [left.index(n) for n in both], [right.index(n) for n in both]
 
 

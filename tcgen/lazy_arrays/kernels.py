@@ -1,4 +1,4 @@
-"""Kernels of lazy arrays: a program for each form of line, however it is called."""
+"""Kernels of lazy arrays: a program for each form of a graph."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ..options import Options
 from ..runtime.program import Program
 from .equations import LazySystem
 from .graph import Array
-from .line import Line
+from .linearized import Linearized
 
 FLOAT64 = np.dtype(np.float64)
-_MOST_PROGRAMS = 256  # compiled programs that a process keeps
+_MOST_PROGRAMS = 256  # compiled programs in the cache of a process
 PROGRAMS = ProgramCache(Program, lambda: _MOST_PROGRAMS)
 
 
@@ -26,14 +26,14 @@ class Kernel:
     """A compiled program of a form.
 
     Attributes:
-        program: it runs any line of the form.
+        program: program that runs any graph of the form.
         lazy: its system, with the names of arrays, numbers and results.
     """
 
     program: Program
     lazy: LazySystem
 
-    def run(self, line: Line) -> list[Array]:
+    def run(self, line: Linearized) -> list[Array]:
         """The arrays of the roots.
 
         Raises:
@@ -43,7 +43,7 @@ class Kernel:
         given: dict[str, Any] = {}
         for place, array in zip(lazy.inputs, line.arrays(), strict=True):
             kind = FLOAT64 if place.real else dtype
-            if array.dtype != kind:  # whole numbers and truth values
+            if array.dtype != kind:  # integers and booleans
                 array = array.astype(kind, order="C")
             given[place.name] = place.view(array)
         for name, value in zip(lazy.numbers, line.numbers(), strict=True):

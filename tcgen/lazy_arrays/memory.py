@@ -2,10 +2,11 @@
 
 A view has no array. It is the steps (a slice, a transpose) that lead to it from the array whose
 memory it shares. So an update through a view or through the array itself is seen by all of them,
-also if the array was still waiting when the view was taken.
+also if the array was still pending when the view was taken.
 
-An update writes in place if nobody else can see it: recorded operations and NumPy arrays that
-were handed out hold references to the memory. Otherwise the array first moves to a copy.
+An update writes in place if only this array and its views can see it: recorded operations and NumPy
+arrays that were handed out hold references to the memory. Otherwise the array first moves to a
+copy.
 """
 
 from __future__ import annotations
@@ -21,31 +22,31 @@ from ..errors import ArgumentError
 from .backend import HOST, Backend, backend_of
 from .evaluate import evaluate
 from .graph import Array, Leaf, Node, leaf, with_axes_of_array
-from .record import with_axes
 from .slices import sliced
+from .ufuncs import with_axes
 
 Step: TypeAlias = tuple[Callable[[Any, Any], Array], Any]  # a function of an array and an argument
 
 
 class Memory:
-    """An array, operations that wait, or a view of another one.
+    """An array, pending operations, or a view of another one.
 
     Attributes:
         _array: the values, if they are known; None for a view.
-        _waits: node of the operations that make the values, if they are not known. Of a view:
+        _pending: node of the operations that make the values, if they are not known. Of a view:
             the node of its part of the operations of ``_seen``.
-        _mine: nobody else writes to the array, or expects it to stay.
-        _in_order: operations that wait replaced an array in C order, of which views may have
-            another shape: their result is stored in C order, too.
-        _number: the result of an operation that NumPy would give as a number, not as an array.
-        _root: the array of which this one is a view, or None.
-        _steps: that lead from it to the view.
+        _mine: only this array writes to the memory, or expects it to stay.
+        _in_order: pending operations replaced an array in C order, whose views may have another
+            shape: their result is also stored in C order.
+        _number: the result of an operation that NumPy would return as a number, not as an array.
+        _root: the array that this one is a view of, or None.
+        _steps: steps that lead from it to the view.
         _seen: node of the root when the view's node was made.
     """
 
     __slots__ = (
         *("__weakref__", "_array", "_in_order", "_mine", "_number"),
-        *("_root", "_seen", "_steps", "_waits"),
+        *("_root", "_seen", "_steps", "_pending"),
     )
 
     _array: Array | None
@@ -55,12 +56,12 @@ class Memory:
     _root: Memory | None
     _seen: Node | None
     _steps: tuple[Step, ...]
-    _waits: Node | None
+    _pending: Node | None
 
     @classmethod
     def _of_array(cls, array: Array, mine: bool) -> Self:
         made = cls.__new__(cls)
-        made._root = made._waits = None
+        made._root = made._pending = None
         made._array, made._mine, made._number = array, mine, False
         return made
 
@@ -75,7 +76,7 @@ class Memory:
 
     def _view(self, step: Step) -> Self:
         made = self.__new__(type(self))
-        made._array = made._waits = made._seen = None
+        made._array = made._pending = made._seen = None
         made._number = False
         if self._root is None:
             made._root, made._steps = self, (step,)
@@ -105,11 +106,11 @@ class Memory:
 
     @property
     def _backend(self) -> Backend:
-        """Where the array is, or the arrays that its operations read."""
+        """The backend of the array, or of the arrays that its operations read."""
         root = self if self._root is None else self._root
-        waits = root._waits  # first: another thread may settle the array after this line
-        if root._array is None and waits is not None and waits.backend is not None:
-            return waits.backend
+        pending = root._pending  # first: another thread may settle the array after this line
+        if root._array is None and pending is not None and pending.backend is not None:
+            return pending.backend
         return backend_of(root._array)
 
     def _known(self) -> Array | None:
@@ -127,9 +128,9 @@ class Memory:
     def _values(self) -> Array:
         """The values, computed if need be."""
         root = self if self._root is None else self._root
-        waits = root._waits  # first: another thread may settle the array after this line
-        if root._array is None and waits is not None:
-            evaluate((waits,))
+        pending = root._pending  # first: another thread may settle the array after this line
+        if root._array is None and pending is not None:
+            evaluate((pending,))
             root._settle()
         array = self._known()
         assert array is not None
@@ -137,12 +138,12 @@ class Memory:
 
     def _settle(self) -> None:
         """Take the array of operations that have been computed."""
-        waits = self._waits
-        if waits is not None and isinstance(waits.work, Leaf):
-            array = waits.work.array
+        pending = self._pending
+        if pending is not None and isinstance(pending.work, Leaf):
+            array = pending.work.array
             if self._in_order and not array.flags.c_contiguous:
                 array = array.copy()
-            self._array, self._waits, self._mine = array, None, True
+            self._array, self._pending, self._mine = array, None, True
 
     def _handed_out(self) -> Array:
         """A read-only view of the values; an update then moves to other memory."""
@@ -159,22 +160,22 @@ class Memory:
         if root is self and self._array is not None:  # the usual case
             return leaf(self._array)
         root._settle()
-        waits = root._waits  # first: another thread may settle the array after this line
-        if root._array is None and waits is not None:
+        pending = root._pending  # first: another thread may settle the array after this line
+        if root._array is None and pending is not None:
             if root is self:
-                return waits
-            if self._waits is not None and self._seen is waits:
-                return self._waits
-            node = _part(waits, self._steps)
+                return pending
+            if self._pending is not None and self._seen is pending:
+                return self._pending
+            node = _part(pending, self._steps)
             if node is not None:
-                self._seen, self._waits = waits, node
+                self._seen, self._pending = pending, node
                 return node
         if root is not self:
-            self._seen = self._waits = None
+            self._seen = self._pending = None
         return leaf(self._values())
 
     def _writable(self) -> Array:
-        """The values in memory to which an update may write.
+        """The values in memory that an update may write to.
 
         Raises:
             ArgumentError: it is a number.
@@ -183,7 +184,7 @@ class Memory:
         if root._number:
             raise ArgumentError("a number cannot be updated: use an array of shape (1,)")
         root._values()
-        if not (root._mine and _is_alone(root)):
+        if not (root._mine and _owns_memory(root)):
             assert root._array is not None
             root._array = root._array.copy("K")
             root._mine = True
@@ -191,10 +192,10 @@ class Memory:
         assert array is not None
         return array
 
-    def _alone(self) -> bool:
-        """True if an update writes in place: nothing that waits reads the memory either."""
+    def _is_unshared(self) -> bool:
+        """True if an update writes in place, since pending operations do not read the memory."""
         root = self if self._root is None else self._root
-        return root._array is not None and root._mine and _is_alone(root)
+        return root._array is not None and root._mine and _owns_memory(root)
 
     def _replace(self, node: Node) -> None:
         """Take the values of a node of this shape and type; a view cannot."""
@@ -205,15 +206,15 @@ class Memory:
     def _take(self, node: Node) -> None:
         work = node.work
         if isinstance(work, Leaf):
-            self._array, self._waits, self._mine = work.array, None, False
+            self._array, self._pending, self._mine = work.array, None, False
             if self._in_order and not self._array.flags.c_contiguous:
                 self._array, self._mine = self._array.copy(), True
         else:
-            self._array, self._waits = None, node
+            self._array, self._pending = None, node
 
 
 def _part(node: Node, steps: tuple[Step, ...]) -> Node | None:
-    """The node of a view of work that waits; None if the work must be computed."""
+    """The node of a view of pending work; None if the work must be computed."""
     made: Node | None = node
     for step, argument in steps:
         if made is None:
@@ -227,8 +228,8 @@ def _part(node: Node, steps: tuple[Step, ...]) -> Node | None:
     return made
 
 
-def _is_alone(root: Memory) -> bool:
-    """True if the array has its memory for itself: no view, waiting work or variable holds it."""
+def _owns_memory(root: Memory) -> bool:
+    """True if no view, pending work or variable shares the memory of the array."""
     array: Any = root._array
     if backend_of(array).is_kept(array):
         return False
@@ -238,4 +239,5 @@ def _is_alone(root: Memory) -> bool:
     return getrefcount(root._array) <= _ATTRIBUTE
 
 
-_ATTRIBUTE = 2  # references to an object that an attribute alone holds, with that of the call
+# Refcount of an object held only by an attribute (plus the argument of getrefcount).
+_ATTRIBUTE = 2

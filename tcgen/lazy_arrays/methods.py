@@ -1,12 +1,13 @@
 """Attributes and methods of NumPy's arrays, as lazy arrays have them.
 
-Methods that NumPy's functions are noted for are noted, too. Others compute the values that they
-need. Where NumPy's result is a view, so is that of a lazy array.
+Methods of recorded functions are also recorded. Others compute the values that they need. If
+NumPy's result is a view, so is that of a lazy array.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -14,11 +15,11 @@ from ..errors import ArgumentError, ShapeError
 from .calls import Calls
 from .functions import METHODS, UPDATING_METHODS
 from .graph import in_order, with_axes_of_array
-from .record import axes_of
+from .ufuncs import axes_of
 
 
 def _assigned(name: str) -> Any:
-    """An attribute of NumPy's arrays to which values can be assigned."""
+    """An attribute of NumPy's arrays that values can be assigned to."""
 
     def read(array: Methods) -> Any:
         return array.__getattr__(name)
@@ -29,8 +30,8 @@ def _assigned(name: str) -> Any:
     return property(read, write, doc=f"``numpy.ndarray.{name}``; values can be assigned to it.")
 
 
-def _noted(name: str) -> Callable[..., Any]:
-    """A method with the arguments of a function that is noted."""
+def _recorded_method(name: str) -> Callable[..., Any]:
+    """A method with the arguments of a recorded function."""
     recorder = METHODS[name]
 
     def method(self: Methods, *args: Any, out: Any = None, **options: Any) -> Any:
@@ -42,7 +43,7 @@ def _noted(name: str) -> Callable[..., Any]:
 
 
 class Methods(Calls):
-    """What Python's dot finds; a name that is not here is looked up in NumPy's class."""
+    """Attributes and methods; other names are looked up in NumPy's class."""
 
     __slots__ = ()
 
@@ -66,16 +67,23 @@ class Methods(Calls):
     imag = _assigned("imag")
 
     @property
-    def waiting(self) -> int:
+    def pending(self) -> int:
         """Number of operations that are recorded and have not run."""
         return sum(bool(node.work.operands) for node in in_order((self._node,)))
 
-    all, any = _noted("all"), _noted("any")
-    argmax, argmin = _noted("argmax"), _noted("argmin")
-    max, min = _noted("max"), _noted("min")
-    sum, prod, mean = _noted("sum"), _noted("prod"), _noted("mean")
-    std, var = _noted("std"), _noted("var")
-    clip, dot = _noted("clip"), _noted("dot")
+    @property
+    def waiting(self) -> int:
+        """The former name of ``pending``."""
+        text = "LazyArray.waiting is now LazyArray.pending; the old name goes in version 0.3"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return self.pending
+
+    all, any = _recorded_method("all"), _recorded_method("any")
+    argmax, argmin = _recorded_method("argmax"), _recorded_method("argmin")
+    max, min = _recorded_method("max"), _recorded_method("min")
+    sum, prod, mean = _recorded_method("sum"), _recorded_method("prod"), _recorded_method("mean")
+    std, var = _recorded_method("std"), _recorded_method("var")
+    clip, dot = _recorded_method("clip"), _recorded_method("dot")
 
     def transpose(self, *axes: Any) -> Self:
         """``numpy.ndarray.transpose``."""
@@ -123,7 +131,7 @@ class Methods(Calls):
         return self._of_array(array.astype(dtype), True)
 
     def copy(self, order: Any = "C") -> Self:
-        """``numpy.ndarray.copy``; operations that wait go on waiting."""
+        """``numpy.ndarray.copy``; pending operations stay pending."""
         if self._known() is None and order in ("C", "K", "A"):
             return self._of_node(self._node)
         return self._of_array(self._values().copy(order), True)
@@ -171,5 +179,5 @@ class Methods(Calls):
 
 
 def _reshaped(array: Any, shape: tuple[int, ...]) -> Any:
-    """The step to another shape, which arrays of CuPy know, too."""
+    """The step to another shape, for arrays of NumPy and CuPy."""
     return array.reshape(shape)

@@ -4,7 +4,7 @@ Example:
     >>> from tcgen.lazy_arrays import namespace as xp
     >>> x = xp.linspace(0.0, 1.0, 3)
     >>> x
-    <lazy array of shape (3,), float64, 0 operations wait>
+    <lazy array of shape (3,), float64, 0 pending operations>
     >>> xp.max(x) == 1
     np.True_
 """

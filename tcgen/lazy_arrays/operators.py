@@ -1,7 +1,7 @@
 """Python's operators of lazy arrays.
 
-Operations on few elements run at once, on a short way to NumPy's own operators. All others, and
-those that NumPy refuses, go the long way, which notes operations and says what is wrong.
+Operations on few elements take a fast path to NumPy's own operators. All others, and those that
+NumPy refuses, take the slow path, which records operations and reports errors.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import numpy as np
 
 from .arguments import product_size
 from .backend import BACKENDS
+from .dispatch import LIMITS
 from .memory import Memory
-from .record import record_operator
-from .worth import LIMITS
+from .ufuncs import record_operator
 
 _ORDERED = frozenset((int, float, np.float64, np.float32, np.int64, np.ndarray))
 _NUMBERS = frozenset((bool, int, float, complex, np.float64, np.float32, np.complex128, np.int64))
 
 
 def _other(value: Any) -> Any:
-    """An operand as NumPy's operators take it on the short way; None if it goes the long way."""
+    """An operand of NumPy's operators on the fast path; None if it takes the slow path."""
     if type(value) in _NUMBERS or type(value) in BACKENDS:
         return value
     return value._known() if isinstance(value, Memory) else None
@@ -52,12 +52,17 @@ def _is_number(value: Any) -> bool:
 
 
 def disables_ufuncs(value: Any) -> bool:
-    """True for a type that wants its own operators to be called."""
+    """True for a type whose own operators must be called."""
     return getattr(value, "__array_ufunc__", True) is None
 
 
-# Operators that are noted on a short way.
-_NOTED = {np.add: "add", np.subtract: "subtract", np.multiply: "multiply", np.divide: "divide"}
+# Operators that are recorded on a fast path.
+_RECORDED = {
+    np.add: "add",
+    np.subtract: "subtract",
+    np.multiply: "multiply",
+    np.divide: "divide",
+}
 Binary = Callable[[Any, Any], Any]
 
 
@@ -65,7 +70,7 @@ def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
     """The three methods of a binary operator: forward, reflected, in place."""
     operate: Any = getattr(operator, name)
     change: Any = getattr(operator, f"i{name.strip('_')}", None)
-    operation = _NOTED.get(ufunc)
+    operation = _RECORDED.get(ufunc)
 
     is_product, is_power = ufunc is np.matmul, ufunc is np.power
     is_small = _is_small_product if is_product else _is_small
@@ -80,12 +85,12 @@ def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
             else:
                 value = _other(other)
             if is_power and self._number:
-                array = array[()]  # the square of an array of truth values has another type
+                array = array[()]  # the square of a boolean array has another type
             if value is not None and is_small(array, value, LIMITS.elements):
                 try:
                     made = operate(array, value)
                 except (TypeError, ValueError):
-                    pass  # said below
+                    pass  # the slow path reports the error
                 else:
                     if type(made) is np.ndarray:
                         return self._of_array(made, True)
@@ -140,14 +145,14 @@ def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
         is_known = array is not None and array.ndim
         array = target = value = None  # references would keep updates from writing to the memory
         if is_known and operation is not None and _is_number(other):
-            # Noted, it would need this memory and as much again for the result.
+            # Recording it would need this memory and as much again for the result.
             value = _other(other) if type(other) in _NUMBERS else other._values()
-            if self._alone():
+            if self._is_unshared():
                 try:
                     change(self._known(), value)
                     return self
                 except (TypeError, ValueError):
-                    pass  # said below
+                    pass  # the slow path reports the error
         changes = operation in ("add", "subtract") and type(other) is type(self)
         if changes and getrefcount(other) <= _PASSED and self._changed_by(operation, other):
             return self
@@ -190,7 +195,7 @@ def _unary(name: str, ufunc: Any) -> Callable[[Any], Any]:
 
 
 class _Probe:
-    """Counts the references to a value that a change in place alone holds."""
+    """Counts the references to a value that only a change in place holds."""
 
     def __iadd__(self, other: Any) -> _Probe:
         self.count = getrefcount(other)

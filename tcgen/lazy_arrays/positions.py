@@ -22,8 +22,8 @@ def position_node(array: Node, axes: tuple[int, ...], *, largest: bool) -> Node 
 
     Args:
         array: real numbers, at least one of them.
-        axes: ascending.
-        largest: of the maximum, else of the minimum.
+        axes: axes of the reduction, ascending.
+        largest: true for the maximum, false for the minimum.
 
     Example:
         >>> node = position_node(leaf(np.eye(3)), (0, 1), largest=True)

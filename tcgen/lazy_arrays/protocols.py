@@ -1,4 +1,4 @@
-"""What Python asks of an array: its length, its elements one after the other, numbers and texts.
+"""Python's protocols of arrays: length, iteration, conversion to numbers and texts.
 
 All but the length need the values.
 """

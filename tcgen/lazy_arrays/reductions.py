@@ -9,9 +9,9 @@ import numpy as np
 
 from ..ir.reduction import Reduction
 from .graph import Node, Reduce
-from .noting import record
 from .positions import position_node
-from .record import axes_of, record_ufunc, with_axes
+from .recording import record
+from .ufuncs import axes_of, record_ufunc, with_axes
 
 
 def sum_of(
@@ -59,7 +59,7 @@ def max_of(
     initial: Any = np._NoValue,
     where: Any = True,
 ) -> Node | None:
-    """``numpy.max`` of real numbers and truth values."""
+    """``numpy.max`` of real numbers and booleans."""
     return _extreme(Reduction.MAX, array, "fb", axis, out, keepdims, initial, where)
 
 
@@ -83,7 +83,7 @@ def any_of(
     *,
     where: Any = True,
 ) -> Node | None:
-    """``numpy.any`` of truth values: the largest of 0 and 1."""
+    """``numpy.any`` of booleans: the largest of 0 and 1."""
     return _extreme(Reduction.MAX, array, "b", axis, out, keepdims, np._NoValue, where)
 
 
@@ -95,7 +95,7 @@ def all_of(
     *,
     where: Any = True,
 ) -> Node | None:
-    """``numpy.all`` of truth values: the smallest of 0 and 1."""
+    """``numpy.all`` of booleans: the smallest of 0 and 1."""
     return _extreme(Reduction.MIN, array, "b", axis, out, keepdims, np._NoValue, where)
 
 
@@ -165,7 +165,7 @@ def _position(array: Any, axis: Any, out: Any, keepdims: Any, *, largest: bool) 
 
 
 def _with_kept_axes(made: Node, ndim: int, axes: tuple[int, ...], keepdims: Any) -> Node:
-    """The result of a reduction, with its axes at extent 1 if they are kept."""
+    """The result of a reduction, with its axes at extent 1 for ``keepdims``."""
     if keepdims is np._NoValue or not keepdims:
         return made
     kept = [n for n in range(ndim) if n not in axes]

@@ -1,4 +1,4 @@
-"""Slices of work that waits: the slice of a result is the result of the operands' slices.
+"""Slices of pending work: the slice of a result is the result of the operands' slices.
 
 An element that two slices have in common is then computed twice. So only cheap arithmetic is
 sliced; other work is computed first, and its array is sliced.
@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from .graph import CHEAP, Elementwise, Leaf, Node, Scalar, Transpose, leaf
-from .noting import record
-from .record import with_axes
+from .recording import record
+from .ufuncs import with_axes
 
 Pick: TypeAlias = int | slice
 _MOST_WORK = 6  # operations for each element; more take longer than a pass over memory
 
 
 def sliced(node: Node, key: Any) -> Node | None:
-    """``node[key]`` for a key of numbers, slices and new axes, or None where it must be computed.
+    """``node[key]`` for a key of numbers, slices and new axes, or None if it must be computed.
 
     Example:
         >>> import numpy as np
@@ -96,7 +96,7 @@ def _part(node: Node, picks: tuple[Pick, ...]) -> Node | None:
 
 
 def _operand_part(operand: Node, node: Node, picks: tuple[Pick, ...]) -> Node | None:
-    """The part of an operand that is broadcast to the node, of which the picks are taken."""
+    """The picks of a node, taken of an operand that is broadcast to it."""
     if not operand.shape:
         return operand
     first = node.ndim - operand.ndim

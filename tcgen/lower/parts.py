@@ -1,8 +1,8 @@
-"""The parts of a program: along which loops the volatile phase is divided.
+"""Choose the loops whose iterations are divided into parts.
 
-Reads level 4, bound to its target, and makes it with its parts. Of the outermost loops whose
-iterations can run apart, those with the most work are chosen, if they have more work than what
-stands outside of them, which every part repeats.
+Reads level 4, bound to its target, and makes it with its parts. Of the outermost loops with
+independent iterations, those with the most work are chosen, if they have more work than the
+statements outside of them, which every part repeats.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .layout import iterations, points
 
 
 def with_parts(module: Module, extents: Mapping[str, int], thresholds: PartsThresholds) -> Module:
-    """The module with its parts, where its volatile phase can be divided.
+    """The module with its parts, if its volatile phase can be divided.
 
     Args:
-        module: bound to its target.
+        module: module bound to its target.
         extents: planning extents.
-        thresholds: of the number of loops.
+        thresholds: limits of the number of loops.
     """
     total = _points(module.host_volatile, module, extents)
     best, most = None, 0
@@ -31,8 +31,8 @@ def with_parts(module: Module, extents: Mapping[str, int], thresholds: PartsThre
         found = _longest_parts(module, longest, inside, extents, thresholds)
         if found is None:
             continue
-        alone = (k.body for k in module.kernels if k.name in found.once)
-        repeated = total - inside - sum(_points(body, module, extents) for body in alone)
+        once = (k.body for k in module.kernels if k.name in found.once)
+        repeated = total - inside - sum(_points(body, module, extents) for body in once)
         if inside > max(most, repeated):
             best, most = found, inside
     return module if best is None else replace(module, parts=best)
@@ -45,14 +45,14 @@ def _longest_parts(
     extents: Mapping[str, int],
     thresholds: PartsThresholds,
 ) -> Parts | None:
-    """The parts along as many loops of a chain as are worth a number and can be divided.
+    """The parts along as many loops of a chain as can be divided, up to enough iterations.
 
     Args:
-        module: without parts.
+        module: module without parts.
         longest: variables of the chain.
         work: points of all iterations.
         extents: planning extents.
-        thresholds: of the number of loops.
+        thresholds: limits of the number of loops.
     """
     count, depth = 1, 0
     while depth < len(longest):

@@ -11,7 +11,6 @@ from typing import Any
 import numpy.typing as npt
 
 from ..artifact.sizes import array_bytes
-from ..options import parse_extents
 from .arguments import (
     Reader,
     Source,
@@ -23,13 +22,12 @@ from .execution import Execution
 from .fork_safe_lock import Lock
 from .guests import with_guests
 from .memory.usage import check_limit
-from .parts import Rectangle
-from .report import Report
+from .queries import ProgramQueries
 
 Array = npt.NDArray[Any]
 
 
-class BoundProgram:
+class BoundProgram(ProgramQueries):
     """A program whose constant inputs are fixed: ``bound(**volatile)``.
 
     The constant phase runs at once if the shapes of the constants show all extents that it needs,
@@ -57,62 +55,6 @@ class BoundProgram:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (BoundProgram, (self._execution, self._constants))
-
-    @property
-    def allocated_bytes(self) -> int:
-        """Bytes that the latest call of the program, bound or not, allocated beyond its inputs."""
-        return self._execution.allocated_bytes
-
-    @property
-    def report(self) -> Report:
-        """Operations, memory, arrays and loops at the planning extents, as for the program.
-
-        Raises:
-            ArtifactError: the file of the report is missing or damaged.
-        """
-        return self._execution.report
-
-    def explain(self) -> str:
-        """The formula sequence with the cost of each line."""
-        return self._execution.explain()
-
-    def peak_bytes(self, extents: Mapping[str, int] | None = None) -> int:
-        """Bytes that a call allocates at its peak beyond the inputs, with all that is kept.
-
-        This is ``allocated_bytes`` of a call at these extents whose arrays are in C order.
-
-        Args:
-            extents: by base space; by default those that the program was compiled for.
-
-        Raises:
-            ExtentError: an extent is missing, is negative, or is of no base space.
-            BuildError: the first call cannot compile the source.
-        """
-        manifest = self._execution.manifest
-
-        def held(chosen: Mapping[str, int]) -> int:
-            results = manifest.constant_outputs
-            return self._copied_bytes + sum(array_bytes(t, manifest, chosen) for t in results)
-
-        return self._execution.peak_bytes(dict(parse_extents(extents)), held)
-
-    def parts(self, extents: Mapping[str, int] | None = None) -> int:
-        """Number of parts of a call, as for a program."""
-        return self._execution.parts(dict(parse_extents(extents)))
-
-    def touches(
-        self, first: int, last: int, extents: Mapping[str, int] | None = None
-    ) -> dict[str, tuple[Rectangle, ...]]:
-        """Rectangles of inputs and outputs that some parts touch, as for a program."""
-        return self._execution.touches(first, last, dict(parse_extents(extents)))
-
-    def seconds(self, first: int, last: int, extents: Mapping[str, int] | None = None) -> float:
-        """Predicted time of some parts in seconds, as for a program."""
-        return self._execution.seconds(first, last, dict(parse_extents(extents)))
-
-    def flops(self, first: int, last: int, extents: Mapping[str, int] | None = None) -> int:
-        """Flops of some parts, as for a program."""
-        return self._execution.flops(first, last, dict(parse_extents(extents)))
 
     @property
     def kept_bytes(self) -> int:
@@ -154,14 +96,15 @@ class BoundProgram:
         made = execution.run(sources, extents, out, state, on_device=on_device, part=part)
         return made if back is None else back(made)
 
-    def _repr_html_(self) -> str:
-        """The equations and the costs, for a notebook."""
-        return self._execution.html(repr(self))
-
     def __repr__(self) -> str:
         manifest = self._execution.manifest
         takes = ", ".join(t.name for t in self._volatile)
         return f"<{manifest.name}, bound({takes}), {manifest.target}, {manifest.dtype}>"
+
+    def _bytes_between_calls(self, extents: Mapping[str, int]) -> int:
+        manifest = self._execution.manifest
+        results = manifest.constant_outputs
+        return self._copied_bytes + sum(array_bytes(t, manifest, extents) for t in results)
 
     def _state_at(self, extents: Mapping[str, int]) -> ConstantState:
         """The state that the constant phase leaves at these extents, computed if it is missing."""
@@ -173,12 +116,14 @@ class BoundProgram:
 
     def _compute(self, extents: Mapping[str, int]) -> ConstantState:
         execution, manifest = self._execution, self._execution.manifest
-        results = manifest.constant_outputs
         layout = execution.constant_layout(extents)
-        other = layout.use.outputs + self._copied_bytes  # outside the arenas of later calls
-        other += sum(array_bytes(t, manifest, extents) for t in results)
+        other = layout.use.outputs + self._bytes_between_calls(extents)
         layout = execution.layout_within_limit(layout, other)
         check_limit(manifest, layout.extents, layout.use.arenas + other)
         return compute_state(
-            execution.backend, layout, self._constants, results, self._copied_bytes
+            execution.backend,
+            layout,
+            self._constants,
+            manifest.constant_outputs,
+            self._copied_bytes,
         )

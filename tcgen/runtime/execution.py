@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from html import escape
 from types import MappingProxyType
 from typing import Any
 
@@ -17,7 +16,6 @@ import numpy.typing as npt
 
 from ..artifact.folder import Artifact
 from ..artifact.manifest import Manifest, TensorEntry
-from ..errors import ExtentError
 from .arguments import Reader, Source, check_here, find_extents, shape_of
 from .call.layout import CallLayout, resolve_layout
 from .call.phase import Backend, ConstantState, run_phases
@@ -26,13 +24,10 @@ from .call.strided import gap_extents
 from .device_protocol import Device
 from .memory.ledger import Ledger
 from .memory.usage import check_limit
-from .part_work import executed_flops, predicted_seconds
-from .parts import Rectangle, checked_part, count_parts, touched
-from .report import PAGE, Report
+from .parts import checked_part
 from .symmetry_check import SAMPLES, check_symmetry, packed_generators
 
 Array = npt.NDArray[Any]
-EQUATIONS = "equations.tex"  # file of an artifact: the body of an ``aligned`` environment
 _REMEMBERED = 256  # recent shapes of inputs, and recent layouts, that each program remembers
 
 
@@ -76,31 +71,6 @@ class Execution:
             UnavailableError: the program is for a GPU, and there is none, or no CuPy.
         """
         return self.backend.device
-
-    @property
-    def report(self) -> Report:
-        """Costs at the planning extents.
-
-        Raises:
-            ArtifactError: the file of the report is missing or damaged.
-        """
-        page = self.artifact.text(PAGE) if self.artifact.has(PAGE) else None
-        return Report(self.artifact.json("report.json"), page=page)
-
-    def explain(self) -> str:
-        """The formula sequence with the cost of each line."""
-        return self.artifact.text("explain.txt")
-
-    def html(self, title: str) -> str:
-        """The equations in LaTeX and the costs, as far as the artifact has them."""
-        parts = [f"<p><b>{escape(title)}</b></p>"]
-        if self.artifact.has(EQUATIONS):
-            body = escape(self.artifact.text(EQUATIONS).rstrip(), quote=False)
-            equations = f"$$\\begin{{aligned}}\n{body}\n\\end{{aligned}}$$"
-            parts.append(f"<details open><summary>equations</summary>{equations}</details>")
-        if self.artifact.has("report.json"):
-            parts.append(self.report._repr_html_())
-        return "\n".join(parts)
 
     def start(self) -> None:
         """Load the kernels, and compile them where that was never done.
@@ -165,67 +135,6 @@ class Execution:
                 values = tuple(map(layout.extents.get, self._bases))
                 layout = self._layouts(values, layout.threads - 1)
         return layout
-
-    def peak_bytes(self, given: Mapping[str, int], held: Callable[[Mapping[str, int]], int]) -> int:
-        """Bytes that a call on arrays in C order allocates at its peak, beyond the inputs.
-
-        Args:
-            given: extents by base space; by default those that the program was compiled for.
-            held: bytes that are held from call to call outside the arenas, at extents.
-
-        Raises:
-            ExtentError: an extent is missing, is negative, or is of no base space.
-        """
-        chosen = self.chosen_extents(given)
-        layout, beside = self.layout(chosen), held(chosen)
-        layout = self.layout_within_limit(layout, layout.use.outputs + beside)
-        return layout.use.peak + beside
-
-    def chosen_extents(self, given: Mapping[str, int]) -> dict[str, int]:
-        """Given extents, and for the other base spaces those that the program was compiled for.
-
-        Raises:
-            ExtentError: an extent is missing, is negative, or is of no base space.
-        """
-        manifest = self.manifest
-        for base, extent in given.items():
-            if base not in manifest.bases or extent < 0:
-                raise ExtentError(
-                    f"extent {base}={extent}: give extents of at least 0 for "
-                    f"{', '.join(manifest.bases)}"
-                )
-        chosen = {**dict(manifest.planning_extents), **given}
-        missing = [b for b in manifest.bases if b not in chosen]
-        if missing:
-            keywords = ", ".join(f'"{b}": 10' for b in missing)
-            raise ExtentError(
-                f"{manifest.name} was compiled without extents of {', '.join(missing)}: "
-                f"pass extents={{{keywords}}}"
-            )
-        return chosen
-
-    def parts(self, given: Mapping[str, int]) -> int:
-        """Number of parts at some extents, as :meth:`chosen_extents` completes them."""
-        return count_parts(self.manifest, self.chosen_extents(given))
-
-    def touches(
-        self, first: object, last: object, given: Mapping[str, int]
-    ) -> dict[str, tuple[Rectangle, ...]]:
-        """Rectangles of inputs and outputs that some parts read and write."""
-        extents = self.chosen_extents(given)
-        return touched(self.manifest, *checked_part(self.manifest, (first, last), extents), extents)
-
-    def seconds(self, first: object, last: object, given: Mapping[str, int]) -> float:
-        """Predicted time of some parts in one call."""
-        extents = self.chosen_extents(given)
-        numbers = checked_part(self.manifest, (first, last), extents)
-        return predicted_seconds(self.manifest, *numbers, extents)
-
-    def flops(self, first: object, last: object, given: Mapping[str, int]) -> int:
-        """Flops of some parts in one call."""
-        extents = self.chosen_extents(given)
-        numbers = checked_part(self.manifest, (first, last), extents)
-        return executed_flops(self.manifest, *numbers, extents)
 
     def sample(self, sources: Mapping[str, Source]) -> None:
         """Check once a few elements of each input whose symmetry the plan relies on.

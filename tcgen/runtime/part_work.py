@@ -29,10 +29,10 @@ def predicted_seconds(
     """Predicted time of the volatile phase's parts ``first .. last - 1`` in one call.
 
     Args:
-        manifest: of the program.
+        manifest: manifest of the program.
         first: number of the first part.
         last: number after the last part.
-        extents: of the base spaces.
+        extents: extents of the base spaces.
     """
     machine = Machine(**dict(manifest.machine))
     works = _works_of_parts(manifest, first, last, extents)
@@ -40,7 +40,7 @@ def predicted_seconds(
 
 
 def longest_seconds(manifest: Manifest, extents: Mapping[str, int]) -> float:
-    """Predicted time of the volatile phase of a call, as if every tile were a whole one.
+    """Predicted time of the volatile phase of a call, as if every tile were full.
 
     It does not walk the iterations, so it takes as long for large extents as for small ones.
     """
@@ -66,7 +66,7 @@ def _seconds(
 
 
 def executed_flops(manifest: Manifest, first: int, last: int, extents: Mapping[str, int]) -> int:
-    """Flops of the volatile phase's parts ``first .. last - 1`` in one call; arguments as above."""
+    """Flops of the volatile phase's parts ``first .. last - 1`` in one call."""
     works = _works_of_parts(manifest, first, last, extents)
     return sum(times * work.points * (work.statement.flops or 0) for work, times in works)
 
@@ -76,9 +76,9 @@ class _Work:
     """A statement at some lengths of the tiles of the chain, with the loops around it.
 
     Attributes:
-        statement: its entry.
-        calls: how often it runs in one iteration of the chain, or outside of it.
-        lengths: of the spans of its groups.
+        statement: entry of the statement.
+        calls: number of runs in one iteration of the chain, or outside of it.
+        lengths: lengths of the spans of its groups.
     """
 
     statement: StatementEntry
@@ -96,7 +96,7 @@ class _Work:
         Args:
             machine: constants of the prediction.
             passing: bytes of an element of each buffer that passes between memory and caches.
-            dtype: of the program.
+            dtype: element type of the program.
         """
         slowness = (1, 1)
         if len(self.lengths) == _PRODUCT:
@@ -124,7 +124,7 @@ def _passing(manifest: Manifest, machine: Machine, extents: Mapping[str, int]) -
 def _works_of_parts(
     manifest: Manifest, first: int, last: int, extents: Mapping[str, int]
 ) -> Iterator[tuple[_Work, int]]:
-    """Statements of some parts at lengths of tiles, and how many iterations have these lengths."""
+    """Statements of some parts at lengths of tiles, and the number of iterations with them."""
     if first >= last:
         return iter(())
     runs = _runs(manifest, first, last, partial(manifest.extent, extents=extents))
@@ -140,10 +140,10 @@ def _works(
     """Statements in some iterations of the chain.
 
     Args:
-        manifest: of the program.
+        manifest: manifest of the program.
         first: number of the first part.
-        extents: of the base spaces.
-        runs: how many iterations have tiles of which lengths.
+        extents: extents of the base spaces.
+        runs: number of iterations by the lengths of their tiles.
     """
     extent = partial(manifest.extent, extents=extents)
     for statement in manifest.statements:
@@ -168,7 +168,7 @@ def _length(span: SpanEntry, tiles: Mapping[str, int], extent: Callable[[str], i
 def _runs(
     manifest: Manifest, first: int, last: int, extent: Callable[[str], int]
 ) -> Mapping[tuple[tuple[str, int], ...], int]:
-    """How many iterations of some parts have tiles of which lengths."""
+    """Number of iterations of some parts by the lengths of their tiles."""
     if manifest.parts is None:
         return {}
     chain = manifest.parts.chain

@@ -1,7 +1,7 @@
-"""Parts of the volatile phase: their number, and what they read and write.
+"""Parts of the volatile phase: their number, and the elements that they read and write.
 
-A part has iterations of the outermost loops, by number, half open. A program whose volatile phase
-is not divided has one part.
+A part is a half-open range of the numbered iterations of the outermost loops. A program whose
+volatile phase is not divided has one part.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ _Range: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A share of the volatile phase: the iterations ``first .. last - 1`` of its chain.
+    """A range of the volatile phase: the iterations ``first .. last - 1`` of its chain.
 
     Attributes:
-        entry: describes the chain.
-        first, last: numbers, half open; the whole phase ends at ``MOST``.
+        entry: description of the chain.
+        first: first number.
+        last: end of the numbers, exclusive; the whole phase ends at ``MOST``.
     """
 
     entry: PartsEntry
@@ -43,7 +44,7 @@ class Part:
 
     @property
     def is_whole(self) -> bool:
-        """True for a call without parts."""
+        """True for a call of all parts."""
         return self.last == MOST
 
     def runs(self, kernel: str) -> bool:
@@ -63,7 +64,7 @@ def checked_part(manifest: Manifest, part: object, extents: Mapping[str, int]) -
     """The numbers of a part.
 
     Raises:
-        ArgumentError: it is no pair of whole numbers, or is outside of the parts that there are.
+        ArgumentError: it is not a pair of integers, or is outside of the parts.
     """
     count = count_parts(manifest, extents)
     try:
@@ -72,7 +73,7 @@ def checked_part(manifest: Manifest, part: object, extents: Mapping[str, int]) -
         first, last = map(index, part)  # type: ignore[call-overload]
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"{manifest.name}: part={part!r:.80} is not a pair of whole numbers: give "
+            f"{manifest.name}: part={part!r:.80} is not a pair of integers: give "
             f"part=(first, last), which runs the parts first to last - 1 of {count}"
         ) from None
     if not 0 <= first <= last <= count:
@@ -90,14 +91,14 @@ def touched(
     """Rectangles of the caller's arrays that the parts ``first .. last - 1`` read and write.
 
     Args:
-        manifest: of the program.
+        manifest: manifest of the program.
         first: number of the first part.
         last: number after the last part.
-        extents: of the base spaces.
+        extents: extents of the base spaces.
 
     Returns:
-        For each input and output its rectangles: a slice for each axis of the array, a packed pair
-        being one axis. They do not overlap along one axis; none where nothing is touched.
+        Rectangles of each input and output: a slice for each axis of the array, a packed pair being
+        one axis. They do not overlap along one axis; () if nothing is touched.
     """
     tensors = {t.name: t for t in manifest.tensors}
     found: dict[str, set[tuple[_Range, ...]]] = {name: set() for name in tensors}
@@ -123,7 +124,7 @@ def touched(
 
 
 def runs_in(share: Share, first: int) -> bool:
-    """True if a part that begins at a number runs what has this share."""
+    """True if a part that begins at a number runs statements with this share."""
     return share != "first" or first == 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from .. import runtime
 from ..artifact.folder import Artifact
 from ..artifact.manifest import SOURCES, Manifest
 from ..errors import ArgumentError, UnavailableError
-from ..options import parse_extents
 from .arguments import (
     check_names,
     find_extents,
@@ -26,13 +24,12 @@ from .bound import BoundProgram
 from .execution import Execution
 from .guests import adopt_all, with_guests
 from .host_device import HostDevice
-from .parts import Rectangle
-from .report import Report
+from .queries import ProgramQueries
 
 Array = npt.NDArray[Any]
 
 
-class Program:
+class Program(ProgramQueries):
     """A compiled program.
 
     Shapes: each array has the axes in which its tensor is stored, in C order or not.
@@ -60,27 +57,9 @@ class Program:
         return self._execution.manifest
 
     @property
-    def allocated_bytes(self) -> int:
-        """Bytes that the latest call allocated at its peak, beyond the inputs."""
-        return self._execution.allocated_bytes
-
-    @property
     def source(self) -> str:
         """The generated source."""
         return self.artifact.text(SOURCES[self.manifest.target])
-
-    @property
-    def report(self) -> Report:
-        """Operations, memory, arrays and loops at the planning extents: ``tcgen report --json``.
-
-        Raises:
-            ArtifactError: the file of the report is missing or damaged.
-        """
-        return self._execution.report
-
-    def explain(self) -> str:
-        """The formula sequence with the cost of each line."""
-        return self._execution.explain()
 
     def save(self, folder: str | Path, *, objects: bool = False) -> Path:
         """Write the artifact; ``tcgen.load(folder)`` or importing the folder brings it back.
@@ -127,94 +106,6 @@ class Program:
         check_names(self.manifest.name, wanted, arrays)
         sources = read_inputs(HostDevice(), wanted, arrays)
         return find_extents(self.manifest, {n: shape_of(a) for n, a in sources.items()})
-
-    def peak_bytes(self, extents: Mapping[str, int] | None = None) -> int:
-        """Bytes that a call allocates at its peak, beyond the inputs, with this machine's threads.
-
-        Args:
-            extents: by base space; by default those that the program was compiled for.
-
-        Raises:
-            ExtentError: an extent is missing, is negative, or is of no base space.
-            BuildError: the first call cannot compile the source.
-        """
-        return self._execution.peak_bytes(dict(parse_extents(extents)), held=lambda _: 0)
-
-    def parts(self, extents: Mapping[str, int] | None = None) -> int:
-        """Number of parts into which a call can be divided: ``program(..., part=(first, last))``.
-
-        They are the iterations of the outermost loops of the volatile phase, in their order; 1
-        where it has no such loops that can run apart, or where it has a maximum, minimum or product
-        over indices, since the results of parts are added.
-
-        Args:
-            extents: by base space; by default those that the program was compiled for.
-
-        Raises:
-            ExtentError: an extent is missing, is negative, or is of no base space.
-        """
-        return self._execution.parts(dict(parse_extents(extents)))
-
-    def touches(
-        self, first: int, last: int, extents: Mapping[str, int] | None = None
-    ) -> dict[str, tuple[Rectangle, ...]]:
-        """Rectangles of each input and output that the parts ``first .. last - 1`` read and write.
-
-        A call of these parts needs no other elements of its inputs, and its results are zero
-        elsewhere.
-
-        Args:
-            first: number of the first part.
-            last: number after the last part, at most :meth:`parts`.
-            extents: by base space; by default those that the program was compiled for.
-
-        Returns:
-            By name: tuples of slices, one for each axis of the array that is passed. An array that
-            the parts do not touch has none.
-
-        Raises:
-            ArgumentError: there are no parts with these numbers.
-            ExtentError: an extent is missing, is negative, or is of no base space.
-        """
-        return self._execution.touches(first, last, dict(parse_extents(extents)))
-
-    def seconds(self, first: int, last: int, extents: Mapping[str, int] | None = None) -> float:
-        """Predicted time of a call of the parts ``first .. last - 1`` in seconds.
-
-        It is the time of the volatile phase by the model of the objective ``time``, whose constants
-        are those of the option ``machine``; it includes what every part repeats.
-
-        Args:
-            first: number of the first part.
-            last: number after the last part, at most :meth:`parts`.
-            extents: by base space; by default those that the program was compiled for.
-
-        Raises:
-            ArgumentError: there are no parts with these numbers.
-            ExtentError: an extent is missing, is negative, or is of no base space.
-        """
-        return self._execution.seconds(first, last, dict(parse_extents(extents)))
-
-    def flops(self, first: int, last: int, extents: Mapping[str, int] | None = None) -> int:
-        """Flops that a call of the parts ``first .. last - 1`` executes in its volatile phase.
-
-        Several calls repeat what stands outside of the outermost loops: the sum of their flops
-        less those of all parts at once.
-
-        Args:
-            first: number of the first part.
-            last: number after the last part, at most :meth:`parts`.
-            extents: by base space; by default those that the program was compiled for.
-
-        Raises:
-            ArgumentError: there are no parts with these numbers.
-            ExtentError: an extent is missing, is negative, or is of no base space.
-        """
-        return self._execution.flops(first, last, dict(parse_extents(extents)))
-
-    def _repr_html_(self) -> str:
-        """The equations and the costs, for a notebook."""
-        return self._execution.html(repr(self))
 
     def __call__(
         self,

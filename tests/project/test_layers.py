@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import tcgen
 from support.import_graph import circles, import_graph
 from support.paths import ROOT
 
@@ -57,6 +59,14 @@ def test_every_public_name_resolves() -> None:
         "try:\n    tcgen.no_such_name\nexcept AttributeError as error:\n    print(error)"
     )
     assert "no_such_name" in result.stdout, result.stdout + result.stderr
+
+
+def test_type_checkers_see_every_public_name() -> None:
+    """``mypy --strict`` takes a name of a stub as exported if it is imported as itself."""
+    stub = ast.parse((PACKAGE / "__init__.pyi").read_text())
+    names = [n for node in stub.body if isinstance(node, ast.ImportFrom) for n in node.names]
+    assert all(n.asname == n.name for n in names)
+    assert sorted(n.name for n in names) == sorted([*tcgen.__all__, "chem"])
 
 
 def test_runtime_works_without_planners(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The notebooks of the documentation run, and print what they show; their pictures are small."""
+"""The notebooks of the documentation run and print their stored output; pictures are small."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUN = (
 
 
 def printed(path: Path) -> list[str]:
-    """What each cell of code prints."""
+    """Standard output of each cell of code."""
     cells: list[dict[str, Any]] = json.loads(path.read_text())["cells"]
     return [
         "".join(
@@ -38,7 +38,7 @@ def printed(path: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_prints_what_it_shows(notebook: Path, tmp_path: Path) -> None:
+def test_a_notebook_prints_its_stored_output(notebook: Path, tmp_path: Path) -> None:
     pytest.importorskip("nbclient", reason="nbclient is not installed")
     pytest.importorskip("ipykernel", reason="ipykernel is not installed")
     if "pyscf" in notebook.read_text():

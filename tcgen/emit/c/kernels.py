@@ -29,12 +29,13 @@ from ...ir.loops import (
     Stmt,
     Zero,
 )
+from ...ir.parts import chain_kernel
 from ...ir.reduction import Reduction
 from ...resources import fill
 from ...thresholds.cpu import CpuThresholds
 from ..kernel_comment import kernel_comment
 from ..names import C_RESERVED, unique
-from ..parts import FIRST, LAST, chain_kernel, numbered, skip_lines, starts_chain
+from ..parts import FIRST, LAST, numbered, skip_lines, starts_chain
 from ..printing import elements, extent, indented, symbol
 from ..scope import Scope, contractions, make_scope, module_bases, statements, totals
 from .contraction import contraction, contraction_call, packing_memory

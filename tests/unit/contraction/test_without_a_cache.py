@@ -16,7 +16,7 @@ from support.messages import mentions
 from tcgen.compiler import target
 from tcgen.contraction import programs
 from tcgen.errors import CacheWarning, UnavailableError
-from tcgen.lazy_arrays import kernels, worth
+from tcgen.lazy_arrays import dispatch, kernels
 from tcgen.runtime.cpu import private_folder
 
 X = np.random.default_rng(0).random((40, 50))
@@ -39,7 +39,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     if target.default_target() != "cpu":
         pytest.skip("no C compiler")
     target.kernel_target()
-    for kept in (programs.PROGRAMS, kernels.PROGRAMS, worth.FORMS):
+    for kept in (programs.PROGRAMS, kernels.PROGRAMS, dispatch.FORMS):
         kept.clear()
     return tmp_path / "cache"
 

@@ -20,7 +20,7 @@ from tcgen.errors import ArgumentError, TcgenError
 from tcgen.lazy_arrays import evaluate as evaluation
 from tcgen.lazy_arrays import kernels
 from tcgen.lazy_arrays.equations import lazy_system
-from tcgen.lazy_arrays.line import line_of
+from tcgen.lazy_arrays.linearized import linearize
 
 sys.path.insert(0, str(ROOT))
 
@@ -121,7 +121,7 @@ def test_several_readers_share_one_value() -> None:
 @pytest.mark.parametrize("shape", [(40,), (30, 40)])
 def test_results_that_share_a_register_go_to_the_vector_unit(shape: tuple[int, ...]) -> None:
     e = np.exp(tcgen.lazy(drawn(*shape)))
-    line = line_of([(e * e)._node, (e + 1)._node])
+    line = linearize([(e * e)._node, (e + 1)._node])
     source = kernels.kernel_of(lazy_system(line.nodes()), "float64", "cpu").program.source
     assert "double t1 = 0;" in source
     assert "omp parallel for simd" in source or "omp simd" in source
@@ -141,7 +141,7 @@ def test_results_asked_for_together_are_one_program() -> None:
     shared = np.exp(x)
     a, b = shared.sum(0), shared - 1
     tcgen.compute(a, b, a)
-    assert (a.waiting, b.waiting, shared.waiting) == (0, 0, 0)  # somebody has it, too
+    assert (a.pending, b.pending, shared.pending) == (0, 0, 0)
     np.testing.assert_allclose(a, np.exp(drawn(4, 5)).sum(0))
     np.testing.assert_allclose(b, np.exp(drawn(4, 5)) - 1)
     with pytest.raises(ArgumentError, match=mentions("int lazy array")):
@@ -168,7 +168,7 @@ def test_equal_work_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_operations_read_what_was_there_when_they_were_recorded() -> None:
-    """Case 1, and the fault of DelayRepay: an update does not reach what was noted before it."""
+    """Case 1, and the fault of DelayRepay: an update does not reach what was recorded before it."""
     values, other = drawn(4, 3), drawn(4, 3, seed=1)
     x = tcgen.lazy(values)
     before, twice = x + 1, x * other
@@ -217,13 +217,13 @@ def test_long_chains_are_run_in_parts() -> None:
     x, wanted = tcgen.lazy(drawn(6)), drawn(6)
     for _ in range(500):
         x, wanted = x * 0.99 + x * 0.01 + 0.001, wanted * 0.99 + wanted * 0.01 + 0.001
-        assert x.waiting <= 200
+        assert x.pending <= 200
     np.testing.assert_allclose(x, wanted, rtol=1e-10)
 
 
 def test_what_it_is_in_python() -> None:
     x = tcgen.lazy([1.0, 2.0, 3.0]) * 2
-    assert repr(x) == "<lazy array of shape (3,), float64, 1 operations wait>"
+    assert repr(x) == "<lazy array of shape (3,), float64, 1 pending operation>"
     assert (len(x), x.ndim, x.size, list(x)) == (3, 1, 3, [2, 4, 6])
     assert str(x) == "[2. 4. 6.]"
     assert (float(x.sum()), int(x[0]), x.max(), x[1]) == (12.0, 2, 6.0, 4.0)
@@ -231,7 +231,12 @@ def test_what_it_is_in_python() -> None:
     assert complex(x.sum()) == 12
     assert tcgen.lazy(x) is x
     assert np.linalg.norm(x) == pytest.approx(np.sqrt(56))
-    assert tcgen.lazy(1.0).explain() == "no operation waits: the values are known\n"
+    assert tcgen.lazy(1.0).explain() == "nothing pending: already evaluated\n"
+
+
+def test_the_former_name_of_pending_warns() -> None:
+    with pytest.deprecated_call(match="LazyArray.pending"):
+        assert (tcgen.lazy(np.ones(3)) + 1).waiting == 1
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ BINARY = (
 INTEGERS = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift "
 
 
-_OF_SOME = ("argmax", "argmin", "max", "mean", "min", "std", "var")  # of at least one element
+_OF_SOME = ("argmax", "argmin", "max", "mean", "min", "std", "var")  # need an element
 
 
 def compared(name: str, *arrays: Any) -> None:

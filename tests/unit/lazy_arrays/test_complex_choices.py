@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import tcgen
 from support.campaigns import cases
 from tcgen.lazy_arrays.equations import lazy_system
-from tcgen.lazy_arrays.line import line_of
+from tcgen.lazy_arrays.linearized import linearize
 
 Work = Callable[[Any, Any, Any, Any], Any]
 RANDOM = np.random.default_rng(0)
@@ -38,11 +38,11 @@ def masked_update(z: Any, b: Any) -> Any:
     return z
 
 
-# Of two arrays of complex numbers, one of real ones, and one of truth values.
+# Of two arrays of complex numbers, one of real ones, and one of booleans.
 DELAYED: dict[str, Work] = {
     "arrays": lambda z, w, x, b: np.where(b, z * w, z),
     "numbers": lambda z, w, x, b: np.where(b, z + 1, 0) * np.where(b, 1j, w * 2),
-    "waiting condition": lambda z, w, x, b: np.where((x > 0) & ~b, z, w),
+    "pending condition": lambda z, w, x, b: np.where((x > 0) & ~b, z, w),
     "condition of another shape": lambda z, w, x, b: np.where(b[:, :1], z[0], w),
     "transposed": lambda z, w, x, b: np.where(b.T, z.T, w.T)[1:] - 1,
     "sliced": lambda z, w, x, b: np.where(b, z, w)[1:, ::2] + np.where(b, w, z)[:-1, ::2],
@@ -52,11 +52,11 @@ DELAYED: dict[str, Work] = {
     "product": lambda z, w, x, b: np.where(b, z, 0) @ w.T,
     "nested": lambda z, w, x, b: np.where(b, np.where(x > 0, z, 2), np.exp(w)),
     "escaped": lambda z, w, x, b: escaped(z * 2, w)[0],
-    "whole numbers": lambda z, w, x, b: np.where(b, z, np.arange(7)),
+    "integers": lambda z, w, x, b: np.where(b, z, np.arange(7)),
 }
 OTHERS: dict[str, Work] = {
     "count": lambda z, w, x, b: sum(escaped(z * 2, w)),
-    "waiting factor": lambda z, w, x, b: z * (x > 0) + (x < 1) * w - (x > 0),
+    "pending factor": lambda z, w, x, b: z * (x > 0) + (x < 1) * w - (x > 0),
     "real and complex": lambda z, w, x, b: np.where(b, z, x),
     "real": lambda z, w, x, b: np.where(b, z.real, x) + np.where(x > 0, 1j, x),
     "complex condition": lambda z, w, x, b: np.where(z * (x > 0), z, w),
@@ -72,23 +72,23 @@ def check(work: Work, dtype: str = "complex128") -> Any:
     wanted = work(*(a.copy() for a in arrays))
     found = work(*(tcgen.lazy(a, copy=True) for a in arrays))
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-    waiting = getattr(found, "waiting", 0)
+    pending = getattr(found, "pending", 0)
     tolerance = 1e-5 if dtype == "complex64" else 1e-12
     np.testing.assert_allclose(np.asarray(found), wanted, rtol=tolerance, atol=tolerance)
-    return waiting
+    return pending
 
 
 @pytest.mark.parametrize("name", [*DELAYED, *OTHERS])
 @pytest.mark.parametrize(
-    "how", ["kernels", "noted", "at once", pytest.param("compiled", marks=pytest.mark.slow)]
+    "how", ["kernels", "recorded", "at once", pytest.param("compiled", marks=pytest.mark.slow)]
 )
 def test_values(how: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    least = {"noted": "3", "at once": "1000"}.get(how, "0")
+    least = {"recorded": "3", "at once": "1000"}.get(how, "0")
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", "cpu" if how == "compiled" else "numpy")
     monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", least)
-    waiting = check({**DELAYED, **OTHERS}[name])
+    pending = check({**DELAYED, **OTHERS}[name])
     if name in DELAYED and how != "at once":
-        assert waiting > 0
+        assert pending > 0
     check({**DELAYED, **OTHERS}[name], "complex64")
 
 
@@ -107,7 +107,7 @@ def test_what_is_not_chosen_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> 
     other = np.array([complex(np.nan, np.inf), -2j, 3, complex(0.0, -0.0)])
     for condition in (np.array([True, False, False, True]), np.array([False, True, True, False])):
         found = np.where(*map(tcgen.lazy, (condition, one, other)))
-        assert found.waiting == 1
+        assert found.pending == 1
         np.testing.assert_array_equal(
             np.asarray(found).view(np.int64), np.where(condition, one, other).view(np.int64)
         )
@@ -119,7 +119,7 @@ def test_a_condition_is_read_as_real_numbers(
 ) -> None:
     monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "0")
     found = DELAYED[name](*map(tcgen.lazy, (Z, W, X, MASK)))
-    inputs = lazy_system(line_of((found._node,)).nodes()).inputs
+    inputs = lazy_system(linearize((found._node,)).nodes()).inputs
     assert [place.real for place in inputs].count(True) == real
 
 

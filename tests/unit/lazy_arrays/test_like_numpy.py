@@ -32,7 +32,7 @@ def least_elements(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 def all_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small arrays are noted, too."""
+    """Small arrays are also recorded."""
     monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "0")
 
 
@@ -97,7 +97,7 @@ def test_only_the_place_of_the_result_is_lazy(
     out, wanted, a = tcgen.lazy(np.ones((3, 3))), np.ones((3, 3)), grid(3, 3)
     call(a.copy(), wanted)
     assert call(tcgen.lazy(a.copy()) if lazy_operand else a, out) is out
-    a[:] = 99  # the result is no alias of the operand
+    a[:] = 99  # the result must not alias the operand
     np.testing.assert_allclose(out, wanted)
 
 
@@ -226,7 +226,7 @@ def test_another_thread_computes_the_same_meanwhile(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(evaluation, "_run", partial(after_the_other, evaluation._run))
     np.testing.assert_allclose(y, np.exp(-grid(4, 5)) * 3)
     assert meanwhile.ident
-    assert (y.waiting, shared.waiting) == (0, 0)
+    assert (y.pending, shared.pending) == (0, 0)
 
 
 def test_many_threads_ask_for_the_same_values() -> None:
@@ -254,8 +254,8 @@ def test_arguments_by_position_are_those_of_numpy() -> None:
     np.testing.assert_allclose(np.sum(lazy, 0, None, None, True), x.sum(0, keepdims=True))
     assert float(np.sum(lazy, None, None, None, none, none, none)) == x.sum()
     assert np.mean(lazy, 1, None, None, True).shape == (2, 1)
-    assert np.sum(lazy, 1, keepdims=none).waiting == 1  # still noted
-    assert np.add.reduce(lazy, keepdims=False, where=True).waiting == 1
+    assert np.sum(lazy, 1, keepdims=none).pending == 1  # still recorded
+    assert np.add.reduce(lazy, keepdims=False, where=True).pending == 1
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ def test_first_powers_keep_complex_infinities(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delenv("TCGEN_EINSUM_TARGET")  # generated C multiplied by 1
     x = np.array([complex(0, np.inf), complex(np.inf, 0), complex(1, 2)])
     y = tcgen.lazy(x) ** 1
-    assert y.waiting == 1
+    assert y.pending == 1
     np.testing.assert_array_equal(y, x)
     np.testing.assert_array_equal(((tcgen.lazy(x[2:]) ** 1) * x[2:]).sum(), x[2] ** 2)
 
@@ -419,7 +419,7 @@ def test_an_update_of_one_element_changes_no_other_array() -> None:
     np.testing.assert_array_equal(given, [1, 2, 3])
     x = tcgen.lazy(given) + 1
     np.asarray(x)
-    x[..., 0] += 5  # of values that are read-only
+    x[..., 0] += 5  # the values are read-only
     np.testing.assert_array_equal(x, [7, 3, 4])
 
 

@@ -1,4 +1,4 @@
-"""Lazy arrays of a GPU: NumPy's values by CUDA kernels, and by CuPy where there is no kernel.
+"""Lazy arrays of a GPU: NumPy's values by CUDA kernels, and by CuPy without a kernel.
 
 CuPy is a stand-in whose streams run when they are waited for; kernels run under the emulator.
 """
@@ -19,13 +19,13 @@ from support.cupy_stand_in import Array, Stream
 from support.marks import slow, slow_where
 from support.messages import mentions
 from tcgen.errors import ArgumentError
+from tcgen.lazy_arrays import dispatch
 from tcgen.lazy_arrays import evaluate as evaluation
-from tcgen.lazy_arrays import worth
 from tcgen.lazy_arrays.backend import BACKENDS
+from tcgen.lazy_arrays.dispatch import LIMITS
 from tcgen.lazy_arrays.equations import lazy_system
 from tcgen.lazy_arrays.kernels import kernel_of
-from tcgen.lazy_arrays.line import line_of
-from tcgen.lazy_arrays.worth import LIMITS
+from tcgen.lazy_arrays.linearized import linearize
 from tcgen.runtime.gpu.cupy_device import CupyDevice
 
 pytestmark = pytest.mark.skipif(
@@ -86,7 +86,7 @@ def updated(x: Any, y: Any) -> Any:
 
 
 Work = Callable[[Any, Any, Any, Any], Any]
-# Of two arrays of real numbers, one of whole numbers, and one of truth values.
+# Of two arrays of real numbers, one of integers, and one of booleans.
 DELAYED: dict[str, Work] = {
     "functions": lambda x, y, i, b: np.sin(x) ** 2 + np.cos(y) * np.exp(-x) - 2 / (3 + abs(y)),
     "broadcast": lambda x, y, i, b: x[:, None, :] - y[None, :, :1],
@@ -116,7 +116,7 @@ OTHERS: dict[str, Work] = {
     "reshape": lambda x, y, i, b: (x + y).reshape(7, 6),
     "masked": lambda x, y, i, b: x[x > 0] * 2,
     "cast": lambda x, y, i, b: (x * 2).astype("float32"),
-    "whole numbers": lambda x, y, i, b: i // 2,
+    "integers": lambda x, y, i, b: i // 2,
 }
 
 
@@ -125,36 +125,36 @@ def check(work: Work, dtype: str = "float64") -> Any:
     wanted = np.asarray(work(*(a.copy() for a in given)))
     found = work(*map(on_gpu, given))
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-    waiting = found.waiting
+    pending = found.pending
     tolerance = 1e-5 if dtype == "float32" else 1e-12
     np.testing.assert_allclose(values(found), wanted, rtol=10 * tolerance, atol=tolerance)
-    return waiting
+    return pending
 
 
 FEW = ("functions", "sums", "argmax", "mixed types", "softmax", "stencil", "red-black")
 
 
 @pytest.mark.parametrize("name", [*DELAYED, *OTHERS])
-@pytest.mark.parametrize("how", ["noted", "at once"])
+@pytest.mark.parametrize("how", ["recorded", "at once"])
 def test_values(how: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Noted, but run by CuPy, and by CuPy at once."""
-    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "3" if how == "noted" else "1000")
-    waiting = check({**DELAYED, **OTHERS}[name])
-    if name in DELAYED and how == "noted":
-        assert waiting > 0
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "3" if how == "recorded" else "1000")
+    pending = check({**DELAYED, **OTHERS}[name])
+    if name in DELAYED and how == "recorded":
+        assert pending > 0
 
 
 @pytest.mark.parametrize("name", slow_where(lambda name: name not in FEW, [*DELAYED, *OTHERS]))
 def test_values_by_kernels(name: str) -> None:
     """From the first time on."""
-    waiting = check({**DELAYED, **OTHERS}[name])
-    assert waiting > 0 or name in OTHERS
+    pending = check({**DELAYED, **OTHERS}[name])
+    assert pending > 0 or name in OTHERS
 
 
 def test_choices_of_complex_numbers() -> None:
     z, w = X + 1j * Y, Y - 1j * X
     found = np.where(on_gpu(MASK), on_gpu(z) * on_gpu(w), 1j)
-    assert found.waiting > 1
+    assert found.pending > 1
     np.testing.assert_allclose(values(found), np.where(MASK, z * w, 1j), rtol=1e-13)
 
 
@@ -170,7 +170,7 @@ def test_values_of_single_precision(name: str) -> None:
 def test_kernels_compile(dtype: str) -> None:
     """Operations, reductions, mixed types and slices, by the compiler for a GPU."""
     kind = dtype.split()[-1]
-    rest = [n for n in DELAYED if n not in ("periodic", "updates")]  # whose kernels have slices
+    rest = [n for n in DELAYED if n not in ("periodic", "updates")]
     names = ["softmax", "argmax"] if kind == dtype else rest
     works = [DELAYED[name] for name in names]
     if kind == "complex128":
@@ -180,7 +180,7 @@ def test_kernels_compile(dtype: str) -> None:
         ]
     given = [tcgen.lazy(a) for a in (X.astype(kind), Y.astype(kind), WHOLE, MASK)]
     for work in works:
-        line = line_of((work(*given)._node,))
+        line = linearize((work(*given)._node,))
         if line.operands[-1]:  # else NumPy has computed it, in another type
             program = kernel_of(lazy_system(line.nodes()), kind, "cuda").program
             for arch in (80, 90):
@@ -219,9 +219,9 @@ def test_the_array_that_was_given_is_never_written_to() -> None:
 def test_an_array_of_cupy_joins_from_both_sides() -> None:
     x, y = on_gpu(X), CUPY.asarray(Y)
     for made in (x + y, y + x, np.add(y, x), np.where(x > y, x, y) + np.minimum(x, y)):
-        assert made.waiting > 0
+        assert made.pending > 0
         np.testing.assert_allclose(values(made), X + Y)
-    y[0] = 0.0  # after it was noted
+    y[0] = 0.0  # after it was recorded
     np.testing.assert_allclose(values(x + y)[0], X[0])
 
 
@@ -245,7 +245,7 @@ def test_arrays_of_both_memories_do_not_mix(
     x = on_gpu(X)
     with pytest.raises(ArgumentError, match=mentions("CPU GPU cupy.asarray x.compute")) as caught:
         work(x, X)
-    assert isinstance(caught.value, TypeError)  # as CuPy's
+    assert isinstance(caught.value, TypeError)  # like CuPy's error
 
 
 def test_values_go_to_the_cpu_when_they_are_asked_for() -> None:
@@ -254,7 +254,7 @@ def test_values_go_to_the_cpu_when_they_are_asked_for() -> None:
         np.asarray(x + 1)
     assert float((x * 0 + 2).sum()) == 84.0
     assert str(abs(x[0]) * 0) == str(np.zeros(7))
-    assert repr(x) == "<lazy array of shape (6, 7), float64, 0 operations wait>"
+    assert repr(x) == "<lazy array of shape (6, 7), float64, 0 pending operations>"
     total = x.sum()
     assert (total.shape, type(total.compute())) == ((), Array)
     with pytest.raises(ArgumentError, match=mentions("GPU NumPy functions tcgen.lazy")):
@@ -287,12 +287,12 @@ def test_kernels_come_from_the_background_and_measurements_end(
     for _ in range(12):
         before = len(waits)
         np.testing.assert_allclose(values(np.exp(x) * 3 + x), np.exp(X) * 3 + X)
-        worth.wait_for_background()
+        dispatch.wait_for_background()
     assert ran[0] == "cupy"
-    *_, form = (f for f in worth.FORMS._values.values() if f.kernel is not None)  # the latest
+    *_, form = (f for f in dispatch.FORMS._values.values() if f.kernel is not None)  # the latest
     assert form.kernel is not None
     assert form.kernel.program.manifest.target == "cuda"
-    assert len(waits) == before  # of the last run
+    assert len(waits) == before  # during the last run
 
 
 def test_threads_find_their_elements_of_whole_arrays_without_divisions() -> None:
@@ -302,7 +302,7 @@ def test_threads_find_their_elements_of_whole_arrays_without_divisions() -> None
         ((abs(x) * y).sum(), False),
         (x[:, 1:] * y[:, 1:], True),
     ):
-        line = line_of((work._node,))
+        line = linearize((work._node,))
         source = kernel_of(lazy_system(line.nodes()), "float64", "cuda").program.source
         kernels = source[source.index('extern "C"') :]
         assert ("%N_" in kernels) == divides

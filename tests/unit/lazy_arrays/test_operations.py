@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tcgen
-from tcgen.lazy_arrays.worth import LIMITS
+from tcgen.lazy_arrays.dispatch import LIMITS
 
 Work = Callable[[Any, Any, Any, Any], Any]
 RANDOM = np.random.default_rng(0)
@@ -22,7 +22,7 @@ def softmax(x: Any) -> Any:
     return e / e.sum(1, keepdims=True)
 
 
-# Of two arrays of real numbers, one of whole numbers, and one of truth values.
+# Of two arrays of real numbers, one of integers, and one of booleans.
 DELAYED: dict[str, Work] = {
     "maximum": lambda x, y, i, b: np.maximum(x, y) + np.minimum(x, 0.5),
     "where": lambda x, y, i, b: np.where(x > y, x, -y),
@@ -42,8 +42,8 @@ DELAYED: dict[str, Work] = {
     "argmax over columns": lambda x, y, i, b: np.argmax(abs(x - y), axis=0, keepdims=True),
     "argmin": lambda x, y, i, b: np.argmin(x[1:, ::2] * 2, 1),
     "max of masks": lambda x, y, i, b: (x > 0).max(1),
-    "whole numbers": lambda x, y, i, b: x * i + y / (i + 5),
-    "truth values": lambda x, y, i, b: x * b + (x > 0) * y,
+    "integers": lambda x, y, i, b: x * i + y / (i + 5),
+    "booleans": lambda x, y, i, b: x * b + (x > 0) * y,
     "power": lambda x, y, i, b: abs(x) ** y + abs(x) ** 1.7 + 2.0**x,
     "functions": lambda x, y, i, b: np.tan(x) + np.sinh(x) + np.cosh(y) + np.arctan2(x, y),
     "inverse": lambda x, y, i, b: np.arcsin(x / 9) + np.arccos(y / 9) + np.arctan(x),
@@ -72,7 +72,7 @@ OTHERS: dict[str, Work] = {
     "mask of whole": lambda x, y, i, b: (i > 0) * x,
     "masked": lambda x, y, i, b: (x + 0) * (1 - (x > 0)),
     "tensordot of all axes": lambda x, y, i, b: np.tensordot(x, y),
-    "tensordot of whole numbers": lambda x, y, i, b: np.tensordot(x, i, (0, 0)),
+    "tensordot of integers": lambda x, y, i, b: np.tensordot(x, i, (0, 0)),
     "reduce": lambda x, y, i, b: np.maximum.reduce(x) + np.multiply.reduce(y),
 }
 
@@ -82,10 +82,10 @@ def check(work: Work, dtype: Any) -> Any:
     wanted = work(x, y, WHOLE, MASK)
     found = work(*map(tcgen.lazy, (x, y, WHOLE, MASK)))
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-    waiting = getattr(found, "waiting", 0)
+    pending = getattr(found, "pending", 0)
     tolerance = 1e-5 if dtype == "float32" else 1e-12
     np.testing.assert_allclose(np.asarray(found), wanted, rtol=10 * tolerance, atol=tolerance)
-    return waiting
+    return pending
 
 
 @pytest.mark.parametrize("name", [*DELAYED, *OTHERS])
@@ -93,21 +93,21 @@ def check(work: Work, dtype: Any) -> Any:
     ("how", "dtype"),
     [
         ("kernels", "float64"),
-        ("noted", "float64"),
-        ("noted", "float32"),
+        ("recorded", "float64"),
+        ("recorded", "float32"),
         pytest.param("kernels", "float32", marks=pytest.mark.slow),
         pytest.param("compiled", "float64", marks=pytest.mark.slow),
         pytest.param("compiled", "float32", marks=pytest.mark.slow),
     ],
 )
 def test_values(how: str, name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By kernels from the first time on, and noted, but run by NumPy."""
+    """By kernels from the first time on, and recorded, but run by NumPy."""
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", "cpu" if how == "compiled" else "numpy")
-    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "3" if how == "noted" else "0")
-    waiting = check({**DELAYED, **OTHERS}[name], dtype)
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "3" if how == "recorded" else "0")
+    pending = check({**DELAYED, **OTHERS}[name], dtype)
     if name in DELAYED:
-        assert waiting > 0
-    assert LIMITS.kernels_alone == (how != "noted")
+        assert pending > 0
+    assert LIMITS.kernels_only == (how != "recorded")
 
 
 @pytest.mark.parametrize(
@@ -153,14 +153,14 @@ def test_positions_are_those_of_the_first(
         lambda x: np.argmin(x[:2, :, None] + x[:2, None, :], axis=1, keepdims=True),
     ):
         lazy, wanted = work(tcgen.lazy(x)), work(x)
-        assert (lazy.waiting > 0, lazy.shape, lazy.dtype) == (True, wanted.shape, wanted.dtype)
+        assert (lazy.pending > 0, lazy.shape, lazy.dtype) == (True, wanted.shape, wanted.dtype)
         np.testing.assert_array_equal(np.asarray(lazy), wanted)
 
 
 def test_positions_that_kernels_cannot_count_are_found_by_numpy() -> None:
     x = tcgen.lazy(np.zeros((2**12, 2**12 + 1), "float32"))
     assert isinstance(x.argmax(), np.int64)
-    assert x.argmax(1).waiting == 1
+    assert x.argmax(1).pending == 1
 
 
 def test_nan_stays(monkeypatch: pytest.MonkeyPatch) -> None:

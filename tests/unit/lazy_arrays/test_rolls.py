@@ -31,7 +31,7 @@ def test_rolled_arrays_wait_and_are_not_stored() -> None:
     x, y = arrays((6, 5))
     lazy = tcgen.lazy(x)
     moved = np.roll(lazy, 1, 0) + np.roll(lazy, (2, -1), (0, 1)) * y
-    assert moved.waiting == 4
+    assert moved.pending == 4
     wanted = np.roll(x, 1, 0) + np.roll(x, (2, -1), (0, 1)) * y
     np.testing.assert_allclose(moved, wanted, rtol=1e-14)
 
@@ -143,11 +143,11 @@ def test_products_and_sums_compute_the_rolled_arrays_that_they_read() -> None:
     x, y = np.arange(12.0).reshape(3, 4), np.linspace(0, 1, 12).reshape(3, 4)
     for read in (lambda moved: moved @ y.T, lambda moved: moved.sum(0), lambda moved: moved.T[1:]):
         moved = np.roll(tcgen.lazy(x), (1, 2), (0, 1))
-        assert moved.waiting == 1
+        assert moved.pending == 1
         found = read(moved)
         assert_array_equal(found, read(np.roll(x, (1, 2), (0, 1))))
-        assert moved.waiting == 0
+        assert moved.pending == 0
     moved = np.roll(tcgen.lazy(x), (1, 2), (0, 1))
     total = moved @ tcgen.lazy(y.T)
-    assert (moved.waiting, total.waiting) == (0, 1)
+    assert (moved.pending, total.pending) == (0, 1)
     assert_array_equal(total, np.roll(x, (1, 2), (0, 1)) @ y.T)

@@ -19,7 +19,7 @@ from tcgen.errors import ArgumentError
 
 @pytest.fixture(autouse=True)
 def all_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small arrays wait, too."""
+    """Small arrays are also deferred."""
     monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "0")
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", "numpy")
 
@@ -180,7 +180,7 @@ def test_a_number_changes_known_values_where_they_are(change: Callable[[Any], No
     x += 1  # has its memory from here on
     place = x.ctypes.data
     change(x)
-    assert x.waiting == 0
+    assert x.pending == 0
     assert x.ctypes.data == place
     wanted = values + 1
     change(wanted)
@@ -192,7 +192,7 @@ def test_an_array_that_was_computed_for_another_one_is_changed_where_it_is() -> 
     y = (np.exp(x) + 1) * 2  # its maximum computes it
     most = float(y.max())
     y /= y.max()
-    assert y.waiting == 0
+    assert y.pending == 0
     np.testing.assert_allclose(y, (np.exp(np.arange(6.0)) + 1) * 2 / most)
 
 
@@ -218,7 +218,7 @@ def test_a_product_is_added_where_the_array_is() -> None:
     total, factor = tcgen.lazy(np.ones((3, 3)), copy=True), tcgen.lazy(a)
     total = total * 2
     total += factor @ factor.T
-    assert total.waiting == 0
+    assert total.pending == 0
     place = total.ctypes.data
     total -= factor @ factor.T
     assert total.ctypes.data == place
@@ -286,7 +286,7 @@ OUT: dict[str, Callable[[Any, Any], Any]] = {
     "another type": lambda x, v: np.add(x, v, out=np.zeros(x.shape, "f4")),
     "two results": lambda x, v: np.divmod(x, v, out=(x, x[::-1])),
     "too few axes": lambda x, v: np.add(x, v, out=v),
-    "whole numbers": lambda x, v: np.add(x, v, out=np.zeros_like(x, int)),
+    "integers": lambda x, v: np.add(x, v, out=np.zeros_like(x, int)),
 }
 
 

@@ -170,7 +170,7 @@ def test_numbers_of_parts_are_checked(hand_plans: ModuleType) -> None:
         with pytest.raises(ArgumentError, match=mentions("3 parts")):
             program.touches(*part, extents)
     for part in (2, "01", (0, 1, 2), (0.5, 1), ("a", "b")):
-        with pytest.raises(ArgumentError, match=mentions("part= pair whole numbers first last")):
+        with pytest.raises(ArgumentError, match=mentions("part= pair integers first last")):
             program(**arrays, part=part)
     with pytest.raises(ExtentError, match=mentions("zz=3")):
         program.parts({"zz": 3})

@@ -1,7 +1,7 @@
-"""A graph as a line: its operations in an order in which they can run, and their form.
+"""A linearized graph: its operations in a valid order of execution, and their form.
 
-Another thread may evaluate the same nodes and replace their work by arrays. A line reads the work
-of each node once, so it stays what it was.
+Another thread may evaluate the same nodes and replace their work by arrays. Linearizing reads the
+work of each node once, so the result does not change.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from .positions import as_reductions
 
 
 @dataclass(slots=True, eq=False)
-class Line:
+class Linearized:
     """The work of some nodes and of all below them.
 
     Attributes:
         sources: the nodes.
         works: arrays, numbers and operations, operands first; equal arrays stand once.
-        operands: for each work, the places of those that it reads.
-        shapes: of the results.
-        dtypes: of the results: truth values and whole numbers are computed as numbers.
-        roots: places of the nodes that are asked for.
-        dtype: element type in which kernels compute.
-        backend: where the arrays are.
+        operands: places of the works that each one reads.
+        shapes: shapes of the results.
+        dtypes: element types of the results: booleans and integers are computed as numbers.
+        roots: places of the requested nodes.
+        dtype: element type of the kernels' arithmetic.
+        backend: backend of the arrays.
         target: the array into which the result of the only root is written, or None.
         change: ``add`` or ``subtract`` if the target is changed by the result, else empty.
     """
@@ -63,7 +63,7 @@ class Line:
 
     @property
     def key(self) -> Hashable:
-        """Equal for lines that one kernel serves."""
+        """Equal for graphs that one kernel serves."""
         target = None if self.target is None else _leaf_form(self.target)
         form = tuple(map(_form, self.works, self.operands))
         return (self.backend, self.dtype, self.roots, target, self.change, form)
@@ -87,7 +87,7 @@ class Line:
 
     @property
     def is_simple(self) -> bool:
-        """True for one cheap operation or one position, of which a kernel gains nothing."""
+        """True for one cheap operation or one position: a kernel would gain nothing."""
         last = self.works[-1]
         if sum(map(bool, self.operands)) != 1:
             return False
@@ -111,8 +111,8 @@ class Line:
     def held(self) -> list[int]:
         """Places of operations, other than roots, that an array or an operation elsewhere holds.
 
-        They will be asked for again, or may be: if they were not kept, they would be computed
-        twice. A little arithmetic may be, which takes less time than a pass over memory.
+        They may be needed again, and would then be computed twice. A little arithmetic may be,
+        since it takes less time than a pass over memory.
         """
         readers = [0] * len(self.works)
         for operands in self.operands:
@@ -130,7 +130,7 @@ class Line:
         return found
 
     def nodes(self) -> tuple[Node, ...]:
-        """Nodes of its own for the roots, which no other thread evaluates: what a target gets."""
+        """New nodes for the roots, which other threads do not share."""
         made: list[Node] = []
         for work, operands, shape, dtype in zip(
             self.works, self.operands, self.shapes, self.dtypes, strict=True
@@ -147,25 +147,25 @@ class Line:
 
 
 _REDUCING = frozenset((Reduce, Position, Product))
-_IN_LIST = 2  # references to a node that a list alone holds, with that of the call
+_IN_LIST = 2  # refcount of a node held only by a list (plus the argument of getrefcount)
 _LITTLE_WORK = 2  # operations
 
 
-def line_of(roots: Sequence[Node]) -> Line:
-    """The line of nodes that kernels of one element type compute.
+def linearize(roots: Sequence[Node]) -> Linearized:
+    """The linearized graph of nodes that kernels of one element type compute.
 
     Example:
         >>> import numpy as np
         >>> from tcgen.lazy_arrays.graph import leaf
         >>> x = leaf(np.ones(3))
         >>> y = Node(Elementwise("add", (x, x)), x.shape, x.dtype)
-        >>> line_of([Node(Elementwise("exp", (y,)), y.shape, y.dtype)]).operands
+        >>> linearize([Node(Elementwise("exp", (y,)), y.shape, y.dtype)]).operands
         [(), (0, 0), (1,)]
     """
     computes = next((r.computes for r in roots if r.computes is not None), roots[0].dtype)
     backend = next((r.backend for r in roots if r.backend is not None), HOST)
-    line = Line([], [], [], [], [], (), computes, backend)
-    places: dict[int, int] = {}  # of nodes and of arrays
+    line = Linearized([], [], [], [], [], (), computes, backend)
+    places: dict[int, int] = {}
     line.roots = tuple(
         [places[id(r)] if id(r) in places else _place(r, line, places) for r in roots]
     )
@@ -174,8 +174,8 @@ def line_of(roots: Sequence[Node]) -> Line:
     return line
 
 
-def _place(node: Node, line: Line, places: dict[int, int]) -> int:
-    """Put a node that has no place yet, and what is below it, at the end of the line."""
+def _place(node: Node, line: Linearized, places: dict[int, int]) -> int:
+    """Append a node without a place, after the nodes below it."""
     work = node.work  # another thread may replace it after this line
     below: tuple[int, ...] = ()
     if type(work) is Leaf:
@@ -195,7 +195,7 @@ def _place(node: Node, line: Line, places: dict[int, int]) -> int:
 
 
 def _form(work: Work, operands: tuple[int, ...]) -> Hashable:
-    """All that a kernel depends on: not extents other than 1, not numbers."""
+    """The key of a kernel: it depends neither on extents other than 1 nor on numbers."""
     match work:
         case Elementwise():
             return (work.operation, operands, work.exponent)
@@ -236,7 +236,7 @@ def _leaf_form(array: Array) -> Hashable:
 
 
 def layout_of(array: Array) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """How the array is part of a larger one in C order; None where a kernel reads a copy.
+    """The layout of an array within a larger one in C order; None if a kernel reads a copy.
 
     Returns:
         The axes other than those of extent 1, outermost first; the places in this list of axes that

@@ -1,4 +1,4 @@
-"""Lazy arrays for which much waits, and those that are changed, copied and sent in whole."""
+"""Lazy arrays with many pending operations, and those that are changed, copied and sent whole."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_arrays_go_when_nobody_has_them(
         del array
         return there() is None
 
-    gone()  # what is compiled first may leave cycles
+    gone()  # the first compilation may leave cycles
     gc.disable()
     try:
         assert gone()

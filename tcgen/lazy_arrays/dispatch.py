@@ -1,8 +1,8 @@
-"""What an operation is worth: whether it is noted, and whether NumPy or a kernel runs it.
+"""Dispatch: decide whether an operation is deferred, and whether NumPy or a kernel runs it.
 
-A kernel takes up to a second to compile. So NumPy runs the first lines of a form, and their time
+A kernel takes up to a second to compile. So NumPy runs the first graphs of a form, and their time
 is measured; the kernel is compiled in the background once NumPy's runs have taken long enough.
-Then the kernel's time is measured, too, and the faster of the two runs the lines of this form and
+Then the kernel's time is also measured, and the faster of the two runs graphs of this form and
 size.
 """
 
@@ -16,20 +16,20 @@ from dataclasses import dataclass, field
 from ..compiler.program_cache import LeastRecentlyUsed
 from ..environment import lazy_min_elements
 from .kernels import Kernel
-from .times import Times
+from .timing import Times
 
 
 @dataclass(slots=True)
 class Limits:
-    """When operations are noted and kernels compiled.
+    """Limits for recording operations and compiling kernels.
 
     Attributes:
-        elements: NumPy computes operations on fewer elements at once.
-        large: seconds of one run in NumPy, from which the kernel is compiled at once.
-        spent: seconds of the runs of one form without a kernel, after which it is compiled in any
-            case: about those for which compiling takes the interpreter from other threads. The C
-            compiler is a process of its own.
-        trials: runs of the kernel that are measured before one of the two is chosen.
+        elements: number of elements below which NumPy computes operations at once.
+        large: seconds of one run in NumPy after which the kernel is compiled at once.
+        spent: seconds of all runs of one form without a kernel after which it is compiled: about
+            the time for which compiling takes the interpreter from other threads. The C compiler
+            is a separate process.
+        trials: number of runs of the kernel that are measured before the faster one is chosen.
     """
 
     elements: int = 0
@@ -38,8 +38,8 @@ class Limits:
     trials: int = 3
 
     @property
-    def kernels_alone(self) -> bool:
-        """True where NumPy runs nothing that a kernel can."""
+    def kernels_only(self) -> bool:
+        """True if NumPy runs nothing that a kernel can."""
         return self.elements == 0
 
 
@@ -53,18 +53,18 @@ def read_limits() -> None:
 
 @dataclass(slots=True, eq=False)
 class Form:
-    """What is known of the lines of one form.
+    """Record of the graphs of one form.
 
     Attributes:
-        kernel: once it is compiled.
+        kernel: the kernel, once it is compiled.
         spent: seconds of NumPy's runs.
-        asked: the kernel is being compiled, or could not be.
-        times: by the bits of the number of elements.
+        requested: the kernel is being compiled, or could not be.
+        times: measured times by the bits of the number of elements.
     """
 
     kernel: Kernel | None = None
     spent: float = 0.0
-    asked: bool = False
+    requested: bool = False
     times: dict[int, Times] = field(default_factory=dict)
 
     def of_size(self, elements: int) -> Times:
@@ -72,7 +72,7 @@ class Form:
         return self.times.setdefault(elements.bit_length(), Times())
 
 
-_MOST_FORMS = 4096  # forms that a process remembers
+_MOST_FORMS = 4096  # forms in the cache of a process
 FORMS: LeastRecentlyUsed[Form] = LeastRecentlyUsed(lambda: _MOST_FORMS)
 
 
@@ -110,10 +110,10 @@ _BACKGROUND = _Background()
 
 
 def in_background(work: Callable[[], object]) -> None:
-    """Let another thread do the work, after all that it was given before."""
+    """Run the work in another thread, after all earlier work."""
     _BACKGROUND.submit(work)
 
 
 def wait_for_background() -> None:
-    """Return when the other thread has done all that it was given."""
+    """Return when the other thread has done all its work."""
     _BACKGROUND.wait()

@@ -1,4 +1,4 @@
-"""How much waits is bounded, and is counted without walking what waits at each operation."""
+"""Pending operations are bounded, and are counted without walking the graph at each operation."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 import tcgen
 from support.campaigns import cases
-from tcgen.lazy_arrays import noting
+from tcgen.lazy_arrays import recording
 from tcgen.lazy_arrays.graph import Leaf, Node, in_order
 
 
 @pytest.fixture(autouse=True)
-def noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small arrays wait, and NumPy runs what waits."""
+def recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small arrays are deferred, and NumPy runs pending operations."""
     monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "3")
 
 
@@ -31,7 +31,7 @@ def walks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found.append(len(nodes))
         return nodes
 
-    monkeypatch.setattr(noting, "in_order", counted)
+    monkeypatch.setattr(recording, "in_order", counted)
     return found
 
 
@@ -49,7 +49,7 @@ def test_operations_on_few_arrays_are_noted_without_walks(walks: list[int]) -> N
         total = x
         for _ in range(25):
             total = total * y + x
-        assert total.waiting == 50
+        assert total.pending == 50
         assert float(total[0]) == pytest.approx(2)
     assert sum(walks) <= 20 * 100  # one walk of a chain of 50
 
@@ -57,12 +57,12 @@ def test_operations_on_few_arrays_are_noted_without_walks(walks: list[int]) -> N
 def test_operations_on_large_arrays_walk_seldom(
     walks: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(noting, "_HELD_BYTES", 64)
+    monkeypatch.setattr(recording, "_HELD_BYTES", 64)
     x, y = tcgen.lazy(np.ones(9)), tcgen.lazy(np.full(9, 0.5))
     total = x
     for _ in range(25):
         total = total * y + x
-    assert total.waiting == 50
+    assert total.pending == 50
     assert len(walks) <= 10
 
 
@@ -71,8 +71,8 @@ def test_shared_operations_count_once() -> None:
     power = x * 1
     for _ in range(30):
         power = power * power
-    assert power.waiting == 31
-    assert f"{power!r}".endswith("31 operations wait>")
+    assert power.pending == 31
+    assert f"{power!r}".endswith("31 pending operations>")
     assert (power.compute() == 1).all()
 
 
@@ -81,7 +81,7 @@ def test_many_operations_and_many_arrays_are_computed_in_pieces() -> None:
     wide, total = [x * n for n in range(250)], x * 0
     while len(wide) > 1:  # a tree, whose depth is small
         wide = [a + b for a, b in zip(wide[::2], wide[1::2], strict=False)] + wide[len(wide) & ~1 :]
-    assert wide[0].waiting <= 200
+    assert wide[0].pending <= 200
     assert (wide[0].compute() == 250 * 249 / 2).all()
     for n in range(100):
         total = total + tcgen.lazy(np.full(9, float(n)))

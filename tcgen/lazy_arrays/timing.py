@@ -1,7 +1,7 @@
-"""Measured times of NumPy's runs and of a kernel's runs of one form and size, and which is faster.
+"""Measured times of NumPy and of a kernel for one form and size, and the choice between them.
 
-The time of one run says little: the first ones get new memory, other processes take the processor,
-and the time of some operations depends on the values. So the lower quartiles of the latest runs are
+Times of single runs scatter: the first ones get new memory, other processes take the processor, and
+the time of some operations depends on the values. So the lower quartiles of the latest runs are
 compared.
 """
 
@@ -15,14 +15,14 @@ class Latest:
     """The latest times of a run.
 
     Attributes:
-        seconds: of the latest runs.
-        typical: their lower quartile, the least of up to four; infinite if there are none.
+        seconds: seconds of the latest runs.
+        typical: their lower quartile, the least of up to four; infinite without runs.
     """
 
     seconds: list[float] = field(default_factory=list)
     typical: float = float("inf")
 
-    def note(self, seconds: float) -> None:
+    def record(self, seconds: float) -> None:
         """Count a run."""
         self.seconds.append(seconds)
         if len(self.seconds) > _LATEST:
@@ -35,13 +35,13 @@ class Times:
     """Times of runs of one size.
 
     Attributes:
-        before: of NumPy, before the kernel's first runs. They may be slow: their memory is new, and
-            the compiler takes the processor.
-        later: of NumPy, after the kernel's first runs.
-        kernel: of the kernel; its first run loads and links it and does not count.
-        runs: of the kernel.
+        before: times of NumPy before the kernel's first runs. They may be slow: their memory is
+            new, and the compiler takes the processor.
+        later: times of NumPy after the kernel's first runs.
+        kernel: times of the kernel, without its first run, which loads and links it.
+        runs: number of runs of the kernel.
         spent: seconds of NumPy's runs since the kernel's last one.
-        patience: how many times as long NumPy must have run as the kernel's next trial would lose.
+        patience: seconds of NumPy before the kernel's next trial, over those that the trial loses.
     """
 
     before: Latest = field(default_factory=Latest)
@@ -56,33 +56,33 @@ class Times:
         """Seconds of a run of NumPy."""
         return min(self.before.typical, self.later.typical)
 
-    def note_numpy(self, seconds: float) -> None:
+    def record_numpy(self, seconds: float) -> None:
         """Count a run in NumPy."""
         self.spent += seconds
-        (self.later if self.runs >= _MEASURED else self.before).note(seconds)
+        (self.later if self.runs >= _MEASURED else self.before).record(seconds)
 
-    def note_kernel(self, seconds: float) -> None:
+    def record_kernel(self, seconds: float) -> None:
         """Count a run of the kernel."""
         if self.runs:
-            self.kernel.note(seconds)
+            self.kernel.record(seconds)
         self.runs += 1
         self.spent = 0.0
 
     def is_open(self, trials: int) -> bool:
-        """True where a measurement of the run that is preferred can change what is preferred."""
+        """True if a measurement of the preferred run can change the preference."""
         if not self.runs:
             return False
-        return self.runs <= trials or self._asks_numpy()
+        return self.runs <= trials or self._remeasures_numpy()
 
     def prefers_kernel(self, trials: int) -> bool:
-        """True where the kernel has been faster, or has not been measured often enough.
+        """True if the kernel has been faster, or has not been measured often enough.
 
         A kernel that is clearly slower gets further trials seldom, and ever more seldom: they would
         cost the user time.
         """
         if self.runs < _MEASURED:
             return True
-        if self._asks_numpy():
+        if self._remeasures_numpy():
             return False
         numpy, kernel = self.numpy, self.kernel.typical
         if kernel < (_CLEARLY * numpy if self.runs <= trials else numpy):
@@ -92,14 +92,14 @@ class Times:
         self.patience *= 2
         return True
 
-    def _asks_numpy(self) -> bool:
-        """True where NumPy is measured again, since its first runs may have been slow ones."""
+    def _remeasures_numpy(self) -> bool:
+        """True if NumPy is measured again, since its first runs may have been slow."""
         if self.runs < _MEASURED or self.later.seconds:
             return False
-        return _HOPELESS * self.kernel.typical >= self.numpy
+        return _RETRY_BELOW * self.kernel.typical >= self.numpy
 
 
 _LATEST = 9  # runs whose lower quartile is compared
-_MEASURED = 2  # runs of a kernel, of which one has been measured
-_CLEARLY = 1.2  # times as long: more than two measurements of the same run differ
-_HOPELESS = 10  # times as long as the kernel: no second measurement of NumPy changes the choice
+_MEASURED = 2  # runs of a kernel, the second one measured
+_CLEARLY = 1.2  # ratio above the difference between two measurements of the same run
+_RETRY_BELOW = 10  # NumPy is measured again unless it is this many times slower than the kernel

@@ -1,8 +1,8 @@
-"""Which calls of NumPy's functions are recorded, and as which nodes.
+"""Universal functions and products of NumPy as nodes.
 
 A call becomes a node if generated code gives NumPy's result: its operation is known, its arrays
-have one element type, for which there are kernels, and its numbers do not change that type. For
-every other call the functions return None, and NumPy computes it from the values.
+have one element type with kernels, and its numbers do not change that type. For every other call
+the functions return None, and NumPy computes it from the values.
 """
 
 from __future__ import annotations
@@ -34,30 +34,32 @@ from .graph import (
     with_axes_of_array,
 )
 from .in_numpy import UFUNCS
-from .noting import record
+from .recording import record
 
 Labels: TypeAlias = tuple[int, ...]
-_LARGEST_POWER = 16  # whole exponent up to which a power is recorded
+_LARGEST_POWER = 16  # largest integer exponent of a recorded power
 _OPERATIONS: dict[Any, str] = {ufunc: name for name, ufunc in UFUNCS.items()}
 _OPERATIONS[np.power] = "power"
-_COMPARISONS = frozenset(
-    ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
-)  # of real numbers, with truth values as result
-_LOGICAL = frozenset(("and", "or", "xor", "not"))  # of truth values
-_ON_TRUTH = {
+# Operations on real numbers with a boolean result.
+_COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"))
+# Operations on booleans.
+_LOGICAL = frozenset(("and", "or", "xor", "not"))
+# Functions that are the same for booleans.
+_BOOLEAN_UFUNCS = {
     np.bitwise_and: np.logical_and,
     np.bitwise_or: np.logical_or,
     np.bitwise_xor: np.logical_xor,
     np.invert: np.logical_not,
-}  # they are the same of truth values
+}
+# Operations on complex numbers with a complex result.
 _OF_COMPLEX = frozenset(
     ("add", "subtract", "multiply", "divide", "negative", "sqrt", "exp", "log", "sin", "cos")
-) | {"tanh", "conj", "power"}  # which complex numbers have, with a complex result
+) | {"tanh", "conj", "power"}
 _BOOL = np.dtype(bool)
-# Functions that take truth values, and those that are another one for some operands.
+# Functions of booleans, and those that are another one for some operands.
 _OF_OTHER_TYPES = _LOGICAL | {"power"}
-# Universal functions of which some calls are recorded.
-RECORDED = frozenset((*_OPERATIONS, *_ON_TRUTH, np.matmul, np.square))
+# Universal functions with recorded calls.
+RECORDED = frozenset((*_OPERATIONS, *_BOOLEAN_UFUNCS, np.matmul, np.square))
 
 
 def record_operator(
@@ -71,11 +73,11 @@ def record_operator(
     """Record an operator on operands of one type, or on a number: the usual case.
 
     Args:
-        operation: of an :class:`Elementwise`.
+        operation: operation of an :class:`Elementwise`.
         one: an operand.
         other: the second one.
         reflected: it is the first one.
-        compares: the result is a truth value.
+        compares: the result is a boolean.
 
     Returns:
         None if the types differ, or if no kernel computes with them.
@@ -134,7 +136,7 @@ def _operand(value: Any, dtype: np.dtype[Any]) -> Node | None:
 
 @lru_cache(maxsize=256)
 def _fits(given: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
-    """True for a type that NumPy promotes to that of the kernel: truth values, whole numbers."""
+    """True for a type that NumPy promotes to that of the kernel: booleans, integers."""
     if given == dtype:
         return given.isnative
     return given.kind in "biu" and np.result_type(given, dtype) == dtype
@@ -175,7 +177,7 @@ def _operands(values: Sequence[Any]) -> tuple[np.dtype[Any], tuple[Node, ...]] |
 
 
 def _same_type_operands(values: Sequence[Any]) -> tuple[np.dtype[Any], tuple[Node, ...]] | None:
-    """As above, where NumPy's result has the kernel's type: one operand has it."""
+    """The same if NumPy's result has the kernel's type, since one operand has it."""
     nodes = tuple([v for v in values if isinstance(v, Node)])
     if len(nodes) == len(values) > 0:  # the usual case is short
         dtype = nodes[0].dtype
@@ -200,13 +202,13 @@ def record_ufunc(ufunc: np.ufunc, *inputs: Any) -> Node | None:
         return _matmul(*inputs)
     if ufunc is np.square:
         ufunc, inputs = np.power, (*inputs, 2)
-    operation = _OPERATIONS.get(_ON_TRUTH.get(ufunc, ufunc))
+    operation = _OPERATIONS.get(_BOOLEAN_UFUNCS.get(ufunc, ufunc))
     if operation is None:
         return None
     if operation in _LOGICAL:
         return _logical(operation, inputs)
     if operation == "power":
-        made = _whole_power(*inputs)
+        made = _integer_power(*inputs)
         if made is not None:
             return made
         operation = "pow"
@@ -237,7 +239,7 @@ def _usual(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Node | None:
 
 
 def _logical(operation: str, inputs: Sequence[Any]) -> Node | None:
-    """An operation on truth values, which arithmetic on 0 and 1 computes."""
+    """An operation on booleans, which arithmetic on 0 and 1 computes."""
     common = _operands(inputs)
     if common is None or any(n.dtype.kind != "b" for n in common[1]):
         return None
@@ -293,7 +295,7 @@ def clip(
     return None if made is array else made
 
 
-def _whole_power(base: Any, exponent: Any) -> Node | None:
+def _integer_power(base: Any, exponent: Any) -> Node | None:
     if not isinstance(base, Node) or not base.has_kernels:
         return None
     if type(exponent) not in (int, float) or abs(exponent) > _LARGEST_POWER:
@@ -325,7 +327,7 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     """Numbers of axes, counted from the front.
 
     Raises:
-        ArgumentError: an axis is not a whole number.
+        ArgumentError: an axis is not an integer.
         AxisError: an axis does not exist.
         ShapeError: an axis is named twice.
     """
@@ -334,7 +336,7 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     try:
         given = [index(a) for a in (axis if isinstance(axis, tuple | list) else (axis,))]
     except TypeError:
-        raise ArgumentError(f"axis {axis!r}: give a whole number or a tuple of them") from None
+        raise ArgumentError(f"axis {axis!r}: give an integer or a tuple of them") from None
     wrong = next((a for a in given if not -ndim <= a < ndim), None)
     if wrong is not None:
         raise AxisError(f"axis {axis} does not exist in an array of {ndim} axes", wrong, ndim)
@@ -392,13 +394,13 @@ def _matmul(a: Any, b: Any) -> Node | None:
 
 
 def _shape_of(value: Any) -> tuple[int, ...]:
-    """As ``numpy.shape``, which takes longer for a node."""
+    """The same as ``numpy.shape``, which takes longer for a node."""
     return value.shape if isinstance(value, Node) else np.shape(value)
 
 
 @lru_cache(maxsize=256)
 def _matmul_labels(m: int, n: int, batch: int) -> tuple[tuple[Labels, Labels], Labels]:
-    """Labels of operands of m and n axes, and of their product, which has so many of a batch.
+    """Labels of operands of m and n axes, and of their product, with some axes of a batch.
 
     Example:
         >>> _matmul_labels(2, 2, 0), _matmul_labels(3, 1, 1)
@@ -419,7 +421,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Node | None:
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Node | None:
-    """``numpy.tensordot`` of two arrays; None where NumPy does it, or refuses it."""
+    """``numpy.tensordot`` of two arrays; None if NumPy does it, or refuses it."""
     common = _same_type_operands((a, b))
     if common is None:
         return None
@@ -452,7 +454,7 @@ def transposed(array: Node, axes: Any = None) -> Node:
 
 
 def rolled(array: Any, shift: Any, axis: Any = None) -> Node | None:
-    """``numpy.roll`` along axes by whole numbers; None where NumPy does it, or refuses it."""
+    """``numpy.roll`` along axes by integers; None if NumPy does it, or refuses it."""
     if not isinstance(array, Node) or not array.has_kernels or 0 in array.shape:
         return None
     if axis is None and array.ndim != 1:

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 
 import tcgen
+from tcgen.lazy_arrays import dispatch, in_numpy
 from tcgen.lazy_arrays import evaluate as evaluation
-from tcgen.lazy_arrays import in_numpy, worth
-from tcgen.lazy_arrays.times import Times
-from tcgen.lazy_arrays.worth import LIMITS
+from tcgen.lazy_arrays.dispatch import LIMITS
+from tcgen.lazy_arrays.timing import Times
 
 
 @pytest.fixture(autouse=True)
 def compiled_soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Few elements are noted, and forms compiled at their first run."""
+    """Few elements are recorded, and forms compiled at their first run."""
     monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "100")
     monkeypatch.setattr(LIMITS, "large", 0.0)
     yield
-    worth.wait_for_background()
+    dispatch.wait_for_background()
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_kernels_that_are_compiled_later_give_the_same(
     for _ in range(3):
         found = PROGRAMS[name](tcgen.lazy(a), tcgen.lazy(b))
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
-        worth.wait_for_background()
+        dispatch.wait_for_background()
     assert all(form.kernel is not None for form in ran)
     assert any(times.runs for form in ran for times in form.times.values())
 
@@ -81,20 +81,20 @@ def test_kernels_that_are_compiled_later_give_the_same(
 def measured(kernel: float, numpy: float = 1.0) -> Times:
     """Times after NumPy's first run and two of the kernel."""
     times = Times()
-    times.note_numpy(numpy)
-    times.note_kernel(9.0)  # the first run loads the kernel
+    times.record_numpy(numpy)
+    times.record_kernel(9.0)  # the first run loads the kernel
     assert times.prefers_kernel(trials=3)
-    times.note_kernel(kernel)
+    times.record_kernel(kernel)
     return times
 
 
 def test_the_faster_one_is_chosen() -> None:
     times = measured(0.8)
     assert not times.prefers_kernel(trials=3)  # NumPy is measured again first
-    times.note_numpy(0.7)
+    times.record_numpy(0.7)
     assert times.prefers_kernel(trials=3)  # about as fast
-    times.note_kernel(0.8)
-    times.note_kernel(0.75)
+    times.record_kernel(0.8)
+    times.record_kernel(0.75)
     assert not times.prefers_kernel(trials=3)
     times.kernel.typical = 0.6
     assert times.prefers_kernel(trials=3)
@@ -104,7 +104,7 @@ def test_the_faster_one_is_chosen() -> None:
 def test_a_slow_first_run_of_numpy_does_not_decide() -> None:
     times = measured(0.5, numpy=4.0)
     assert not times.prefers_kernel(trials=3)
-    times.note_numpy(0.3)
+    times.record_numpy(0.3)
     assert not times.prefers_kernel(trials=3)  # without further trials of the kernel
 
 
@@ -114,11 +114,11 @@ def test_a_slow_kernel_is_tried_again_ever_more_seldom() -> None:
     trials = []
     for run in range(4000):
         if times.prefers_kernel(trials=3):
-            times.note_kernel(2.0)
+            times.record_kernel(2.0)
             lost += 1.0
             trials.append(run)
         else:
-            times.note_numpy(1.0)
+            times.record_numpy(1.0)
             spent += 1.0
         assert lost <= 2 + spent / 20
     assert 6 <= len(trials) <= 9
@@ -132,9 +132,9 @@ def test_a_kernel_that_was_slow_once_is_used_after_all() -> None:
     for run in range(400):
         chosen.append(times.prefers_kernel(trials=3))
         if chosen[-1]:
-            times.note_kernel(0.8)
+            times.record_kernel(0.8)
         else:
-            times.note_numpy([0.7, 1.5, 1.6][run % 3])
+            times.record_numpy([0.7, 1.5, 1.6][run % 3])
     assert not any(chosen[:3])
     assert all(chosen[-200:])
 
@@ -142,9 +142,9 @@ def test_a_kernel_that_was_slow_once_is_used_after_all() -> None:
 def test_one_slow_run_changes_nothing() -> None:
     times = measured(0.5)
     for _ in range(5):
-        times.note_numpy(1.0)
-        times.note_kernel(0.5)
-    times.note_kernel(30.0)
+        times.record_numpy(1.0)
+        times.record_kernel(0.5)
+    times.record_kernel(30.0)
     assert times.prefers_kernel(trials=3)
 
 
@@ -168,32 +168,32 @@ def test_numpy_adds_to_products_in_their_own_memory(monkeypatch: pytest.MonkeyPa
 
 def test_few_elements_do_not_wait() -> None:
     x = tcgen.lazy(np.ones((9, 9)))
-    assert ((x + 1) * x).waiting == 0
-    assert (x - x[:, :1]).waiting == (x[None] + x[:1]).waiting == 0
-    assert (x[:, :, None] + x).waiting == 1  # a result of many elements
+    assert ((x + 1) * x).pending == 0
+    assert (x - x[:, :1]).pending == (x[None] + x[:1]).pending == 0
+    assert (x[:, :, None] + x).pending == 1  # a result of many elements
 
 
 def test_products_with_few_elements_do_not_wait() -> None:
     a, b = tcgen.lazy(np.ones((20, 30))), tcgen.lazy(np.ones((30, 20)))
     for few in (a @ b[:, :4], a @ b[:, 0], a[0] @ b, np.matmul(a[0], b), b[:, 0] @ a.T):
-        assert few.waiting == 0
+        assert few.pending == 0
         assert (few.compute() == 30).all()
     assert float(a[0] @ b[:, 0]) == 30
     for many in (a @ b, (a * 2) @ b[:, 0], np.matmul(a, b), a[None] @ b):
-        assert many.waiting > 0
-    c, d = tcgen.lazy(np.ones((9, 2))), tcgen.lazy(np.ones((2, 30)))  # of few elements
+        assert many.pending > 0
+    c, d = tcgen.lazy(np.ones((9, 2))), tcgen.lazy(np.ones((2, 30)))
     for many in (c @ d, np.matmul(c, d), np.dot(c, d), c.dot(d)):
-        assert many.waiting == 1
+        assert many.pending == 1
         assert (many.compute() == 2).all()
     for few in (c @ d[:, :9], np.dot(c, d[:, :9]), c.dot(d[:, 0]), np.dot(c, 2)):
-        assert few.waiting == 0
+        assert few.pending == 0
     for wrong in (lambda: a @ a[:3], lambda: np.matmul(a, a[0, :3])):
         with pytest.raises(tcgen.ShapeError):
             wrong()
 
 
-def test_functions_of_few_elements_take_a_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("tcgen.lazy_arrays.calls.Calls._called")  # the long way
+def test_functions_of_few_elements_take_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("tcgen.lazy_arrays.calls.Calls._called")  # the slow path
     x = tcgen.lazy(np.full(9, 4.0))
     assert np.sqrt(x).compute().tolist() == [2.0] * 9
     assert np.maximum(x, x + 1).compute().tolist() == [5.0] * 9
@@ -205,7 +205,7 @@ def test_a_form_depends_neither_on_numbers_nor_on_extents() -> None:
     for n in (20, 30):
         for part in (slice(None), slice(None, -1)):
             x = tcgen.lazy(np.ones((n, n)))[part]
-            keys.add(evaluation.line_of(((x * n + 1)._node,)).key)
+            keys.add(evaluation.linearize(((x * n + 1)._node,)).key)
     assert len(keys) == 1
 
 
@@ -221,7 +221,7 @@ def test_operations_that_hold_much_memory_are_computed_when_they_are_noted() -> 
     total = x * 0
     for shift in range(9):
         total = total + np.sort(x, axis=shift % 2)  # nothing else holds what it returns
-    assert total.waiting < 2
+    assert total.pending < 2
     assert (total.compute() == 9).all()
 
 
@@ -230,7 +230,7 @@ def test_operations_on_arrays_that_somebody_holds_go_on_waiting() -> None:
     total = arrays[0] * 0
     for array in arrays:
         total = total + array
-    assert total.waiting == 10
+    assert total.pending == 10
     assert (total.compute() == 9).all()
 
 
@@ -239,8 +239,8 @@ def test_kernels_do_not_read_roots_that_are_known() -> None:
     x = tcgen.lazy(np.ones(300))
     known = x + 1
     known.compute()
-    waiting = x * 2
-    assert [a.tolist() for a in tcgen.compute(known, waiting)] == [[2.0] * 300] * 2
+    pending = x * 2
+    assert [a.tolist() for a in tcgen.compute(known, pending)] == [[2.0] * 300] * 2
     nodes = known._node, (x * 3)._node
     evaluation.evaluate(nodes)
     assert [n.work.array[0] for n in nodes] == [2.0, 3.0]  # type: ignore[union-attr]

@@ -1,7 +1,7 @@
-"""Noting an operation, and what is computed because too much waits.
+"""Record an operation; evaluate its operands if the graph exceeds its limits.
 
-Nodes carry bounds of what is below them: operations, arrays and their bytes, counted once for each
-path. The graph is walked, and the bounds are made exact, only where one of them exceeds a limit.
+Nodes carry upper bounds of the operations, arrays and bytes below them, counted once for each path.
+The graph is walked, and the bounds are made exact, only if one of them exceeds a limit.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from .rolls import rolled_array
 _HEAVIEST = 200  # operations of one kernel
 _DEEPEST = 64  # operations on the longest path: each takes several frames of Python's stack
 _MOST_ARRAYS = 32  # arrays that one kernel reads: their memory cannot be freed before it runs
-_FEW_READS = 4  # reads of arrays, up to which their memory is looked at for each more
-_HELD_BYTES = 2**22  # of arrays that wait for operations alone: about what a cache holds
-_ATTRIBUTE = 2  # references to an object that an attribute alone holds, with that of the call
+_FEW_READS = 4  # up to this number of reads, each new one is checked for temporary memory
+_HELD_BYTES = 2**22  # bytes of arrays held only by operations: about the size of a cache
+# Refcount of an object held only by an attribute (plus the argument of getrefcount).
+_ATTRIBUTE = 2
 
 
 def record(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
-    """A node for the work; its operands are computed first if too many operations wait.
+    """A node for the work; its operands are computed first if too many operations are pending.
 
     The node itself is computed at once if that frees much memory.
     """
@@ -59,9 +60,9 @@ def _is_too_much(node: Node) -> bool:
 
 
 def _reads_more(node: Node) -> bool:
-    """True where operations read one more array of a few, or twice as many as their operands.
+    """True if operations read one more array of a few, or twice as many as their operands.
 
-    Their memory is looked at then, so that most operations are noted without.
+    Only then their memory is checked, so that recording most operations costs nothing.
     """
     most = 0
     for operand in node.work.operands:
@@ -73,7 +74,7 @@ def _reads_more(node: Node) -> bool:
 
 
 def _holds_memory(node: Node) -> bool:
-    """True if arrays that nothing but operations hold take a cache and twice the result.
+    """True if arrays held only by operations take a cache and twice the result.
 
     NumPy would have used them while they were in the cache, and freed them.
     """
@@ -101,8 +102,9 @@ def _count(node: Node) -> list[Leaf]:
 
 
 def _is_temporary(work: Leaf) -> bool:
-    """True if nothing but a leaf holds the array."""
+    """True if only a leaf holds the array."""
     if getrefcount(work.array) > _ATTRIBUTE:
         return False
     base = work.array.base
-    return base is None or getrefcount(base) <= _ATTRIBUTE + 1  # the variable holds it, too
+    # The variable also holds the base.
+    return base is None or getrefcount(base) <= _ATTRIBUTE + 1
