@@ -40,10 +40,10 @@ class Block:
 _CHEM = ("tcgen/chem/", "tests/chem/", "specs/")
 _ALGEBRA = ("tcgen/algebra/", "tcgen/frontend/", "tcgen/ir/", "tcgen/interp/", "tcgen/testing/")
 _LOOPS = ("tcgen/fusion/", "tcgen/lower/", "tcgen/thresholds/", "tcgen/hardware.py")
-_CPU = ("tcgen/emit/c/", "templates/c/", "tcgen/runtime/", "tcgen/artifact/")
+_CPU = ("tcgen/emit/c/", "templates/c/", "tcgen/runtime/", "tcgen/artifact/", "tcgen/records/")
 _GPU = ("tcgen/emit/cuda/", "templates/cuda/", "tcgen/lower/gpu/", "tcgen/runtime/gpu/")
 _ARRAYS = ("tcgen/lazy_arrays/", "tcgen/contraction/")
-_WORKERS = ("tcgen/distributed/", "tcgen/artifact/")
+_WORKERS = ("tcgen/distributed/", "tcgen/artifact/", "tcgen/records/")
 _VERSIONS = ("pyproject.toml", ".ci/")
 
 BLOCKS = (

@@ -153,7 +153,7 @@ def make_step(name: str, arrays: Arrays, folder: str, options: argparse.Namespac
 
         program = tcgen.load(folder)
         inputs = [t for t in program.manifest.tensors if t.role == "input"]
-        stored = {t.name: f"{t.name}_packed" if t.packed else t.name for t in inputs}
+        stored = {t.name: f"{t.name}_packed" if t.storage.packed else t.name for t in inputs}
         bound = program.bind(**{t.name: arrays[stored[t.name]] for t in inputs if not t.volatile})
         out: dict[str, np.ndarray] = {}
 

@@ -180,7 +180,7 @@ def inputs_of(program: Any, extents: dict[str, int]) -> dict[str, Any]:
     for tensor in program.manifest.tensors:
         if tensor.role == "output":
             continue
-        lengths = [program.manifest.extent(s, extents) for s in tensor.spaces]
+        lengths = [program.manifest.extent(s.name, extents) for s in tensor.spaces]
         stored = tensor.stored()
         shape = [
             lengths[axis] * (lengths[axis] + 1) // 2 if pair else lengths[axis]
@@ -188,7 +188,7 @@ def inputs_of(program: Any, extents: dict[str, int]) -> dict[str, Any]:
         ]
         value = cupy.asarray(random.standard_normal(shape) / math.sqrt(max(lengths, default=1)))
         if tensor.name.startswith("e_"):
-            value = abs(value) + 1 if tensor.spaces == ("v",) else -abs(value) - 1
+            value = abs(value) + 1 if tensor.spaces[0].name == "v" else -abs(value) - 1
         groups = [(axis, axis + 1) if pair else (axis,) for axis, pair in stored]
         for symmetry in tensor.symmetry:
             turned = [
@@ -206,7 +206,7 @@ def poisoned(program: Any, extents: dict[str, int]) -> dict[str, Any]:
     import cupy
 
     return {
-        t.name: cupy.full([program.manifest.extent(s, extents) for s in t.spaces], math.nan)
+        t.name: cupy.full([program.manifest.extent(s.name, extents) for s in t.spaces], math.nan)
         for t in program.manifest.tensors
         if t.role == "output"
     }

@@ -129,11 +129,12 @@ def least(run: Callable[[], object], seconds: float) -> float:
 
 def inputs(program: Any, extents: dict[str, int]) -> dict[str, Array]:
     """Arrays of the device for all inputs."""
-    from tcgen.artifact.sizes import stored_shape
+    from tcgen.artifact.manifest import stored_shape
+    from tcgen.ir.tensor import element_type
 
     manifest = program.manifest
     return {
-        t.name: Array(stored_shape(t, manifest, extents), t.dtype)
+        t.name: Array(stored_shape(t, extents), element_type(t, manifest.dtype))
         for t in manifest.tensors
         if t.role != "output"
     }

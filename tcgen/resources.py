@@ -1,10 +1,13 @@
-"""Templates: plain text with ``$name`` places, filled exactly.
+"""Templates: plain text with ``$name`` places, filled exactly; and the shipped specs.
 
-Templates lie in the package of a wheel, and beside it in an editable install.
+Templates lie in the package of a wheel, and beside it in an editable install. A file is one
+template, or several *parts*, each under a line ``//: name``.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -43,6 +46,52 @@ def fill(*names: str, **values: str) -> str:
             f"but the values are {', '.join(sorted(values)) or '(none)'}"
         )
     return template.substitute(values)
+
+
+# A place on a line of its own, which takes any number of lines; or a place inside a line.
+_PLACE = re.compile(
+    r"^(?P<indent> *)\$(?P<lines>\w+)\n|\$(?:(?P<name>\w+)|\{(?P<braced>\w+)\})", re.M
+)
+
+
+def part(file: str, name: str, /, **values: str | int | Sequence[str]) -> list[str]:
+    """The lines of one part of a template.
+
+    Args:
+        file: path of the template in the templates folder.
+        name: name of the part.
+        values: text of each place. A place on a line of its own also takes a list of lines, which
+            get its indentation; an empty list leaves nothing.
+
+    Raises:
+        VerifyError: there is no such part, a place without a value, or a value without a place.
+    """
+    text, places = _parts(file).get(name, ("", None))
+    if places != values.keys():
+        raise VerifyError(
+            f"part {name} of template {file} has the places {', '.join(sorted(places or ()))}, "
+            f"but the values are {', '.join(sorted(values))}"
+        )
+
+    def filled(place: re.Match[str]) -> str:
+        value = values[place[place.lastgroup or ""]]
+        if place["lines"] is None:
+            return str(value)
+        lines = [str(value)] if isinstance(value, str | int) else value
+        return "".join([f"{place['indent']}{line}\n" if line else "\n" for line in lines])
+
+    return _PLACE.sub(filled, text).splitlines()
+
+
+@cache
+def _parts(file: str) -> Mapping[str, tuple[str, frozenset[str]]]:
+    """The text and the places of each part of a template, by name."""
+    _, *parts = re.split(r"^//: (\w+)\n", template_text(file), flags=re.M)
+    found = {}
+    for name, text in zip(parts[::2], parts[1::2], strict=True):
+        places = frozenset(p for place in _PLACE.finditer(text) for p in place.groups()[1:] if p)
+        found[name] = (text.rstrip("\n") + "\n", places)
+    return found
 
 
 def spec_path(name: str) -> Path:

@@ -1,16 +1,14 @@
-"""Frozen dataclasses as JSON values and back, exactly. Knows no class; needs no library.
+"""Frozen dataclasses as JSON tables and back, exactly. Knows no class; needs no library.
 
-There are two forms. A *tree* nests one object inside another, with the names of the fields: people
-read it, such as ``manifest.json``. A *table* writes equal objects once, as rows ``[class, field,
-...]`` to which other rows refer: plans hold the same tensors in every step.
-
-Both are read along the annotations of the fields, and whatever does not fit them is refused.
-Fractions are written as text, members of an enumeration as their values. Where a field may be one
-of several classes, a tree tells them apart by their fields of type ``Literal``.
+A table writes equal objects once, as rows ``[class, field, ...]`` to which later rows refer: plans
+hold the same tensors in every step. It is read along the annotations of the fields, and a value
+that does not fit them is refused. Fractions are written as text, members of an enumeration as
+their values.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -39,8 +37,8 @@ class _Place(NamedTuple):
     """The place of a value: its name, the place of its owner, and the rows of a table."""
 
     name: str
-    holder: _Place | None = None
-    nodes: Sequence[object] | None = None
+    holder: _Place | None
+    nodes: Sequence[object]
 
     def part(self, name: str) -> _Place:
         return _Place(name, self, self.nodes)
@@ -56,35 +54,6 @@ class _Place(NamedTuple):
 _PLAIN = frozenset((str, int, bool, float, type(None)))  # written as they are
 
 Reader: TypeAlias = Callable[[Any, _Place], Any]
-
-
-def to_tree(value: Any) -> Any:
-    """A dataclass as nested objects.
-
-    Example:
-        >>> from tcgen.errors import Span
-        >>> to_tree((Span("a.spec", 1, 2), Fraction(1, 3)))
-        [{'file': 'a.spec', 'line': 1, 'column': 2, 'length': 1}, '1/3']
-    """
-    if is_dataclass(value):
-        return {f.name: to_tree(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, tuple):
-        return [to_tree(v) for v in value]
-    return _scalar(value)
-
-
-def from_tree(kind: Any, data: Any, where: str) -> Any:
-    """The value of type ``kind`` that :func:`to_tree` wrote.
-
-    Args:
-        kind: annotated type, such as a dataclass or ``tuple[int, ...]``.
-        data: the JSON value.
-        where: how messages name it.
-
-    Raises:
-        TypeError: a part is missing, unknown or of another type; the message names its place.
-    """
-    return _read(kind, data, _Place(where))
 
 
 def to_table(value: object, change: Callable[[Any], Any] = lambda part: part) -> dict[str, Any]:
@@ -154,25 +123,26 @@ def from_table(kind: type[T], data: Mapping[str, Any]) -> T:
         name, *values = row_read
         if name not in classes:
             raise TypeError(f"nodes[{n}]: a {kind.__name__} holds no {name}")
-        made = classes[name]
+        made, types = classes[name], _field_readers(classes[name])
         row = _Place(f"nodes[{n}].{name}", None, nodes)
-        types = _field_types(made)
         if len(types) != len(values):
             raise row.error(f"{len(types)} fields are expected")
-        parts = zip(types.items(), values, strict=True)
-        nodes.append(made(*(_read(t, v, row.part(f".{f}")) for (f, t), v in parts)))
-    root: T = _read(kind, data["root"], _Place("root", None, nodes))
+        parts = zip(types, values, strict=True)
+        nodes.append(made(*[read(value, row.part(field)) for (field, read), value in parts]))
+    root: T = _reader(root_class)(data["root"], _Place("root", None, nodes))
     return root
+
+
+def table_text(table: Mapping[str, Any]) -> str:
+    """A table as JSON text, one row a line."""
+    rows = ",\n".join(json.dumps(row, separators=(",", ":")) for row in table["nodes"])
+    return f'"root":{json.dumps(table["root"])},"nodes":[\n{rows}\n]'
 
 
 def _scalar(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     return str(value) if isinstance(value, Fraction) else value
-
-
-def _read(kind: Any, value: Any, place: _Place) -> Any:
-    return _reader(kind)(value, place)
 
 
 @cache
@@ -217,31 +187,27 @@ def _literal_reader(values: tuple[Any, ...]) -> Reader:
 
 def _tuple_reader(types: tuple[Any, ...]) -> Reader:
     item = _reader(types[0]) if types[1:] == (...,) else None
+    readers = () if item is not None else tuple(map(_reader, types))
 
     def read(value: Any, place: _Place) -> Any:
         if not isinstance(value, list):
             raise place.error("a list is expected")
         if item is not None:
             return tuple([item(v, place.part(f"[{i}]")) for i, v in enumerate(value)])
-        if len(types) != len(value):
-            raise place.error(f"{len(types)} items are expected")
-        parts = enumerate(zip(types, value, strict=True))
-        return tuple([_read(t, v, place.part(f"[{i}]")) for i, (t, v) in parts])
+        if len(readers) != len(value):
+            raise place.error(f"{len(readers)} items are expected")
+        parts = enumerate(zip(readers, value, strict=True))
+        return tuple([r(v, place.part(f"[{i}]")) for i, (r, v) in parts])
 
     return read
 
 
 def _dataclass_reader(kind: Any) -> Reader:
     def read(value: Any, place: _Place) -> Any:
-        if place.nodes is not None:
-            node = _node(value, place)
-            if not isinstance(node, kind):
-                raise place.error(f"{kind.__name__} is expected, not {type(node).__name__}")
-            return node
-        types = _field_types(kind)
-        if not isinstance(value, dict) or set(value) != set(types):
-            raise place.error(f"the fields {', '.join(types)} are expected")
-        return kind(**{f: _read(t, value[f], place.part(f".{f}")) for f, t in types.items()})
+        node = _node(value, place)
+        if not isinstance(node, kind):
+            raise place.error(f"{kind.__name__} is expected, not {type(node).__name__}")
+        return node
 
     return read
 
@@ -249,7 +215,7 @@ def _dataclass_reader(kind: Any) -> Reader:
 def _node(value: Any, place: _Place) -> object:
     """The row to which a value of a table refers."""
     number = value.get("n") if isinstance(value, dict) else None
-    if place.nodes is None or type(number) is not int or not 0 <= number < len(place.nodes):
+    if type(number) is not int or not 0 <= number < len(place.nodes):
         raise place.error("the number of an earlier row is expected")
     return place.nodes[number]
 
@@ -259,7 +225,9 @@ def _union_reader(union: Any) -> Reader:
 
     def read(value: Any, place: _Place) -> Any:
         for written, member, reader in members:
-            if type(value) is written and (written is not dict or _belongs(value, member, place)):
+            if type(value) is not written:
+                continue
+            if written is not dict or isinstance(_node(value, place), member):
                 return reader(value, place)
         names = ", ".join(getattr(m, "__name__", str(m)) for _, m, _ in members)
         raise place.error(f"one of {names} is expected, not {value!r:.60}")
@@ -267,19 +235,17 @@ def _union_reader(union: Any) -> Reader:
     return read
 
 
-def _belongs(value: Any, member: type, place: _Place) -> bool:
-    """Whether an object is of this dataclass, one of several that it may be of."""
-    if place.nodes is not None:
-        return isinstance(_node(value, place), member)
-    literals = {f: t for f, t in _field_types(member).items() if get_origin(t) is Literal}
-    return all(value.get(f) in get_args(t) for f, t in literals.items())
-
-
 @cache
 def _field_types(kind: type) -> Mapping[str, Any]:
     """Fields of a dataclass in order, each with its annotated type."""
     hints = get_type_hints(kind)
     return {f.name: hints[f.name] for f in fields(kind)}
+
+
+@cache
+def _field_readers(kind: Any) -> tuple[tuple[str, Reader], ...]:
+    """Path and reader of each field of a dataclass, in order."""
+    return tuple((f".{name}", _reader(t)) for name, t in _field_types(kind).items())
 
 
 @cache

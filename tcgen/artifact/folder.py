@@ -16,11 +16,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..errors import ArtifactError, UnavailableError
-from .codec import from_tree, to_tree
-from .consistency import InconsistentManifestError, check_manifest
+from .codec import from_table, table_text, to_table
 from .manifest import SOURCES, Manifest
 
-SCHEMA = 7
+SCHEMA = 8
 MANIFEST = "manifest.json"
 FALLBACK = "fallback.json"  # the manifest of the same program for NumPy
 
@@ -102,12 +101,13 @@ class Artifact:
 
     def manifest_text(self) -> str:
         """``manifest.json``: schema, checksums of all files, the manifest."""
-        body = {
-            "schema": SCHEMA,
-            "files": {path: _digest(text) for path, text in self.files},
-            "manifest": to_tree(self.manifest),
-        }
-        return json.dumps({"tcgen": _digest(_canonical(body)), **body}, indent=1) + "\n"
+        files = {path: _digest(text) for path, text in self.files}
+        table = to_table(self.manifest)
+        seal = _digest(_canonical({"schema": SCHEMA, "files": files, "manifest": table}))
+        return (
+            f'{{"tcgen":"{seal}","schema":{SCHEMA},\n"files":{json.dumps(files, indent=1)},\n'
+            f'"manifest":{{{table_text(table)}}}}}\n'
+        )
 
     def save(self, folder: str | Path) -> Path:
         """Write the folder, completely or not at all.
@@ -202,18 +202,9 @@ def _manifest_in(
     if not sealed:
         raise _corrupted(path, "its checksum differs")
     try:
-        manifest = from_tree(Manifest, data["manifest"], "manifest")
-        digests = from_tree(
-            tuple[tuple[str, str], ...], list(map(list, data["files"].items())), "files"
-        )
-        check_manifest(manifest)
-    except (
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        InconsistentManifestError,
-    ) as error:
+        manifest = from_table(Manifest, data["manifest"])
+        digests = tuple(data["files"].items())
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _corrupted(path, str(error)) from error
     _check_paths([name for name, _ in digests], f"{path}")
     return manifest, digests

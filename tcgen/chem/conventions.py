@@ -13,8 +13,8 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..ir.layouts import unpack
-from ..ir.quantity import Quantity
 from ..ir.tensor import Role, Symmetry, Tensor, symmetry_group
+from ..records.quantity import Quantity
 from .equations import Amplitude, differences
 from .quantities import INTEGRALS, Found, not_zero
 from .spaces import Kind, OrbitalSpaces

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from ..errors import ArgumentError
 from ..ir.layouts import dense_shape, pack
-from ..ir.quantity import Quantity
 from ..ir.system import System
 from ..ir.tensor import Role, Space, Tensor, element_type
+from ..records.quantity import Quantity
 from .disk import IntegralFile, blocks_of
 from .integrals import Block, Integrals
 from .quantities import Found

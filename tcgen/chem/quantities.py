@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import ArgumentError
-from ..ir.quantity import Quantity
 from ..ir.system import System
 from ..ir.tensor import Tensor
+from ..records.quantity import Quantity
 from .spaces import Kind, OrbitalSpaces
 
 INTEGRALS = (Quantity.CHEMIST, Quantity.PHYSICIST, Quantity.ANTISYMMETRISED)

@@ -12,10 +12,10 @@ from ..algebra.spin.blocks import Block
 from ..algebra.spin.integrate import FORMS, SpinIntegration, integrate
 from ..algebra.spin.labels import UNLABELLED, has_labels
 from ..frontend.spec.writer import spec_text
-from ..ir.quantity import Quantity
 from ..ir.system import System
 from ..ir.tensor import Index, Ref, Space, Tensor
 from ..ir.term_rewriting import replace_refs
+from ..records.quantity import Quantity
 from .quantities import INTEGRALS, recognise
 from .spaces import Kind, classify
 

@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from ..interp import evaluate_system
 from ..ir.layouts import pack
-from ..ir.quantity import Quantity
 from ..ir.system import System
 from ..ir.tensor import Space, Tensor
 from ..probes import random_arrays
+from ..records.quantity import Quantity
 from .quantities import Found
 from .spaces import Kind, OrbitalSpaces
 

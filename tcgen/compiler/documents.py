@@ -214,13 +214,9 @@ def _check_program(tensors: tuple[Tensor, ...], manifest: Manifest) -> None:
     arguments = {t.name: t.spaces for t in manifest.tensors}
     for tensor in tensors:
         expected = arguments.get(tensor.name)
-        if tensor.role is not Role.TEMP and expected not in (None, _names(tensor)):
+        if tensor.role is not Role.TEMP and expected not in (None, tensor.spaces):
             raise VerifyError(f"{tensor.name} has other axes in the manifest")
     here = {t.name for t in tensors if t.role is Role.OUTPUT}
-    there = {t.name for t in manifest.tensors if t.role == "output"}
+    there = {t.name for t in manifest.tensors if t.role is Role.OUTPUT}
     if here != there:
         raise VerifyError(f"its outputs are {', '.join(sorted(here))}, those of another program")
-
-
-def _names(tensor: Tensor) -> tuple[str, ...]:
-    return tuple(space.name for space in tensor.spaces)

@@ -16,7 +16,7 @@ from ..dtypes import BY_NAME, fits
 from ..errors import Diagnostic, Span, SpecError
 from ..ir.expr import (
     COMPLEX_BELOW_ZERO,
-    REAL_ALONE,
+    REAL_VALUED,
     Access,
     Call,
     Calls,
@@ -153,7 +153,7 @@ def check_real_arguments(system: System) -> None:
 def _real_arguments(node: Expr) -> tuple[Expr, ...]:
     """The arguments that must be real."""
     match node:
-        case Call(function, arg) if function in REAL_ALONE:
+        case Call(function, arg) if function in REAL_VALUED:
             return (arg,)
         case Calls("where", args):
             return args[:1]
@@ -181,6 +181,6 @@ def _is_real(expr: Expr) -> bool:
         case Pow(base):
             return _is_real(base)
         case Call(function, arg):
-            if function in ("abs", "real", "imag") or function in REAL_ALONE:
+            if function in ("abs", "real", "imag") or function in REAL_VALUED:
                 return True
             return function not in COMPLEX_BELOW_ZERO and _is_real(arg)

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..artifact.launches import constant_launches, launches
-from ..artifact.manifest import HostEntry, LoopEntry, Manifest
+from ..artifact.manifest import Manifest, constant_launches, launches
 from ..emit import make_manifest
 from ..errors import MemoryLimitError, PlanError
 from ..fusion import plan_fusion
@@ -22,6 +21,7 @@ from ..ir.plan import FusionPlan
 from ..ir.program import FormulaSequence
 from ..lower import lower_plan
 from ..options import Options
+from ..records.loops import Host, HostLoop
 from ..runtime.memory.footprint import MemoryUse
 from ..runtime.memory.usage import memory_use
 
@@ -192,9 +192,9 @@ def _launch_advice(options: Options) -> str:
     return "Use the objective time, which chooses tiles for a GPU, or none, which has no loops"
 
 
-def _tiled_loops(items: tuple[HostEntry, ...]) -> Iterator[str]:
+def _tiled_loops(items: tuple[Host, ...]) -> Iterator[str]:
     """Space and tile of each loop."""
     for item in items:
-        if isinstance(item, LoopEntry):
-            yield f"{item.space} by {item.tile or 1}"
+        if isinstance(item, HostLoop):
+            yield f"{item.var.space.name} by {item.var.tile or 1}"
             yield from _tiled_loops(item.body)

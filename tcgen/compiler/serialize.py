@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, TypeVar
 
-from ..artifact.codec import from_table, to_table
+from ..artifact.codec import from_table, table_text, to_table
 from ..errors import ArtifactError, Span
 from ..ir.level import Level
 
@@ -34,9 +34,7 @@ def encode(level: object) -> str:
 
 
 def _encoded(level: object) -> str:
-    table = to_table(level, _without_folder)
-    rows = ",\n".join(json.dumps(n, separators=(",", ":")) for n in table["nodes"])
-    return f'{{"schema":{SCHEMA},"root":{json.dumps(table["root"])},"nodes":[\n{rows}\n]}}\n'
+    return f'{{"schema":{SCHEMA},{table_text(to_table(level, _without_folder))}}}\n'
 
 
 def decode(text: str, kind: type[T]) -> T:

@@ -22,10 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..artifact.folder import Artifact
-from ..artifact.sizes import stored_shape
+from ..artifact.manifest import stored_shape
 from ..cache_files import cache_folder, keep_text, kept_files, kept_text
 from ..emit import emit_artifact
 from ..environment import openmp_threads
+from ..ir.tensor import Role, element_type
 from ..lower.cpu.product_variants import ProductBenchmark
 from ..runtime.cpu.blas import blas_library
 from ..runtime.cpu.threads import get_threads
@@ -151,12 +152,13 @@ def _arguments(artifact: Artifact) -> tuple[dict[str, Array], dict[str, Array]]:
     numbers = np.random.default_rng(0).random(4093) - 0.5
     inputs, out = {}, {}
     for tensor in manifest.tensors:
-        shape = stored_shape(tensor, manifest, extents)
-        if tensor.role == "output":
-            out[tensor.name] = HostDevice(reuse=True).empty(shape, tensor.dtype)
+        shape = stored_shape(tensor, extents)
+        dtype = element_type(tensor, manifest.dtype)
+        if tensor.role is Role.OUTPUT:
+            out[tensor.name] = HostDevice(reuse=True).empty(shape, dtype)
             out[tensor.name][...] = 0
             continue
-        inputs[tensor.name] = new_array(shape, tensor.dtype)
+        inputs[tensor.name] = new_array(shape, dtype)
         flat = inputs[tensor.name].reshape(-1)
         for start in range(0, flat.size, numbers.size):
             part = flat[start : start + numbers.size]

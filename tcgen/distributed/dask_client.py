@@ -14,17 +14,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isnan
-from typing import Any, TypeVar
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
-import numpy.typing as npt
 
 from .._version import __version__
 from ..errors import ArgumentError, UnavailableError
+from .executor import Engine
 from .handles import Handle, InMessage
 from .plan import Plan
 from .slicing import SlicedOutput
@@ -39,26 +39,14 @@ _MESSAGE, _TASK, _VALUE = 40_000, 2200, 64
 _NAMES = 128  # tasks in a message that only names them
 _WAIT = 60  # seconds in which workers that died are started again
 
-T = TypeVar("T")
 
-
-class Sent:
+class Sent(Handle):
     """A value on the workers, and on the client in case they lose it."""
 
-    moves = True
-    holders = 1
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-        self.token = uuid4().hex
-        self.future: Any = None
-
-    def open(self) -> Any:
-        """The value of the client."""
-        return self.value
+    future: Any = None
 
 
-class DaskEngine:
+class DaskEngine(Engine):
     """Runs tasks on the workers of a dask client.
 
     Args:
@@ -67,8 +55,6 @@ class DaskEngine:
     Raises:
         UnavailableError: workers are missing, lack tcgen, or have another version.
     """
-
-    ranks = 0
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -113,10 +99,6 @@ class DaskEngine:
                     f"and this process has {__version__}: "
                     f"install the same version on all workers"
                 )
-
-    def once(self, make: Callable[[], T]) -> T:
-        """The value that ``make`` returns: one process calls the program."""
-        return make()
 
     def share(self, value: Any) -> Handle:
         """Send a value straight from the client to a worker."""
@@ -272,13 +254,6 @@ class DaskEngine:
         while comm is not None and comm.buffer and not comm.closed():
             await asyncio.sleep(0.001)
 
-    def result(self, shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
-        """An array of this process."""
-        return np.empty(shape, dtype)
-
-    def settle(self, results: Sequence[npt.NDArray[Any]]) -> None:
-        """This process has filled them."""
-
     def close(self) -> None:
         """Drop the arguments that calls share; the client is the user's."""
         self._calls.clear()
@@ -309,18 +284,17 @@ def _run(common: InMessage, stage: Any, held: Any, given: Any, task: Task) -> Do
 # ---------------------------------------------------------------- arrays of dask
 
 
-class Recipe:
-    """An array that a worker holds or computes again."""
+class Recipe(Handle):
+    """An array that a worker holds or computes again; the value is its future."""
 
-    moves = True
-    holders = 1
-
-    def __init__(self, future: Any, token: str) -> None:
-        self.future, self.token = future, token
+    @property
+    def future(self) -> Any:
+        """The future of the array."""
+        return self.value
 
     def open(self) -> Any:
         """The array, fetched."""
-        return self.future.result().open()
+        return self.value.result().open()
 
 
 def is_dask_array(value: object) -> bool:
@@ -406,7 +380,7 @@ def _result(
 
     dask: Any = array
     output = next(o for o in stage.outputs if o.name == name)
-    dtype, shape = np.dtype(stage.entry(name).dtype), stage.output_shape(name)
+    dtype, shape = np.dtype(stage.dtype(name)), stage.output_shape(name)
     submit = engine.client.submit
     if output.how != "place" or output.axis is None:
         whole = submit(_reduced, output, shape, dtype.str, list(futures), pure=False)

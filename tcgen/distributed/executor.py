@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from .worker import Done, Job, prepare, run_task
 T = TypeVar("T")
 
 
-class Engine(Protocol):
+class Engine:
     """An adaptor of dask, MPI or an executor.
 
     Attributes:
@@ -38,20 +38,23 @@ class Engine(Protocol):
 
     slots: int
     slots_per_worker: int
-    worker_memory: int | None
-    ranks: int
+    worker_memory: int | None = None
+    ranks: int = 0
 
     def once(self, make: Callable[[], T]) -> T:
         """The value that ``make`` returns in one of the processes that call the program."""
+        return make()
 
     def share(self, value: Any) -> Handle:
         """Send an array or a stage to the workers, past any scheduler."""
+        raise NotImplementedError
 
     def forget(self, handles: Sequence[Handle]) -> None:
         """Drop values that no later call uses."""
 
     def prepare(self, stage: Handle) -> None:
         """Compile a stage once on each node."""
+        raise NotImplementedError
 
     def run(self, job: Job, tasks: Sequence[Task]) -> Iterator[tuple[Task, Done]]:
         """Each task with its results, in any order.
@@ -59,9 +62,11 @@ class Engine(Protocol):
         Raises:
             UnavailableError: workers cannot be reached, or die again and again.
         """
+        raise NotImplementedError
 
     def result(self, shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
         """Memory for a whole result; read-only if another process fills it."""
+        return np.empty(shape, dtype)
 
     def settle(self, results: Sequence[npt.NDArray[Any]]) -> None:
         """All blocks of results are in their places."""
@@ -70,16 +75,13 @@ class Engine(Protocol):
         """Remove files of the engine; the user's client, communicator or pool stays open."""
 
 
-class ExecutorEngine:
+class ExecutorEngine(Engine):
     """Runs tasks in an executor.
 
     Args:
         executor: the user's executor.
         scratch: folder for values, which all workers see; None takes one for temporary files.
     """
-
-    worker_memory: int | None = None
-    ranks = 0
 
     def __init__(self, executor: Executor, scratch: Path | None = None) -> None:
         self._executor = executor
@@ -90,10 +92,6 @@ class ExecutorEngine:
         count = getattr(workers, "_max_workers", None)  # without a public name
         self.slots = int(count or os.cpu_count() or 1)
         self.slots_per_worker = self.slots if self._threads else 1
-
-    def once(self, make: Callable[[], T]) -> T:
-        """The value that ``make`` returns: one process calls the program."""
-        return make()
 
     def share(self, value: Any) -> Handle:
         """A value of this process for threads; else a file."""
@@ -107,7 +105,7 @@ class ExecutorEngine:
         """Remove the files of values."""
         for handle in handles:
             if isinstance(handle, InFile):
-                Path(handle.path).unlink(missing_ok=True)
+                handle.value.unlink(missing_ok=True)
 
     def prepare(self, stage: Handle) -> None:
         """Compile in one worker; the others find the result in the cache."""
@@ -139,13 +137,6 @@ class ExecutorEngine:
             return self._executor.submit(run_task, job, task)
         except RuntimeError as error:  # broken, or shut down
             raise _broken(error) from None
-
-    def result(self, shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
-        """An array of this process."""
-        return np.empty(shape, dtype)
-
-    def settle(self, results: Sequence[npt.NDArray[Any]]) -> None:
-        """This process has filled them."""
 
     def close(self) -> None:
         """Remove the folder of values."""

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -19,90 +18,62 @@ from ..runtime.host_device import HostDevice
 _LINE = 64  # bytes of a cache line; the arrays of kernels start on one
 
 
-class Handle(Protocol):
+class Handle:
     """A value that a worker can open.
 
-    Attributes:
+    Args:
+        value: the value.
         token: name of the value, and of the values that workers make from it.
+
+    Attributes:
         moves: true if the value is sent to another process.
         holders: number of processes that share the value; each counts its share of the bytes.
     """
 
-    @property
-    def token(self) -> str:
-        """The name of the value."""
-
-    @property
-    def moves(self) -> bool:
-        """True if it is sent."""
-
-    @property
-    def holders(self) -> int:
-        """Number of processes that have it together."""
-
-    def open(self) -> Any:
-        """The value, on the worker."""
-
-
-@dataclass(frozen=True, slots=True)
-class Here:
-    """A value of this process, for threads."""
-
-    value: Any
-    token: str = field(default_factory=lambda: uuid4().hex)
-    moves: bool = False
-    holders: int = 1
-
-    def open(self) -> Any:
-        """The value itself."""
-        return self.value
-
-
-@dataclass(frozen=True, slots=True)
-class InFile:
-    """A value in a file that workers map into memory, so that a node has it once."""
-
-    path: str
-    token: str = field(default_factory=lambda: uuid4().hex)
     moves: bool = True
     holders: int = 1
-
-    @classmethod
-    def write(cls, value: object, folder: Path) -> InFile:
-        """Write a value to a new file in a folder."""
-        array = isinstance(value, np.ndarray)
-        path = folder / f"{uuid4().hex}{'.npy' if array else '.pickle'}"
-        if isinstance(value, np.ndarray):
-            np.save(path, value)
-        else:
-            path.write_bytes(pickle.dumps(value))
-        return cls(str(path))
-
-    def open(self) -> Any:
-        """The array, mapped and not to be written to; or the object."""
-        if self.path.endswith(".npy"):
-            mapped = np.load(self.path, mmap_mode="r")
-            return mapped.view(np.ndarray)
-        return pickle.loads(Path(self.path).read_bytes())
-
-
-class InMessage:
-    """A value that travels in a message; arrays arrive on a cache line, in C order.
-
-    Frames of a message begin anywhere. Kernels copy arrays that do not begin on an element at
-    every call, so the array is copied once where it arrives.
-    """
-
-    moves = True
-    holders = 1
 
     def __init__(self, value: Any, token: str | None = None) -> None:
         self.value = value
         self.token = token or uuid4().hex
 
     def open(self) -> Any:
-        """The value as it arrived."""
+        """The value, on the worker."""
         return self.value
+
+
+class Here(Handle):
+    """A value of this process, for threads."""
+
+    moves = False
+
+
+class InFile(Handle):
+    """A value in a file that workers map into memory, so that a node has it once."""
+
+    @classmethod
+    def write(cls, value: object, folder: Path) -> InFile:
+        """Write a value to a new file in a folder."""
+        path = folder / f"{uuid4().hex}{'.npy' if isinstance(value, np.ndarray) else '.pickle'}"
+        if isinstance(value, np.ndarray):
+            np.save(path, value)
+        else:
+            path.write_bytes(pickle.dumps(value))
+        return cls(path)
+
+    def open(self) -> Any:
+        """The array, mapped and not to be written to; or the object."""
+        if self.value.suffix == ".npy":
+            return np.load(self.value, mmap_mode="r").view(np.ndarray)
+        return pickle.loads(self.value.read_bytes())
+
+
+class InMessage(Handle):
+    """A value that travels in a message; arrays arrive on a cache line, in C order.
+
+    Frames of a message begin anywhere. Kernels copy arrays that do not begin on an element at
+    every call, so the array is copied once where it arrives.
+    """
 
     def __sizeof__(self) -> int:
         """Bytes with the array: dask places tasks and measures the memory of workers by them."""

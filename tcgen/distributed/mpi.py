@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from .._version import __version__
 from ..errors import TcgenError, UnavailableError
+from .executor import Engine
 from .handles import Handle
 from .stage import Task
 from .worker import Block, Done, Job, prepare, probe, run_task
@@ -31,15 +32,12 @@ _SMALL = 4096  # bytes of a result that all ranks get in one message with the ot
 _LONGEST = 2**30  # bytes of a message: MPI counts them in 32 bits
 
 
-class OnNode:
+class OnNode(Handle):
     """A value that each rank has; an array stands once on a node."""
 
     def __init__(self, value: Any, token: str, holders: int = 1, *, moves: bool = True) -> None:
-        self._value, self.token, self.holders, self.moves = value, token, holders, moves
-
-    def open(self) -> Any:
-        """The value."""
-        return self._value
+        super().__init__(value, token)
+        self.holders, self.moves = holders, moves
 
 
 class _Window:
@@ -67,7 +65,7 @@ class _Window:
         return made.view(dtype).reshape(shape)
 
 
-class MpiEngine:
+class MpiEngine(Engine):
     """Runs tasks on the ranks of a communicator. Every rank makes one, and all calls of it.
 
     Args:
@@ -93,7 +91,7 @@ class MpiEngine:
         own = _node_memory()
         self.ranks = int(self._comm.allreduce(self._node.size, op=MPI.MIN))
         memory = self._comm.allreduce(own // self._node.size, op=MPI.MIN)
-        self.worker_memory: int | None = int(memory)
+        self.worker_memory = int(memory)
         self._counter = MPI.Win.Allocate(8 if self._comm.rank == 0 else 0, 8, comm=self._comm)
         self._leads = self._node.rank == 0
         self._leaders = self._comm.Split(0 if self._leads else MPI.UNDEFINED, self._comm.rank)
@@ -165,9 +163,6 @@ class MpiEngine:
         self._node.Barrier()
         for result in results:
             result.flags.writeable = False
-
-    def forget(self, handles: Sequence[Handle]) -> None:
-        """Windows are freed when all ranks have dropped their arrays."""
 
     def prepare(self, stage: Handle) -> None:
         """Compile on one rank of each node; the others find the result in its cache."""
@@ -255,9 +250,6 @@ class MpiEngine:
                 if rank == self._comm.rank and error is not None:
                     raise error
                 raise found
-
-    def close(self) -> None:
-        """The communicator of the user stays open."""
 
 
 def _caught(work: Any) -> BaseException | None:

@@ -98,7 +98,7 @@ def price_nodes(
     Raises:
         PlanError: the program cannot be cut.
     """
-    held = {t.name: 0 for t in program.manifest.tensors if t.role != "output" and not t.volatile}
+    held = {t.name: 0 for t in program.manifest.tensors if t.is_input and not t.volatile}
     plan = find_plan(program, extents, held, Cluster(nodes, 1, node_memory), along)
     if isinstance(plan, Shortage):
         return NodesReport(nodes, node_memory, network, False, plan.min_bytes)
@@ -182,7 +182,7 @@ def _shares(plan: Plan, held: Mapping[str, int], nodes: int) -> list[_Share]:
             share.constants |= own
             largest[node] = max(largest.get(node, 0), sum(own.values()))
             for writing in stage.writings(program, task.first, task.last):
-                itemsize = BY_NAME[stage.entry(writing.name).dtype].itemsize
+                itemsize = BY_NAME[stage.dtype(writing.name)].itemsize
                 share.results += sum(rectangle_bytes(r, itemsize) for r in writing.rectangles)
     for node, share in shares.items():
         share.beside = sum(share.constants.values()) - largest[node]

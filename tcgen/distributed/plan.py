@@ -13,8 +13,8 @@ from functools import partial
 from math import prod
 
 from ..artifact.folder import Artifact
+from ..artifact.manifest import array_bytes
 from ..artifact.parts import ChainEntry
-from ..artifact.sizes import array_bytes
 from ..compiler.documents import read_artifact_system, read_plan
 from ..compiler.driver import compile_system
 from ..dtypes import BY_NAME
@@ -170,7 +170,7 @@ def _of_iterations(program: Program, extents: Mapping[str, int], cluster: Cluste
         lean(program.artifact),
         tuple(sorted(extents.items())),
         () if manifest.parts is None else manifest.parts.chain,
-        tuple(Restricted(t.name, t.name, None) for t in manifest.tensors if t.role != "output"),
+        tuple(Restricted(t.name, t.name, None) for t in manifest.tensors if t.is_input),
         tuple(SlicedOutput(t.name, None, "reduce") for t in manifest.outputs),
     )
     return _Candidate(
@@ -371,7 +371,7 @@ def _results(stages: Iterable[Stage], cluster: Cluster) -> int:
     results = {o.name: stage for stage in stages for o in stage.outputs}
     total = 0
     for name, stage in results.items():
-        count = BY_NAME[stage.entry(name).dtype].itemsize
+        count = BY_NAME[stage.dtype(name)].itemsize
         total += count * prod(stage.output_shape(name))
     return _share(total, cluster) if cluster.ranks else 0
 

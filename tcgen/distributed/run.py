@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ..artifact.manifest import Manifest
 from ..errors import ArgumentError, DtypeError
+from ..records.tensors import element_type
 from ..runtime.arguments import check_dtype, check_names, check_rank, find_extents, read_inputs
 from ..runtime.host_device import HostDevice
 from ..runtime.program import Program
@@ -322,9 +323,7 @@ class _Call:
         Another process fills a result that is read-only.
         """
         outputs = {o.name: o for o in stage.outputs}
-        results = {
-            n: self._engine.result(stage.output_shape(n), stage.entry(n).dtype) for n in outputs
-        }
+        results = {n: self._engine.result(stage.output_shape(n), stage.dtype(n)) for n in outputs}
         own = {n: outputs[n] for n, result in results.items() if result.flags.writeable}
         for name, output in own.items():
             begin(output, results[name])
@@ -373,7 +372,7 @@ class _Call:
             if task not in self._rectangles:
                 results = 0
                 for writing in stage.writings(program, task.first, task.last):
-                    itemsize = np.dtype(stage.entry(writing.name).dtype).itemsize
+                    itemsize = np.dtype(stage.dtype(writing.name)).itemsize
                     results += sum(rectangle_bytes(r, itemsize) for r in writing.rectangles)
                 readings = stage.readings(program, task.first, task.last)
                 self._rectangles[task] = readings, results
@@ -431,7 +430,7 @@ def _checked(program: Program, values: Mapping[str, Any], *, complete: bool) -> 
         ArgumentError, DtypeError, ShapeError: naming the input and what to pass.
     """
     manifest: Manifest = program.manifest
-    inputs = tuple(t for t in manifest.tensors if t.role != "output")
+    inputs = tuple(t for t in manifest.tensors if t.is_input)
     expected = inputs if complete else tuple(t for t in inputs if t.name in values)
     unknown = [n for n in values if all(t.name != n for t in inputs)]
     if complete or unknown:
@@ -439,14 +438,15 @@ def _checked(program: Program, values: Mapping[str, Any], *, complete: bool) -> 
     found: dict[str, Any] = {}
     for tensor in expected:
         value: Any = values.get(tensor.name)
+        dtype = element_type(tensor, manifest.dtype)
         if isinstance(value, Stored):
-            check_dtype(tensor, np.dtype(value.dtype))
+            check_dtype(tensor, dtype, np.dtype(value.dtype))
             check_rank(tensor, value.shape)
             found[tensor.name] = value
             continue
         if is_dask_array(value):
             check_chunks(tensor.name, value)
-            check_dtype(tensor, value.dtype)
+            check_dtype(tensor, dtype, value.dtype)
             check_rank(tensor, value.shape)
             found[tensor.name] = value
             continue
@@ -455,5 +455,5 @@ def _checked(program: Program, values: Mapping[str, Any], *, complete: bool) -> 
                 f"{tensor.name} is a callable, which workers on other machines may lack: pass an "
                 f"array, or a reference to one in a file (tcgen.stored)"
             )
-        found |= read_inputs(HostDevice(), (tensor,), values)
+        found |= read_inputs(HostDevice(), (tensor,), values, manifest.dtype)
     return found

@@ -23,12 +23,12 @@ import numpy.typing as npt
 
 from .._version import __version__
 from ..artifact.folder import Artifact
-from ..artifact.manifest import SOURCES, TensorEntry
+from ..artifact.manifest import SOURCES, stored_shape
 from ..artifact.parts import ChainEntry, count_iterations
-from ..artifact.sizes import stored_shape
 from ..dtypes import BY_NAME
 from ..ir.reduction import Reduction
 from ..ir.tensor import Packing
+from ..records.tensors import Tensor, element_type
 from ..runtime.program import Program
 from ..simplices import parity, positions
 from .handles import aligned_empty
@@ -263,9 +263,13 @@ class Stage:
         """Rectangles of the whole arrays that some iterations of the program's own loops touch."""
         return {} if self.here else program.touches(first, last, self.extents_of(first, last))
 
-    def entry(self, name: str) -> TensorEntry:
+    def entry(self, name: str) -> Tensor:
         """The tensor of the program that has this name."""
         return next(t for t in self.artifact.manifest.tensors if t.name == name)
+
+    def dtype(self, name: str) -> str:
+        """Element type of the tensor of the program that has this name."""
+        return element_type(self.entry(name), self.artifact.manifest.dtype)
 
     def readings(self, program: Program, first: int, last: int) -> tuple[Reading, ...]:
         """The elements of each input that the task of this range reads."""
@@ -274,7 +278,7 @@ class Stage:
         found = []
         for given in self.inputs:
             entry = self.entry(given.name)
-            shape = list(stored_shape(entry, self.artifact.manifest, extents))
+            shape = list(stored_shape(entry, extents))
             if given.packed is not None:
                 found.append(self._unpacked(given, given.packed, shape, first, last))
                 continue
@@ -285,7 +289,7 @@ class Stage:
                 rectangle[axis] = slice(before + first, before + last)
                 shape[axis] = self._whole_length(given)
             rectangles = distinct(touched.get(given.name, (tuple(rectangle),)))
-            itemsize = BY_NAME[entry.dtype].itemsize
+            itemsize = BY_NAME[self.dtype(entry.name)].itemsize
             found.append(
                 Reading(
                     given.name,
@@ -317,7 +321,7 @@ class Stage:
             before + last,
             length,
         )
-        itemsize = BY_NAME[entry.dtype].itemsize
+        itemsize = BY_NAME[self.dtype(entry.name)].itemsize
         rectangles = unpacking.rectangles(packed)
         return Reading(given.name, given.source, rectangles, True, packed, itemsize, unpacking)
 
@@ -333,7 +337,7 @@ class Stage:
         found = []
         for output in self.outputs:
             entry = self.entry(output.name)
-            rectangle = [slice(0, n) for n in stored_shape(entry, self.artifact.manifest, extents)]
+            rectangle = [slice(0, n) for n in stored_shape(entry, extents)]
             if output.how == "place" and output.axis is not None:
                 rectangle[stored_axis(entry, output.axis)] = slice(first, last)
                 found.append(Writing(output.name, (tuple(rectangle),)))
@@ -350,7 +354,7 @@ class Stage:
         extents = dict(self.extents)
         if self.here:
             extents[self.here] = extents[self.along]
-        return stored_shape(self.entry(name), self.artifact.manifest, extents)
+        return stored_shape(self.entry(name), extents)
 
 
 def begin(output: SlicedOutput, result: Array) -> None:
@@ -366,7 +370,7 @@ def put(output: SlicedOutput, result: Array, rectangle: Rectangle, block: Array)
     combine(place, block, out=place)
 
 
-def stored_axis(entry: TensorEntry, axis: int) -> int:
+def stored_axis(entry: Tensor, axis: int) -> int:
     """The axis of the array for a logical axis that is not packed."""
     return next(k for k, (a, _) in enumerate(entry.stored()) if a == axis)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from ..artifact.manifest import Manifest, TensorEntry
+from ..artifact.manifest import Manifest
 from ..errors import ArgumentError
 from ..options import KEYWORDS
+from ..records.tensors import Role, Tensor, element_type
 from ..resources import fill
 from .names import PYTHON_RESERVED, unique
 
@@ -34,7 +35,7 @@ def package_text(manifest: Manifest) -> str:
     Raises:
         ArgumentError: an input has the name of the keyword ``out`` or ``part``.
     """
-    inputs = [t for t in manifest.tensors if t.role != "output"]
+    inputs = [t for t in manifest.tensors if t.is_input]
     for name in (t.name for t in inputs if t.name in KEYWORDS):
         raise ArgumentError(
             f"an input named {name} cannot be passed, since {name}= {KEYWORDS[name]}: "
@@ -47,7 +48,7 @@ def package_text(manifest: Manifest) -> str:
     pairs.sort(key=lambda p: p[0].default is not None)
     parameters = [
         "*",
-        *(_parameter(t, w) for t, w in pairs),
+        *(_parameter(t, w, manifest.dtype) for t, w in pairs),
         "out: dict[str, Any] | None = None",
         "part: tuple[int, int] | None = None",
     ]
@@ -58,8 +59,8 @@ def package_text(manifest: Manifest) -> str:
         title=f"{manifest.name}: a compiled tensor program ({manifest.dtype}).",
         version=manifest.tcgen_version,
         needs=needs,
-        arguments="\n".join(f"    {describe(t)}" for t in inputs) or "    none",
-        results="\n".join(f"    {describe(t)}" for t in manifest.outputs),
+        arguments="\n".join(f"    {describe(t, manifest.dtype)}" for t in inputs) or "    none",
+        results="\n".join(f"    {describe(t, manifest.dtype)}" for t in manifest.outputs),
         name=name,
         parameters="\n    " + ",\n    ".join(parameters) + ",\n",
         passed="".join(f", {p}" for p in passed),
@@ -67,31 +68,30 @@ def package_text(manifest: Manifest) -> str:
     )
 
 
-def _parameter(tensor: TensorEntry, word: str) -> str:
+def _parameter(tensor: Tensor, word: str, dtype: str) -> str:
     if tensor.default is None:
-        kind = "npt.ArrayLike" if tensor.role == "input" else "Any"
+        kind = "npt.ArrayLike" if tensor.role is Role.INPUT else "Any"
         return f"{word}: {kind}"
-    top, _, bottom = tensor.default.partition("/")
-    value = repr(int(top) / int(bottom or 1))
-    return f"{word}: {'complex' if tensor.dtype == 'complex128' else 'float'} = {value}"
+    number = "complex" if element_type(tensor, dtype) == "complex128" else "float"
+    return f"{word}: {number} = {float(tensor.default)!r}"
 
 
-def describe(tensor: TensorEntry) -> str:
+def describe(tensor: Tensor, dtype: str) -> str:
     """One line: name, axes of the stored array, element type, and further properties.
 
     ``t2(o, o, v, v) float64``; ``vv(v >= v)`` is a packed triangle.
     """
     axes = []
     for axis, pair in tensor.stored():
-        space = tensor.spaces[axis]
+        space = tensor.spaces[axis].name
         if pair is None:
             axes.append(space)
         else:
             axes.append((" > " if pair.antisymmetric else " >= ").join([space] * pair.count))
-    notes = [tensor.dtype]
-    if tensor.role == "generated":
+    notes = [element_type(tensor, dtype)]
+    if tensor.role is Role.GENERATED:
         notes.append("f(out, ranges) or an array that slices, read tile by tile")
-    if not tensor.volatile and tensor.role != "output":
+    if not tensor.volatile and tensor.is_input:
         notes.append("constant")
     if tensor.default is not None:
         notes.append(f"default {tensor.default}")
@@ -105,7 +105,7 @@ def runtime_files() -> tuple[tuple[str, str], ...]:
     """The runtime, file by file, as it runs inside an artifact."""
     package = Path(__file__).parents[1]
     paths = [package / name for name in _TRAVELS]
-    for folder in ("artifact", "runtime", "thresholds"):
+    for folder in ("artifact", "records", "runtime", "thresholds"):
         paths += sorted((package / folder).rglob("*.py"))
     files = [
         ("_tcgen/__init__.py", '"""The part of tcgen that runs programs, copied verbatim."""\n')

@@ -27,7 +27,7 @@ from ..ir.expr import (
 )
 from ..ir.loops import Buffer, Kernel
 from ..ir.tensor import Ref, Space
-from .scope import Scope, stored_axes
+from .scope import Scope
 
 SUM, PROD, ATOM = 1, 2, 3  # precedences of expressions, the loosest first
 INDENT = "    "
@@ -36,6 +36,11 @@ INDENT = "    "
 def indented(lines: Sequence[str]) -> list[str]:
     """Lines one level deeper, pragmas included."""
     return [f"{INDENT}{line}" if line else line for line in lines]
+
+
+def nest(head: str, lines: Sequence[str]) -> list[str]:
+    """Lines in the braces of a loop or a condition in C and CUDA."""
+    return [f"{head} {{", *indented(lines), "}"]
 
 
 def symbol(kernel: Kernel) -> str:
@@ -72,7 +77,7 @@ def axis_length(buffer: Buffer, axis: int) -> str:
 def stored_lengths(buffer: Buffer) -> list[str]:
     """Lengths of the physical axes, slowest first."""
     lengths = []
-    for axis, pair in stored_axes(buffer):
+    for axis, pair in buffer.stored():
         n = axis_length(buffer, axis)
         if pair is None:
             lengths.append(n)

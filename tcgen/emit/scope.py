@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from ..artifact.manifest import stored_axes as artifact_axes
 from ..ir.expr import Access, Equal, Subscript, leaves
 from ..ir.loop_analysis import (
     accesses,
@@ -33,7 +32,7 @@ from ..ir.loops import (
     Stmt,
     Zero,
 )
-from ..ir.tensor import Packing, Space
+from ..ir.tensor import Space
 from ..thresholds.cpu import CpuThresholds
 from .names import unique
 
@@ -214,11 +213,6 @@ def reduces(stmt: Assign) -> bool:
     """True for a parallel sum over all of the band."""
     held = stmt.out.variables
     return stmt.parallel > 0 and not any(v.name in held for v in stmt.band)
-
-
-def stored_axes(buffer: Buffer) -> tuple[tuple[int, Packing | None], ...]:
-    """Physical axes, slowest first: a logical axis, or the row axis of a packed pair."""
-    return artifact_axes(buffer.order, buffer.packed)
 
 
 def _reads(stmt: Stmt) -> Iterator[str]:

@@ -7,11 +7,13 @@ be 2^n, although only n! differ. Front ends therefore count permutations after e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TypeAlias
 
-from ..ir.system import Equation, Permutation, System
-from ..ir.tensor import Role, Space, Tensor
+from ..ir.system import Equation, Permutation, System, Term
+from ..ir.tensor import Ref, Role, Space, Tensor
+from ..ir.term_rewriting import rename_left
 
 
 def find_cycles(equations: Sequence[Equation]) -> list[tuple[Equation, ...]]:
@@ -26,11 +28,7 @@ def find_cycles(equations: Sequence[Equation]) -> list[tuple[Equation, ...]]:
 
 
 def _visit(start: str, by_name: Mapping[str, Equation], done: dict[str, None]) -> list[list[str]]:
-    """Add a name to ``done``, after all names that its definition needs.
-
-    Returns:
-        The names of cycles, each in the order of reading.
-    """
+    """Add a name to ``done``, after all names that its definition needs; the names of cycles."""
     if start in done:
         return []
     cycles: list[list[str]] = []
@@ -65,12 +63,8 @@ def assemble(
 
     Equations that no output needs are left out with a warning; all inputs remain.
 
-    Args:
-        name: of the system; made a legal identifier.
-        spaces: parts before the spaces that join them.
-        inputs: in declared order.
-        outputs: in declared order.
-        equations: in the order written; anonymous ones anywhere.
+    Spaces come after their parts, and inputs and outputs in declared order. Anonymous equations may
+    stand anywhere. The name is made an identifier.
 
     Example:
         >>> assemble("2 e-mp", (), (), (), ()).name
@@ -106,6 +100,16 @@ def assemble(
     )
 
 
+def add_terms(equations: dict[str, Equation], lhs: Ref, terms: tuple[Term, ...]) -> None:
+    """Add terms to the equation of a tensor, in the letters of its first left side."""
+    old = equations.get(lhs.tensor.name)
+    if old is None:
+        equations[lhs.tensor.name] = Equation(lhs, terms)
+    else:
+        moved = tuple(rename_left(t, lhs.indices, old.lhs.indices) for t in terms)
+        equations[lhs.tensor.name] = replace(old, terms=old.terms + moved)
+
+
 def identifier(text: str) -> str:
     """``text`` as a legal identifier: other characters become ``_``."""
     name = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in text)
@@ -117,7 +121,7 @@ def _at(equation: Equation) -> str:
 
 
 Counts: TypeAlias = Mapping[tuple[int, ...], int]
-"""How often each permutation is added, by the images of positions; negative: subtracted."""
+"""Number of times that each permutation is added, by the images of positions."""
 
 # Permutations of one term: enough for two antisymmetric groups of five indices (14,400), and read
 # within a second.
@@ -130,15 +134,7 @@ def permutation_lists(counts: Counts, rank: int) -> list[tuple[Fraction, tuple[P
     """Factors and permutation lists of terms that add up to the counted permutations.
 
     The common count of permutations becomes a factor, and those that cancel are left out. Each list
-    has the identity.
-
-    Args:
-        counts: of each permutation.
-        rank: number of left indices.
-
-    Returns:
-        Pairs (factor, permutations), where () stands for the identity alone. An empty list if the
-        sum is zero.
+    has the identity, and () stands for no other permutation. No pairs if the sum is zero.
 
     Example:
         >>> permutation_lists({(0, 1): 2, (1, 0): -2}, 2)[0][0]
@@ -161,7 +157,7 @@ def permutation_lists(counts: Counts, rank: int) -> list[tuple[Fraction, tuple[P
 def _one_by_one(
     counts: Counts, identity: tuple[int, ...]
 ) -> list[tuple[Fraction, tuple[Permutation, ...]]]:
-    """Uneven counts: X + p X is a list with the identity, so p alone is (1 + p) X - X."""
+    """Lists for uneven counts: p X is (1 + p) X - X, and X + p X is a list with the identity."""
     result: list[tuple[Fraction, tuple[Permutation, ...]]] = []
     alone = Fraction(counts.get(identity, 0))
     for images, count in counts.items():

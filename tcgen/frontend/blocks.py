@@ -85,13 +85,8 @@ def resolve_blocks(
     """The term as terms that read tensors given by blocks from their blocks.
 
     An index of a joined space on such a tensor is replaced by indices of the parts, one term for
-    each part. A left index is replaced by a summed index of the part and a delta of both.
-
-    Args:
-        term: a flat term.
-        lhs: left indices of its equation.
-        families: tensors given by blocks, by name.
-        problems: receives blocks that no given block determines.
+    each part. A left index is replaced by a summed index of the part and a delta of both. A block
+    that no given block determines is a problem.
     """
     joined = _joined_index(term, families)
     if joined is None:

@@ -42,7 +42,7 @@ class Expression:
     Attributes:
         inputs: labels of each operand.
         output: labels of the result.
-        names: of the labels, for messages; axes under an ellipsis are ``...[-1]``, ``...[-2]``.
+        names: names of the labels, for messages; axes of an ellipsis are ``...[-1]``, ``...[-2]``.
 
     Example:
         >>> express("ij,jk->ik", (2, 2))
@@ -201,10 +201,10 @@ ContractionPath = tuple[tuple[int, ...], ...]
 
 
 def contraction_path(optimize: Any, count: int) -> ContractionPath | None:
-    """The path that ``optimize`` asks for; None for the cheapest one.
+    """The path that ``optimize`` requests; None for the cheapest one.
 
     Args:
-        optimize: as for ``numpy.einsum``.
+        optimize: argument of ``numpy.einsum``.
         count: number of operands.
 
     Raises:
@@ -253,11 +253,7 @@ def check_order_name(name: str, count: int) -> None:
 
 
 def check_path(path: ContractionPath, count: int) -> None:
-    """Check a path in NumPy's form: operands leave the list, their product is appended to it.
-
-    Args:
-        path: positions in the list of the operands of each step.
-        count: number of operands.
+    """Check a path in NumPy's form: positions in a list of operands, to which products are added.
 
     Raises:
         ContractionPathError: a step has a position outside the list, or more than one array is
@@ -323,8 +319,8 @@ class LabelPattern:
     Attributes:
         inputs: labels of each operand, numbered as they first occur.
         output: labels of the result.
-        gaps: for each operand, and for the result, the axes that are slices of longer axes of its
-            array; () if there are none.
+        gaps: axes of each operand, and of the result, that are slices of longer axes of its array;
+            () if there are none.
         update: a factor of the product, and whether the product is added to the result's array.
     """
 
@@ -351,11 +347,7 @@ def label_names(labels: Sequence[int]) -> tuple[str, ...]:
 def einsum_system(kernel: LabelPattern, path: ContractionPath | None = None) -> System:
     """The equation ``y[..] = x0[..]*x1[..]``; with a path, an intermediate for each of its steps.
 
-    The first spaces are those of the labels.
-
-    Args:
-        kernel: labels of operands and result.
-        path: a path that :func:`check_path` accepts.
+    The first spaces are those of the labels. A path has to be one that :func:`check_path` accepts.
 
     Example:
         >>> print(einsum_system(LabelPattern(((0, 1), (1, 2)), (0, 2))).pretty(), end="")
@@ -416,15 +408,15 @@ def _system(kernel: LabelPattern, names: tuple[str, ...], path: ContractionPath 
     tensors = [
         tensor(f"x{n}", labels, Role.INPUT, gaps[n]) for n, labels in enumerate(kernel.inputs)
     ]
-    waiting = list(zip(tensors, kernel.inputs, strict=True))
+    pending = list(zip(tensors, kernel.inputs, strict=True))
     equations = []
     steps = (tuple(range(len(kernel.inputs))),) if path is None else path
     for number, step in enumerate(steps):
-        taken = [waiting[p] for p in sorted(set(step))]
-        waiting = [w for p, w in enumerate(waiting) if p not in step]
+        taken = [pending[p] for p in sorted(set(step))]
+        pending = [w for p, w in enumerate(pending) if p not in step]
         left = list(dict.fromkeys(n for _, labels in taken for n in labels))
         last = number == len(steps) - 1
-        needed = {*kernel.output, *(n for _, labels in waiting for n in labels)}
+        needed = {*kernel.output, *(n for _, labels in pending for n in labels)}
         free = kernel.output if last else tuple(n for n in left if n in needed)
         if last:
             made = tensor("y", free, Role.OUTPUT, gaps[-1])
@@ -436,5 +428,5 @@ def _system(kernel: LabelPattern, names: tuple[str, ...], path: ContractionPath 
         term = Term(Fraction(*factor) if last else Fraction(1), factors, sums)
         equations.append(Equation(Ref(made, tuple(indices[n] for n in free)), (term,)))
         tensors.append(made)
-        waiting.append((made, free))
+        pending.append((made, free))
     return System("einsum", (*spaces, *more), tuple(tensors), tuple(equations))

@@ -1,8 +1,8 @@
 """Exact values of numbers in text, within the range of floating-point numbers.
 
-A decimal is what it says: 0.1 is 1/10. Programs that derive equations compute coefficients in
-floating point and print 1/3 as 0.3333333. Such a decimal is read as the fraction of which it is the
-rounding, where it has enough digits to tell this fraction from others (:func:`rational` for
+Decimals are exact: 0.1 is 1/10. Programs that derive equations compute coefficients in
+floating point and print 1/3 as 0.3333333. Such a decimal is read as the fraction that it rounds,
+if it has enough digits to tell this fraction from others (:func:`rational` for
 printed text, :func:`exact` for floats).
 """
 
@@ -23,8 +23,9 @@ OUTSIDE = "choose other units, or pass the number as an input"
 _LONGEST = 1000  # characters of a number; decimal digits of its numerator and denominator
 _LARGEST_POWER_OF_TEN = 400  # beyond the range of float64; larger ones take long to compute
 _MOST, _LEAST = Fraction(sys.float_info.max), Fraction(5e-324)
-_PRINTED_DIGITS = 6  # after the point, with which C++ prints; pdaggerq uses 7, 12 or 14 as well
-_FLOAT_DIGITS = 15  # significant ones, which a decimal keeps as a float
+# Digits after the point that C++ prints; pdaggerq also prints 7, 12 or 14.
+_PRINTED_DIGITS = 6
+_FLOAT_DIGITS = 15  # significant digits of a decimal that survive as a float
 _NUMBER = re.compile(
     r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?P<power>[+-]?[0-9]+)|/[0-9]+)?"
 )
@@ -60,7 +61,7 @@ def literal(text: str) -> Fraction:
 
 
 def rejection_reason(value: Fraction) -> str:
-    """Why a number is not representable in a program; empty if it is.
+    """The reason why a program cannot represent a number; empty if it can.
 
     Example:
         >>> rejection_reason(Fraction(1, 3)), rejection_reason(Fraction(10) ** 400)
@@ -77,9 +78,8 @@ def rational(text: str) -> Fraction:
     """The number that a program printed as these digits, after rounding it.
 
     A decimal with six digits or more after the point is the ratio with the least denominator among
-    ratios of small factorials that rounds to it. Such a ratio counts only where these digits tell
-    it from its neighbours: ``10 * denominator**2`` is at most ``10**digits``. Any other number is
-    what it says.
+    ratios of small factorials that rounds to it, if these digits tell the ratio from its
+    neighbours: ``10 * denominator**2`` is at most ``10**digits``. Any other number is exact.
 
     Raises:
         ValueError: ``text`` is not a number.
@@ -127,7 +127,7 @@ def nearest_ratio(value: float) -> Fraction:
 
 
 def exact(value: Any) -> Fraction:
-    """A coefficient as an exact number: a text and a float are the decimal that they show.
+    """A coefficient as an exact number: a text and a float are decimals.
 
     A float of 15 digits or more within 1e-15 of a fraction is this fraction: 0.3333333333333333
     is 1/3. The distance is relative, and the denominator is at most a million.
@@ -149,7 +149,7 @@ def exact(value: Any) -> Fraction:
     if isinstance(value, int):
         reason = rejection_reason(Fraction(value))
         if reason:
-            raise ValueError(f"the whole number {reason}")
+            raise ValueError(f"the integer {reason}")
         return Fraction(value)
     return literal(value)
 

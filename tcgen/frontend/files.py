@@ -19,9 +19,9 @@ def read(path: Path) -> System:
     """The system of a file.
 
     Args:
-        path: of a spec (.spec), a term list (.json), or what pdaggerq or wick&d printed (.txt,
-            .jsonl; the contents show which of the two). A name without suffix, where there is no
-            such file, is that of a shipped spec.
+        path: a spec (.spec), a term list (.json), or output of pdaggerq or wick&d (.txt, .jsonl;
+            the contents show which). A name without suffix is a shipped spec unless it is a
+            file.
 
     Raises:
         SpecError: with all errors in the file.
@@ -58,8 +58,8 @@ def read_printed(text: str, filename: str, *, real: bool = False) -> System:
     """The system of equations that pdaggerq (lists or JSON lines) or wick&d printed.
 
     Args:
-        text: of the file.
-        filename: for messages; its stem names the system.
+        text: text of the file.
+        filename: name for messages; its stem names the system.
         real: orbitals are real, so that bra and ket of f and v may be exchanged.
 
     Raises:

@@ -27,7 +27,7 @@ class Statement:
         line: 1-based number of its first line.
         text: its lines, joined by newlines.
         folder: folder of its file, for ``include``; None for a text without a file.
-        broken: a bracket is never closed; this is already reported.
+        broken: a bracket is never closed, which is already reported.
     """
 
     file: str
@@ -56,7 +56,8 @@ class Problems:
         self._lines: dict[str, list[str]] = {}
         self._order: dict[tuple[str, int], int] = {}
         self._found: dict[tuple[Span, str], Diagnostic] = {}
-        self.doubtful: set[str] = set()  # names with a failed declaration: no more messages on them
+        # Names with a failed declaration, about which further messages are suppressed.
+        self.doubtful: set[str] = set()
 
     @property
     def count(self) -> int:
@@ -68,7 +69,7 @@ class Problems:
         self._lines[file] = lines
 
     def reach(self, statement: Statement) -> None:
-        """Note that ``statement`` comes next in the text."""
+        """Record that ``statement`` comes next in the text."""
         for n in range(statement.text.count("\n") + 1):
             self._order.setdefault((statement.file, statement.line + n), len(self._order))
 
@@ -102,15 +103,6 @@ def split_statements(
     neither blank nor a comment starts with ``+ - * /``. A bracket that is still open at the start
     of a declaration or of a line with ``=`` was never closed: this is a problem, and the next
     statement starts there.
-
-    Args:
-        source: text of a whole file.
-        file: its name for messages.
-        folder: folder of the file, or None.
-        problems: receives errors.
-
-    Returns:
-        The statements in order.
     """
     lines = source.replace("\r\n", "\n").split("\n")
     problems.register(file, lines)
@@ -171,7 +163,7 @@ def _continues(line: str, depth: int) -> bool:
 
 @contextmanager
 def refuse_deep_nesting(file: str) -> Iterator[None]:
-    """Report what is nested more deeply than Python recurses as an error of the file."""
+    """Report a nesting that exceeds Python's recursion limit as an error of the file."""
     try:
         yield
     except RecursionError:

@@ -5,10 +5,10 @@
         {"coef": 0.5, "factors": ["f[j,k]", "t2[i,k,a,b]"], "denom": ["eo[i]", "-ev[a]"],
          "perms": [[1, ["i", "j", "a", "b"]], [-1, ["j", "i", "a", "b"]]]}]}]}
 
-An index that is not on the left is summed; ``delta[i,j]`` is a factor too. A tensor declared
+An index that is not on the left is summed; ``delta[i,j]`` is also a factor. A tensor declared
 without axes (the integrals v, the Fock matrix f) is given by blocks, named after the ranges of its
 indices. Targets that no other target reads are outputs. Instead of a sign, "perms" may have any
-whole number.
+integer.
 """
 
 from __future__ import annotations
@@ -28,13 +28,25 @@ from typing import Any, TypeAlias
 from ..errors import Diagnostic, Span, SpecError, TcgenError
 from ..ir.expr import Const, Delta, Expr, Prod, Quot, Sum
 from ..ir.system import Apply, Equation, Factor, System, Term
-from ..ir.tensor import Index, Ref, Role, Space, Symmetry, Tensor, distinct, symmetry_group
-from ..ir.term_rewriting import rename_left, resolve_deltas
+from ..ir.tensor import (
+    Index,
+    Ref,
+    Role,
+    Space,
+    Symmetry,
+    Tensor,
+    distinct,
+    exchanged,
+    symmetry_group,
+)
+from ..ir.term_rewriting import resolve_deltas
+from ..simplices import parity
 from .assemble import (
     FEWER,
     MOST_PERMUTATIONS,
     TOO_MANY,
     Counts,
+    add_terms,
     assemble,
     find_cycles,
     permutation_lists,
@@ -63,7 +75,7 @@ def read_terms(text: str, filename: str) -> System:
 
     Args:
         text: JSON.
-        filename: for messages; its stem names a list that has no "name".
+        filename: name for messages; its stem names a list that has no "name".
 
     Raises:
         SpecError: with all errors, each with its target and term.
@@ -91,10 +103,6 @@ def read_terms(text: str, filename: str) -> System:
 
 def read_term_data(data: Any, filename: str) -> System:
     """The system of a term list as Python objects, as importers make it.
-
-    Args:
-        data: the decoded JSON.
-        filename: for messages; its stem names a list that has no "name".
 
     Raises:
         SpecError: with all errors, each with its target and term.
@@ -149,13 +157,9 @@ class _Reader:
             perms = self._antisymmetrizer(target)
             numbered = enumerate(target.terms)
             made = tuple(t for k, data in numbered for t in self._term(target, perms, k, data))
-            first = equations.get(target.name)
-            if first is None:
-                reference = Ref(self._targets[target.name], target.left)
-                equations[target.name] = Equation(reference, made)
-            elif len(first.lhs.indices) == len(target.left):
-                moved = tuple(rename_left(t, target.left, first.lhs.indices) for t in made)
-                equations[target.name] = replace(first, terms=first.terms + moved)
+            tensor = self._targets[target.name]
+            if tensor.rank == len(target.left):
+                add_terms(equations, Ref(tensor, target.left), made)
         self._check_order(list(equations.values()))
         self._check_names()
         if not self._problems:
@@ -394,8 +398,7 @@ class _Reader:
             orders = itertools.permutations(range(len(group)))
             for (images, count), order in itertools.product(counts.items(), orders):
                 names = dict(zip(places, (places[k] for k in order), strict=True))
-                inversions = sum(a > b for a, b in itertools.combinations(order, 2))
-                moved[tuple(names.get(k, k) for k in images)] += count * (-1) ** inversions
+                moved[tuple(names.get(k, k) for k in images)] += count * parity(order)
             counts = moved
         return counts if target.antisymmetrize else {}
 
@@ -584,12 +587,10 @@ def _exchange(left: str, right: str, rank: int) -> Symmetry:
 
 
 def _swapped(rank: int, pairs: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
-    perm = list(range(rank))
-    for first, second in pairs:
-        if max(first, second) >= rank:
-            raise ValueError(f"a symmetry names axis {max(first, second)} of {rank} axes")
-        perm[first], perm[second] = second, first
-    return tuple(perm)
+    largest = max((axis for pair in pairs for axis in pair), default=-1)
+    if largest >= rank:
+        raise ValueError(f"a symmetry names axis {largest} of {rank} axes")
+    return exchanged(rank, *pairs)
 
 
 def _equality(left: str, right: str, sign: int) -> Symmetry:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..errors import VerifyError
 from ..ir.expr import (
     COMPLEX_BELOW_ZERO,
-    REAL_ALONE,
+    REAL_VALUED,
     Access,
     Call,
     Calls,
@@ -122,7 +122,7 @@ def evaluate_expr(
         case Call(function, arg):
             if function not in _FUNCTIONS:
                 raise VerifyError(f"{function} is not a function of expressions")
-            given = np.real(value(arg)) if function in REAL_ALONE else value(arg)
+            given = np.real(value(arg)) if function in REAL_VALUED else value(arg)
             if function in COMPLEX_BELOW_ZERO and dtype == "complex128":
                 given = given.astype(np.complex128)
             return np.asarray(_FUNCTIONS[function](given))
@@ -148,7 +148,7 @@ def combine_at(reduction: Reduction, target: Array, place: tuple[Array, ...], va
 
 
 def reduced(reduction: Reduction, array: Array, axes: tuple[int, ...] | None) -> Array:
-    """An array reduced over some axes, or all; the neutral element where they are empty."""
+    """An array reduced over some axes, or all; the neutral element if they are empty."""
     start = _neutral(reduction)
     return np.asarray(_REDUCED[reduction].reduce(array, axis=axes, initial=start))
 
@@ -165,11 +165,11 @@ def _neutral(reduction: Reduction) -> float:
         case Infinity(sign):
             return sign * math.inf
         case other:
-            raise VerifyError(f"{other} is no number")
+            raise VerifyError(f"{other} is not a number")
 
 
 def delta(left: Space, right: Space, extents: Mapping[str, int]) -> Array:
-    """Kronecker delta: 1 where both positions are the same orbital of one base space, else 0.
+    """Kronecker delta: 1 if both positions are the same orbital of one base space, else 0.
 
     Example:
         >>> o, v = Space("o"), Space("v")

@@ -63,14 +63,14 @@ def run_module(
         module: verified loops.
         arrays: inputs by name as the caller passes them; generated inputs as ``f(out, ranges)``
             or arrays that slice.
-        extents: of the base spaces; 0 is legal.
+        extents: extents of the base spaces; 0 is legal.
         out: starting arrays of outputs that accumulate; they are not written to.
-        executed: is told each execution of a statement, and the number of points of its loops.
+        executed: called with each executed statement and the number of points of its loops.
         part: first and end of the numbers of a part, half open; None for the whole phase. A module
             without parts is one part.
 
     Returns:
-        Output arrays by name, in stored order, packed where the tensor is.
+        Output arrays by name, in stored order, packed if the tensor is.
 
     Raises:
         ArgumentError: an input is missing, unknown or of the wrong kind.
@@ -89,7 +89,8 @@ def run_module(
         machine.host(module.host_constant, {})
         machine.part = part
         if part is not None and not part[0] == 0 < part[1]:
-            machine.clear(fresh)  # results of the constant phase belong to the part with number 0
+            # Results of the constant phase belong to the part with iteration 0.
+            machine.clear(fresh)
         if part is None or part[0] < part[1]:
             machine.host(module.host_volatile, {})
     return {t.name: to_caller(t, machine.memory[t.name]) for t in outputs}
@@ -116,7 +117,7 @@ class _Machine:
         self.written: dict[str, None] = {}
         self.memory: dict[str, Array] = {}
         self.part: tuple[int, int] | None = None
-        self.number = 0  # iterations of the chain so far
+        self.number = 0
         for buffer in module.buffers:
             tensor = buffer.tensor
             if buffer.place == "caller" and tensor is not None and tensor.is_input:
@@ -271,7 +272,7 @@ class _Machine:
         for chain in stmt.orbit:
             value = value * _arrangements([self.at(Subscript(v), points, env) for v in chain])
         if not np.iscomplexobj(target):
-            value = value.real  # an array that is declared real stores no imaginary part
+            value = value.real
         if not stmt.out.subscripts:
             total = reduced(stmt.reduction, np.broadcast_to(value, _count(points)), None)
             target[...] = combine(stmt.reduction, target, total)
@@ -387,7 +388,7 @@ class _Machine:
         return self.tile(var.space, None if var.base is None else env[var.base], var.tile)
 
     def tile(self, space: Space, base: int | None, tile: int | None) -> tuple[int, int]:
-        """First position and end of a tile; of the whole space where there is no tile."""
+        """First position and end of a tile, or of the whole space."""
         extent = extent_of(space, self.extents)
         if base is None or tile is None:
             return 0, extent
@@ -412,7 +413,7 @@ class _Machine:
 
 
 def _count(points: Points) -> tuple[int, ...]:
-    """Shape of the values at all points: no axis where there is no band."""
+    """Shape of the values at all points; () without a band."""
     return np.shape(next(iter(points.values()))) if points else ()
 
 

@@ -49,7 +49,7 @@ def evaluate_program(
     Args:
         program: verified steps.
         arrays: inputs by name as the caller passes them; generated inputs are fetched whole.
-        extents: of the base spaces; 0 is legal.
+        extents: extents of the base spaces; 0 is legal.
         out: starting arrays of outputs that accumulate; they are not written to.
         dtype: element type of the program; by default that of the arrays. The arithmetic is in
             double precision; only results are rounded to this type.
@@ -120,7 +120,7 @@ def _run_step(
         out[...] = combine(step.reduction, out, part if np.iscomplexobj(out) else part.real)
         return
     value = align(*product(operands, step.out.indices), step.out.indices) * float(step.coeff)
-    # an array that is declared real stores no imaginary part
+    # An array that is declared real stores no imaginary part.
     out += value if np.iscomplexobj(out) else value.real
 
 

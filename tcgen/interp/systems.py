@@ -1,4 +1,4 @@
-"""Meaning of a system: every term as its definition says, in slices where arrays are large.
+"""Meaning of a system: every term by its definition, in slices if arrays are large.
 
 An array above the budget is never formed whole. A term whose largest array is above it is cut in
 two along that array's longest index, again and again; a large intermediate is evaluated anew for
@@ -64,7 +64,7 @@ def evaluate_system(
         system: verified equations.
         arrays: inputs by name as the caller passes them: stored order, packed triangles, joined
             axes whole; generated inputs as ``f(out, ranges)`` or arrays that slice.
-        extents: of the base spaces; 0 is legal.
+        extents: extents of the base spaces; 0 is legal.
         out: starting arrays of outputs that accumulate; they are not written to.
         budget_bytes: limit of each array except inputs and outputs. Larger ones are computed in
             blocks, down to a single element along every index that can be cut.
@@ -204,7 +204,7 @@ class _Evaluation:
             return
         value = align(*product(operands, left), left) * float(term.coeff)
         for sign, target in targets:
-            # an array that is declared real stores no imaginary part
+            # An array that is declared real stores no imaginary part.
             target += sign * (value if np.iscomplexobj(target) else value.real)
 
     def largest(

@@ -1,4 +1,4 @@
-"""The levels of a program, from equations to loops: frozen dataclasses and what reads all of them.
+"""The levels of a program, from equations to loops: frozen dataclasses, and their readers.
 
 Parts of all levels: ``tensor`` (spaces, indices, tensors), ``quantity`` (the role of an input in a
 calculation), ``expr`` (element-wise expressions), ``reduction`` (over indices: sum, maximum,

@@ -187,9 +187,10 @@ def _restricted(
     restricted: dict[tuple[I, ...], tuple[I, ...]] = {}
     for perm in perms:
         images: dict[I, I] = {}
+        # The axes of a diagonal may not get different indices.
         for axis, source in enumerate(perm):
             if images.setdefault(held[axis], held[source]) != held[source]:
-                break  # the axes of a diagonal would get different indices
+                break
         else:
             if all(colour[i] == colour[image] for i, image in images.items()):
                 whole = tuple(images[i] for i in names)

@@ -39,7 +39,7 @@ def exchange_sign(
     """Sign s with summand(exchanged indices) == s * summand, or None without a proof.
 
     Args:
-        program: of the step.
+        program: the program of the step.
         step: the step whose summand is examined.
         exchanged: a permutation of some of the step's indices.
         fixed: summed indices that may not be renamed to make the two sides equal.
@@ -61,7 +61,7 @@ def exchange_images(
     """A proven exchange of a pair and of further pairs of the target, with its sign, or None.
 
     Args:
-        program: of the step.
+        program: the program of the step.
         step: the step whose summand is examined.
         pair: two indices of the target, of one space.
     """
@@ -135,8 +135,9 @@ def _image_sign(
         return None
     free = one.out.indices
     moved = {index: other.out.indices[perm[axis]] for axis, index in enumerate(free)}
+    # On a diagonal an index stands for two axes.
     if len(moved) < len(free) or len(set(moved.values())) < len(free):
-        return None  # on a diagonal an index stands for two axes
+        return None
     if [i.space for i in _by_space(one.sums)] != [i.space for i in _by_space(other.sums)]:
         return None
     partners = dict(zip(_by_space(one.sums), _by_space(other.sums), strict=True))

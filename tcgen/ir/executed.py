@@ -1,7 +1,7 @@
-"""What generated code executes: flops and bytes of every statement of a module.
+"""Work of generated code: flops and bytes of every statement of a module.
 
-Reads level 4; the one place that counts them. Reports, pages and the comments of kernels show
-these counts; an interpreter that counts what it does, and generated C that does, give the same.
+Reads level 4. Reports, pages and the comments of kernels print these counts; counters in the
+interpreter and in generated C give the same numbers.
 
 Flops: a product of two operands counts 2 at each point of its loops, a multiply and an add, for
 matrix products and loops alike, whether or not an operand is conjugated; padding of micro-tiles is
@@ -12,7 +12,7 @@ addition.
 
 Bytes: each reference of a statement counts the elements that it reaches in a launch once, an
 element that is added to once for reading and once for writing. Arrays that live within one launch,
-registers, and blocks that products pack do not count.
+registers and packed blocks of products do not count.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class StatementWork:
         kernel: name of the kernel.
         step: id of the step that it belongs to; None in hand-written modules.
         constant: done once for a bound program, not in each call.
-        flops: at each point of its loops; None where it has none.
-        read, written: bytes for each distinct element of each reference.
+        flops: flops at each point of its loops; None if it has none.
+        read, written: bytes of each distinct element of each reference.
     """
 
     kernel: str
@@ -114,9 +114,9 @@ class Totals:
     """Counts of a module at given extents.
 
     Attributes:
-        per_call: of the volatile phase.
-        once: of the constant phase.
-        steps: by id, in all launches of their phase.
+        per_call: counts of the volatile phase.
+        once: counts of the constant phase.
+        steps: counts by step id, in all launches of its phase.
         constant_steps: ids of steps that are executed once for a bound program.
     """
 
@@ -164,7 +164,7 @@ def totals(executed: Executed, extents: Mapping[str, int]) -> Totals:
 
 
 def as_polynomial(amounts: Iterable[Amount]) -> Poly:
-    """The sum of amounts in the extents, exact where tiles divide them."""
+    """The sum of amounts in the extents, exact if tiles divide them."""
     total = ZERO
     for amount, times in Counter(amounts).items():
         total = total + polynomial(amount.domain) * Poly.of(times * amount.each)
@@ -255,11 +255,12 @@ def flops_at_a_point(stmt: Zero | Assign | Gemm, buffers: Mapping[str, Buffer]) 
         case Zero():
             return 0
         case Gemm():
-            return 2  # a contraction or outer product, whatever its coefficient
+            return 2
         case Assign(expr=expr) if two_factors(expr) is not None:
             return 2
         case Assign(expr=Access(name)) if buffers[name].tensor is None:
-            return 0  # scratch is copied to the target: the product counted this addition
+            # Scratch is copied to its target: the product counted this addition.
+            return 0
         case Assign():
             held = stmt.out.variables
             adds = stmt.accumulate or any(v.name not in held for v in stmt.band)
@@ -368,7 +369,7 @@ class _Counter:
         names = {v.name: n for n, v in enumerate(variables)}
         ranges = list(domain)
         for subscript in access.subscripts:
-            # A buffer that holds one tile is used again for each tile of a loop in the kernel.
+            # A buffer that holds one tile is reused for each tile of a loop in the kernel.
             if subscript.base is not None and names[subscript.base] >= self.hosts:
                 n = names[subscript.variable or ""]
                 ranges[n] = replace(ranges[n], base=None)

@@ -11,63 +11,24 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias, assert_never
 
-from .tensor import Index, Ref, Space, distinct
+from ..records.loops import Access as Access
+from ..records.loops import Subscript as Subscript
+from .tensor import Index, Ref, distinct
 
 FUNCTIONS = ("sqrt", "exp", "log", "abs", "sin", "cos", "tanh", "conj", "real", "imag")
 REAL_FUNCTIONS = ("tan", "sinh", "cosh", "arcsin", "arccos", "arctan", "floor", "sign")
 # Functions of several arguments, which are real; only what ``where`` chooses from may be complex.
 # Conditions are real numbers: 0 is false. A comparison gives 1 or 0, and with NaN it is false,
-# unless it asks whether numbers differ.
+# unless it is ``not_equal``.
 SEVERAL: dict[str, int] = {
     **dict.fromkeys(("maximum", "minimum", "arctan2", "pow", "mod"), 2),
     **dict.fromkeys(("less", "less_equal", "equal", "not_equal"), 2),
     "where": 3,
 }
-REAL_ALONE = frozenset((*REAL_FUNCTIONS, *SEVERAL))
-# Their values at negative numbers are complex: a complex program evaluates them with complex
-# arguments, also where the argument is a number or is real. A real program gives NaN there.
+REAL_VALUED = frozenset((*REAL_FUNCTIONS, *SEVERAL))
+# Functions with complex values at negative numbers: a complex program evaluates them with complex
+# arguments, even if the argument is a number or is real. A real program gives NaN there.
 COMPLEX_BELOW_ZERO = ("sqrt", "log")
-
-
-@dataclass(frozen=True, slots=True)
-class Subscript:
-    """Position on one axis of a buffer: ``variable - base + extents of the spaces in offset``.
-
-    Attributes:
-        variable: a loop or band variable, or None for position 0 (a contracted element axis).
-        base: variable of the tile loop whose base is subtracted (axis contracted to a tile).
-        offset: base spaces of the axis before the part over which the variable runs.
-    """
-
-    variable: str | None
-    base: str | None = None
-    offset: tuple[Space, ...] = ()
-
-    def __str__(self) -> str:
-        text = self.variable or "0"
-        if self.base:
-            text += f"-{self.base}"
-        for space in self.offset:
-            text += f"+N_{space.name}"
-        return text
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """One element of a buffer, a subscript for each logical axis of the buffer."""
-
-    buffer: str
-    subscripts: tuple[Subscript, ...] = ()
-
-    def __str__(self) -> str:
-        if not self.subscripts:
-            return self.buffer
-        return f"{self.buffer}[{','.join(str(s) for s in self.subscripts)}]"
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """Variables of the subscripts, each once, in order."""
-        return tuple(dict.fromkeys(s.variable for s in self.subscripts if s.variable))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +40,14 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class Infinity:
-    """Infinity with a sign, 1 or -1: where minima and maxima begin."""
+    """Infinity with a sign, 1 or -1: the neutral element of minima and maxima."""
 
     sign: int
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """1 where both indices name the same orbital of the same base space, else 0."""
+    """1 if both indices name the same orbital of the same base space, else 0."""
 
     left: Index
     right: Index
@@ -94,7 +55,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Equal:
-    """Level 4 form of :class:`Delta`: 1 where two positions are equal, else 0."""
+    """Level 4 form of :class:`Delta`: 1 if two positions are equal, else 0."""
 
     left: Subscript
     right: Subscript
@@ -158,10 +119,8 @@ def map_leaves(expr: Expr, leaf: Callable[[Ref | Access | Delta | Equal], Expr])
             return expr
         case Ref() | Access() | Delta() | Equal():
             return leaf(expr)
-        case Sum(args):
-            return Sum(tuple(map_leaves(a, leaf) for a in args))
-        case Prod(args):
-            return Prod(tuple(map_leaves(a, leaf) for a in args))
+        case Sum(args) | Prod(args):
+            return type(expr)(tuple(map_leaves(a, leaf) for a in args))
         case Quot(num, den):
             return Quot(map_leaves(num, leaf), map_leaves(den, leaf))
         case Pow(base, exponent):
@@ -177,32 +136,27 @@ def map_leaves(expr: Expr, leaf: Callable[[Ref | Access | Delta | Equal], Expr])
 def nodes(expr: Expr) -> Iterator[Expr]:
     """An expression and all its parts, outermost first, left to right, repeats included."""
     yield expr
-    match expr:
-        case Const() | Infinity() | Ref() | Access() | Delta() | Equal():
-            return
-        case Sum(args) | Prod(args) | Calls(_, args):
-            for arg in args:
-                yield from nodes(arg)
-        case Quot(num, den):
-            yield from nodes(num)
-            yield from nodes(den)
-        case Pow(part, _) | Call(_, part):
-            yield from nodes(part)
-        case _:
-            assert_never(expr)
+    for part in _parts(expr):
+        yield from nodes(part)
 
 
 def depth(expr: Expr) -> int:
     """The number of operations of an expression that stand inside each other."""
+    parts = _parts(expr)
+    return 1 + max(map(depth, parts)) if parts else 0
+
+
+def _parts(expr: Expr) -> tuple[Expr, ...]:
+    """The operands of an operation; () for a leaf."""
     match expr:
         case Const() | Infinity() | Ref() | Access() | Delta() | Equal():
-            return 0
+            return ()
         case Sum(args) | Prod(args) | Calls(_, args):
-            return 1 + max(map(depth, args), default=0)
+            return args
         case Quot(num, den):
-            return 1 + max(depth(num), depth(den))
+            return (num, den)
         case Pow(part, _) | Call(_, part):
-            return 1 + depth(part)
+            return (part,)
         case _:
             assert_never(expr)
 
@@ -245,22 +199,18 @@ def operation_count(expr: Expr) -> int:
     """
     match expr:
         case Const() | Infinity() | Ref() | Access() | Delta() | Equal():
-            return 0
+            own = 0
         case Sum(args):
-            return len(args) - 1 + sum(operation_count(a) for a in args)
+            own = len(args) - 1
         case Prod(args):
-            factors = [a for a in args if a != Const(Fraction(-1))]
-            return max(0, len(factors) - 1) + sum(operation_count(a) for a in factors)
-        case Quot(num, den):
-            return 1 + operation_count(num) + operation_count(den)
-        case Pow(base, exponent):
-            return max(1, abs(exponent) - 1) + operation_count(base)
-        case Call(_, arg):
-            return 1 + operation_count(arg)
-        case Calls(_, args):
-            return 1 + sum(map(operation_count, args))
+            own = max(0, sum(a != Const(Fraction(-1)) for a in args) - 1)
+        case Pow(_, exponent):
+            own = max(1, abs(exponent) - 1)
+        case Quot() | Call() | Calls():
+            own = 1
         case _:
             assert_never(expr)
+    return own + sum(map(operation_count, _parts(expr)))
 
 
 _SUM, _PROD, _ATOM = 1, 2, 3
@@ -286,9 +236,7 @@ def _format(expr: Expr, outer: int) -> str:
             text, level = ("inf", _ATOM) if sign > 0 else ("-inf", _SUM)
         case Ref() | Access():
             text, level = str(expr), _ATOM
-        case Delta(left, right):
-            text, level = f"delta[{left},{right}]", _ATOM
-        case Equal(left, right):
+        case Delta(left, right) | Equal(left, right):
             text, level = f"delta[{left},{right}]", _ATOM
         case Sum(args):
             parts = [_format(args[0], _SUM)]

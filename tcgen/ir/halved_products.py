@@ -1,7 +1,7 @@
-"""Which contractions do not change under an exchange of indices, so that half of them is enough.
+"""Contractions that do not change under an exchange of indices, so that half of them is enough.
 
-Reads level 2. Lowering to a CPU computes one of each pair where that saves more than its copies
-cost, and predicted times count it so.
+Reads level 2. Lowering to a CPU computes one of each pair if that saves more than its copies cost,
+and predicted times include it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Exchange:
     """A contraction is multiplied by ``sign`` when its variables are renamed by ``images``.
 
     Attributes:
-        first, second: exchanged variables of the target, both in the same factor alone.
+        first, second: exchanged variables of the target, both in the same factor only.
         images: the new name of every exchanged variable of the target, these two included.
         sign: 1 or -1.
         saved: flops of the half that is not computed, minus the cost of the copies in flops.
@@ -39,9 +39,9 @@ class Exchange:
 def exchange_of(
     program: FormulaSequence, step: Step, extents: Mapping[str, int], thresholds: CpuThresholds
 ) -> Exchange | None:
-    """The exchange that halves a contraction which shares no loop, or None.
+    """The exchange that halves a contraction which shares no loop.
 
-    The result is None, too, if the copies would cost more than the multiply-adds that they save.
+    None if there is none, or if its copies cost more than the multiply-adds that they save.
     """
     if not isinstance(step.op, Contract):
         return None
@@ -68,7 +68,7 @@ def _saved(
     extents: Mapping[str, int],
     thresholds: CpuThresholds,
 ) -> int:
-    """Flops that half of the pairs save, minus the cost of the copies; 0 if not worth a proof.
+    """Flops that half of the pairs save, minus the cost of the copies; 0 if a proof cannot pay.
 
     Half of the factor with the pair is copied, and the result twice. The kernel reads the other
     factor in place, unless that one is packed and has to be unpacked.

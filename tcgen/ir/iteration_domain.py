@@ -1,13 +1,13 @@
 """Points of loops, counted exactly: tiles with their tails, triangles, and loops inside both.
 
 Before: ``for t in 0, 4, .. < N: for u in 0, 4, .. <= t: for i in the tile of t``. After: the number
-of points at given extents, and a polynomial in the extents that is exact where tiles divide them.
+of points at given extents, and a polynomial in the extents that is exact if tiles divide them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -30,11 +30,11 @@ class Range:
     Attributes:
         spaces: base spaces whose extents are added.
         fixed: number that is added to them.
-        step: from one value to the next; a loop over tiles has their length.
+        step: distance of neighbouring values; the length of the tiles for a loop over tiles.
         base: position in the domain of the loop over tiles in which this one runs, or None.
         tile: length of the tile, or None.
         bound: position of the variable that bounds this one in a triangle, or None.
-        past: 1 where the values of the two may be equal, else 0 or, for tiles, more.
+        past: 1 if the values of the two may be equal, else 0; for tiles it may be larger.
     """
 
     spaces: tuple[str, ...] = ()
@@ -52,11 +52,11 @@ class Range:
 
 
 Domain: TypeAlias = tuple[Range, ...]
-"""Variables from the outermost to the innermost; each depends on earlier ones alone."""
+"""Variables from the outermost to the innermost; each depends on earlier ones only."""
 
 
 def is_sound(domain: Domain, spaces: Container[str]) -> bool:
-    """True if every variable depends on earlier ones alone, and all spaces are known."""
+    """True if every variable depends on earlier ones only, and all spaces are known."""
     return all(
         r.step >= 1
         and (r.tile is None or r.tile >= 1)
@@ -119,7 +119,8 @@ def _extrapolated(rows: tuple[Row, ...]) -> int:
     """
     most, tile = max(row[0] for row in rows), max(row[1] for row in rows)
     degree, first = len(rows), 4
-    far = most // tile - first  # tiles beyond those of the first sample
+    # Tiles beyond those of the first sample.
+    far = most // tile - first
     if far <= degree + 1:
         return _count(rows)
     samples = [
@@ -137,9 +138,9 @@ def _extrapolated(rows: tuple[Row, ...]) -> int:
 def _count(rows: tuple[Row, ...]) -> int:
     """Points of variables that depend on each other.
 
-    After each variable it keeps the number of points for all values of those on which later ones
-    depend. A run of values is added by its two ends, so that a chain of triangular loops takes
-    time in proportion to its extent.
+    The state after a variable is the number of points for all values of the variables on which
+    later ones depend. A run of values is added by its two ends, so that a chain of triangular loops
+    takes time in proportion to its extent.
     """
     last = {p: n for n, row in enumerate(rows) for p in (row[2], row[4]) if p >= 0}
     live: list[int] = []
@@ -178,7 +179,7 @@ def _count(rows: tuple[Row, ...]) -> int:
 
 @lru_cache(maxsize=10_000)
 def polynomial(domain: Domain) -> Poly:
-    """The number of points as a polynomial in the extents, exact where tiles divide them.
+    """The number of points as a polynomial in the extents, exact if tiles divide them.
 
     Example:
         >>> row = Range(("o",))
@@ -206,11 +207,11 @@ def _length(r: Range) -> Poly:
 
 
 def distinct(domain: Domain, wanted: Iterable[int]) -> Domain:
-    """The domain of some variables alone: each of their values once, whatever the others are.
+    """The domain of a subset of the variables: each of their values once.
 
-    Before: ``i, j <= i, k <= j``, wanted i and k. After: ``i, k <= i``. A loop over tiles stays if
-    a wanted variable runs over its elements, since these tell the tile. The other variables are
-    taken to have values.
+    Before: ``i, j <= i, k <= j``, with i and k in ``wanted``. After: ``i, k <= i``. A loop over
+    tiles stays if one of these variables runs over its elements, which determine the tile. The
+    other variables are assumed to have values.
     """
     kept = set(wanted)
     kept |= {r.base for n, r in enumerate(domain) if n in kept and r.base is not None}
@@ -222,11 +223,15 @@ def distinct(domain: Domain, wanted: Iterable[int]) -> Domain:
             if ranges[m].bound == n:
                 ranges[m] = _without(ranges[m], gone)
             if ranges[m].base == n:
-                # Tiles that nothing else tells apart: the elements of all of them.
+                # Without the variable of the tiles, the elements of all tiles remain.
                 ranges[m] = replace(
                     ranges[m], base=None, tile=None, bound=gone.bound, past=ranges[m].tile or 1
                 )
-    order = [n for n in range(len(ranges)) if n in kept]
+    return _renumbered(ranges, [n for n in range(len(ranges)) if n in kept])
+
+
+def _renumbered(ranges: Sequence[Range], order: Sequence[int]) -> Domain:
+    """Some ranges as a domain of their own; they depend only on each other."""
     place = {n: position for position, n in enumerate(order)}
     return tuple(
         replace(
@@ -255,18 +260,7 @@ def connected(domain: Domain) -> tuple[Domain, ...]:
         mine = {part[p] for p in r.outer}
         part.append(min(mine, default=n))
         part = [min(mine) if p in mine else p for p in part]
-    parts = []
-    for first in dict.fromkeys(part):
-        order = [n for n in range(len(domain)) if part[n] == first]
-        place = {n: position for position, n in enumerate(order)}
-        parts.append(
-            tuple(
-                replace(
-                    domain[n],
-                    base=None if domain[n].base is None else place[domain[n].base or 0],
-                    bound=None if domain[n].bound is None else place[domain[n].bound or 0],
-                )
-                for n in order
-            )
-        )
-    return tuple(parts)
+    return tuple(
+        _renumbered(domain, [n for n in range(len(domain)) if part[n] == first])
+        for first in dict.fromkeys(part)
+    )

@@ -1,7 +1,7 @@
 """The base class of the four levels: every level can be verified and printed.
 
 Checkers and printers read the levels, so the levels cannot import them. They register themselves
-here instead, and the package ``tcgen.ir`` imports both: whoever has a level can check and print it.
+here, and the package ``tcgen.ir`` imports both, so that every level can be checked and printed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ T = TypeVar("T")
 class Level:
     """A level: :class:`~tcgen.ir.system.System`, ``FormulaSequence``, ``FusionPlan`` or ``Module``.
 
-    A level keeps what was derived from it, such as an index of its parts: this is made when it is
-    first asked for. It follows from the fields and is none of them: it is neither compared nor
-    written to files.
+    A level caches values that follow from its fields, such as an index of its parts. They are
+    computed on first use, and neither compared nor written to files.
 
     Attributes:
         checker: checks a level (:func:`tcgen.ir.verify.verify`).
@@ -30,15 +29,15 @@ class Level:
     printer: ClassVar[Callable[[Any], str]]
 
     def derived(self, name: str, make: Callable[[], T]) -> T:
-        """What ``make`` derives from this level, made once and kept under a name."""
+        """The value that ``make`` derives from this level, computed once and cached by name."""
         try:
-            kept: dict[str, Any] = object.__getattribute__(self, "_derived")
+            cache: dict[str, Any] = object.__getattribute__(self, "_derived")
         except AttributeError:
-            kept = {}
-            object.__setattr__(self, "_derived", kept)  # levels are frozen
-        if name not in kept:
-            kept[name] = make()
-        found: T = kept[name]
+            cache = {}
+            object.__setattr__(self, "_derived", cache)
+        if name not in cache:
+            cache[name] = make()
+        found: T = cache[name]
         return found
 
     def verify(self) -> None:

@@ -95,7 +95,7 @@ def gemm_obstacle(
     buffer: Buffer,
     groups: tuple[tuple[BandVar, ...], tuple[BandVar, ...]],
 ) -> str | None:
-    """Why the BLAS cannot use an operand in its layout, or None.
+    """The reason why the BLAS cannot use an operand in its layout, or None.
 
     See :class:`~tcgen.ir.loops.Gemm` for the rule.
     """
@@ -133,7 +133,7 @@ def contraction_obstacle(
     buffer: Buffer,
     groups: tuple[tuple[BandVar, ...], tuple[BandVar, ...]],
 ) -> str | None:
-    """Why the generated contraction kernel cannot use an operand in its layout, or None.
+    """The reason why the generated contraction kernel cannot use an operand, or None.
 
     Packed axes need adjacent variables of a group, each but the first below the one before it, in
     the order of the axes in memory.
@@ -179,15 +179,11 @@ def chains_of(group: Iterable[BandVar]) -> list[tuple[tuple[str, ...], bool]]:
 
 
 def blocks_parallel(loop: Loop, private: frozenset[str]) -> str | None:
-    """Why the iterations of a loop cannot run in parallel, or None.
+    """The reason why the iterations of a loop cannot run in parallel, or None.
 
     Every buffer that is written and not private must have the loop's variable (or that of the
-    tile's elements) on one and the same axis at every access.
-
-    Args:
-        loop: the loop to check.
-        private: buffers that are private to its body; where threads reduce partial sums, also
-            scalars that are only added to.
+    tile's elements) on one and the same axis at every access. Scalars that are only added to may
+    count as private if threads reduce partial sums.
     """
     tiles = {loop.var.name, *_tile_elements(loop.body, loop.var.name)}
     written = [w for s in loop.body for w in written_buffers(s) if w not in private]
@@ -345,7 +341,7 @@ def band_of(stmt: Assign | Gemm) -> tuple[BandVar, ...]:
 def walked_in_step(stmt: Assign, buffers: Mapping[str, Buffer]) -> frozenset[str]:
     """Buffers whose element n is read or written together with element n of the target.
 
-    None if other accesses of the statement depend on the point, or points are summed or bounded.
+    Empty if other accesses of the statement depend on the point, or points are summed or bounded.
     """
     order = stmt.out.variables
     operands = tuple(leaves(stmt.expr))

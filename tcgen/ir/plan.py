@@ -1,4 +1,4 @@
-"""Level 3: which steps share which loops, and where each array is stored.
+"""Level 3: shared loops of steps, and the place and lifetime of each array.
 
 Fusion makes it, or a person writes it by hand; lowering reads it. A plan is an ordered list of
 visits (executions of steps inside shared loops). Visits that follow each other and share a prefix
@@ -30,7 +30,7 @@ class LoopId:
 
     Attributes:
         id: unique in the plan, from 0.
-        space: what it runs over; only indices of this very space are bound to it.
+        space: range of the loop; only indices of this very space are bound to it.
         tile: None for a loop over elements; else it runs over tiles of this many elements, and a
             visit bound to it loops over the elements of the tile inside the statement.
         order_after: triangular: this loop's element, or tile, never passes that of ``order_after``,
@@ -50,7 +50,7 @@ class LoopId:
 
     @property
     def chain(self) -> tuple[LoopId, ...]:
-        """The triangular loops that end in this one, outermost first; else this loop alone."""
+        """The triangular loops that end in this one, outermost first; otherwise this loop."""
         return (self,) if self.order_after is None else (*self.order_after.chain, self)
 
     def __str__(self) -> str:
@@ -78,15 +78,15 @@ class Visit:
     redundant: tuple[LoopId, ...] = ()
 
     def loop_of(self, index: Index) -> LoopId | None:
-        """Shared loop that ``index`` is bound to, or None where it is local."""
+        """Shared loop that ``index`` is bound to, or None if it is local."""
         return next((loop for i, loop in self.bind if i == index), None)
 
 
 class Place(Enum):
-    """Where an array is stored."""
+    """Memory of an array: a scalar variable, shared memory of a GPU, the arena, or an argument."""
 
-    REG = "register"  # fully contracted to one element: a scalar variable of the generated code
-    SHARED = "shared"  # shared memory of a GPU block
+    REG = "register"
+    SHARED = "shared"
     ARENA = "arena"
     CALLER = "caller"
 
@@ -104,7 +104,7 @@ class ArrayPlan:
         place: register, arena, or the caller's array.
         live: first and last visit (positions in the plan) that use the instance, inclusive.
         offset: bytes from the start of the arena under the planning extents, or None.
-        bytes: under the planning extents.
+        bytes: size under the planning extents.
     """
 
     tensor: Tensor
@@ -116,16 +116,16 @@ class ArrayPlan:
     bytes: int = 0
 
     def loop_of(self, axis: int) -> LoopId | None:
-        """Loop in which an axis is contracted, or None where it is whole."""
+        """Loop in which an axis is contracted, or None if it is whole."""
         return next((loop for a, loop in self.contracted if a == axis), None)
 
 
 class GroupKind(Enum):
-    """How a kernel is generated."""
+    """Form of a kernel: shared loops, one contraction (by the BLAS if it fits), or element-wise."""
 
-    NEST = "nest"  # shared loops inside one kernel
-    LIBRARY = "library"  # one contraction, a matrix product of the BLAS where it fits
-    MAP = "map"  # element by element
+    NEST = "nest"
+    LIBRARY = "library"
+    MAP = "map"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +133,8 @@ class KernelGroup:
     """Consecutive visits that share one kernel.
 
     Attributes:
-        name: of the generated function, a legal identifier.
-        kind: how it is generated.
+        name: name of the generated function.
+        kind: form of the generated code.
         visits: positions in ``FusionPlan.visits``, consecutive.
         host_loops: outermost loops that run on the host, around the launch (fusion by launch);
             a prefix of the loops of every visit. Neighbouring groups with a common prefix of host
@@ -149,14 +149,14 @@ class KernelGroup:
 
 @dataclass(frozen=True, slots=True)
 class Solve:
-    """How the plan was found, and how good it is.
+    """Result of the search for a plan.
 
     Attributes:
         objective: ``none``, ``linear``, ``memory``, ``peak`` or ``time``.
         model: ``tree`` (exactly the paper's), ``tree-restricted`` (arrays with several producers or
             consumers were left unfused), ``dag`` (they were not) or ``hand`` (written by a person).
         status: ``OPTIMAL`` or ``FEASIBLE``.
-        value: of the objective, recomputed exactly; None for hand-written plans.
+        value: value of the objective, recomputed exactly; None for hand-written plans.
         bound: proven bound on the objective, or None.
         unit: ``seconds``, ``bytes``, ``elements`` or ``saved_elements``.
     """
@@ -174,10 +174,10 @@ class FusionPlan(Level):
     """Formula sequence, shared loops, visits in execution order, arrays, kernels.
 
     Attributes:
-        program: what is executed; every step is visited at least once.
+        program: steps that are executed, each at least once.
         extents: planning extents of the base spaces, sorted by name.
         loops: all shared loops, by id.
-        visits: in execution order; visits sharing a loop are neighbours.
+        visits: visits in execution order; those that share a loop are neighbours.
         arrays: an instance for each array that is not a plain input.
         groups: kernels in order; together they hold every visit once, constant steps first.
         arena: bytes of the intermediates' arena under the planning extents.

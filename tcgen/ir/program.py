@@ -2,8 +2,8 @@
 
 Algebra makes it from a system; fusion and lowering read it. An array has ordered producers (the
 first one overwrites it, unless it is an output that accumulates) and any number of consumers. Each
-symmetry and permutation operator is an explicit step. A sequence does not say which loops are fused
-or where an array is stored.
+symmetry and permutation operator is an explicit step. A sequence fixes neither the fused loops nor
+the memory of an array.
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ class Step:
         id: position in the program, from 0.
         out: the array written; its indices are distinct and index every element of it (an index
             of a part on a joined axis writes that slice).
-        op: what is computed.
+        op: operation on the operands.
         coeff: exact number.
         accumulate: add to the array; False for its first producer, which overwrites it.
         sums: summed indices, each in some operand and none in ``out``.
-        phase: CONSTANT where every operand is constant.
-        span: the user's text it comes from, or None.
-        reduction: over ``sums``, by the sum unless there are some.
+        phase: CONSTANT if every operand is constant.
+        span: place in the user's text, or None.
+        reduction: operation over ``sums``.
     """
 
     id: int
@@ -159,7 +159,7 @@ class FormulaSequence(Level):
     """Steps in an order in which they can be executed.
 
     Attributes:
-        name: of the system.
+        name: name of the system.
         spaces: all spaces, parts before the spaces that join them.
         tensors: every tensor read or written, inputs first in declared order, then by first write;
             inputs that no step reads are included, since the caller passes them. Aliases of
@@ -223,7 +223,7 @@ class FormulaSequence(Level):
         )
 
     def flops(self, kind: type[Contract] | type[Add] | type[Map] | None = None) -> Poly:
-        """Total flops, of one kind of operation where ``kind`` is given."""
+        """Total flops, or those of one kind of operation."""
         steps = (s for s in self.steps if kind is None or isinstance(s.op, kind))
         name = "flops" if kind is None else f"flops {kind.__name__}"
         return self.derived(name, lambda: _sum(step.flops for step in steps))

@@ -1,4 +1,4 @@
-"""How the values of a term are reduced over its bound indices: by the sum, or by another operation.
+"""Reduction of the values of a term over its bound indices, by the sum or another operation.
 
 Maximum, minimum and product have their neutral elements, with which a reduction begins. They do
 not distribute over coefficients and factors as the sum does, so that a reduction by them stands in

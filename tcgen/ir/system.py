@@ -1,8 +1,8 @@
 """Level 1: a system of equations, each a flat sum of products, as the user wrote them.
 
 Front ends make it; canonical form, expansion and factoring read it. Brackets and P/S over a sum
-appear as equations of anonymous intermediates (``Equation.anonymous``). A system does not say in
-which order anything is computed.
+appear as equations of anonymous intermediates (``Equation.anonymous``). A system does not fix
+the order of computation.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class Term:
         coeff: exact number.
         factors: the product; () is the number 1. A left index that no factor has is broadcast.
         sums: summed indices, distinct, none of them on the left.
-        perms: () for the identity alone, else all signed permutations, the identity included.
-        span: its place in the user's text, or None; without effect on results.
-        reduction: over ``sums``, by the sum unless there are some.
+        perms: all signed permutations, the identity included; () if that is the only one.
+        span: place in the user's text, or None; without effect on results.
+        reduction: operation over ``sums``.
     """
 
     coeff: Fraction
@@ -102,13 +102,13 @@ class System(Level):
     """Equations in an order in which every name is defined before it is read.
 
     Attributes:
-        name: of the spec, a legal identifier.
+        name: name of the spec, an identifier.
         spaces: all spaces, parts before the spaces that join them.
         tensors: all tensors, inputs first in the order declared.
         equations: one for each intermediate and output.
         warnings: messages for the user (a name that no output needs, for example).
-        written: names of tensors and spaces that the source writes in another way, each with how it
-            writes them: ``("N_occ", "N_{occ}")``; for readers only.
+        written: pairs of a name and its form in the source, ``("N_occ", "N_{occ}")``, if they
+            differ; for readers only.
         typesetter: sets the equations in LaTeX (:func:`tcgen.ir.pretty.latex.latex_system`).
     """
 
@@ -229,24 +229,24 @@ def with_inputs_on_disk(system: System, names: tuple[str, ...]) -> System:
         tensor = inputs.get(name)
         if tensor is None:
             raise ArgumentError(
-                f"sliced input {name}: there is no input of that name (inputs: {', '.join(inputs)})"
+                f"sliced input {name} is not an input (inputs: {', '.join(inputs)})"
             )
         if not tensor.rank or tensor.storage.packed:
             reason = "has packed axes" if tensor.rank else "is a scalar"
             raise ArgumentError(f"sliced input {name} {reason}: only a full array can be sliced")
         generated[tensor] = replace(tensor, role=Role.GENERATED)
-    return _with_tensors(system, generated) if generated else system
+    return with_tensors(system, generated) if generated else system
 
 
-def _with_tensors(part: Part, tensors: Mapping[Tensor, Tensor]) -> Part:
+def with_tensors(part: Part, tensors: Mapping[Tensor, Tensor]) -> Part:
     """A part of a system with tensors replaced by others."""
     replaced: object = part
     if isinstance(part, Tensor):
         replaced = tensors.get(part, part)
     elif isinstance(part, tuple):
-        replaced = tuple(_with_tensors(p, tensors) for p in part)
+        replaced = tuple(with_tensors(p, tensors) for p in part)
     elif is_dataclass(part) and not isinstance(part, type):
-        changes = {f.name: _with_tensors(getattr(part, f.name), tensors) for f in fields(part)}
+        changes = {f.name: with_tensors(getattr(part, f.name), tensors) for f in fields(part)}
         if any(changes[f.name] is not getattr(part, f.name) for f in fields(part)):
             replaced = replace(part, **changes)
     return replaced  # type: ignore[return-value]

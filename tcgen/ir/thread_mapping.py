@@ -1,4 +1,4 @@
-"""Thread mapping: which thread blocks and threads of a GPU compute which points of a kernel.
+"""Thread mapping: the points of a kernel that each thread block and thread of a GPU computes.
 
 The meaning of a kernel of level 4 is that of its statements; its thread mapping distributes their
 points, or leaves that to a library. A kernel without one is for a CPU. All numbers here are
@@ -35,8 +35,8 @@ class Points:
     Neighbouring threads compute neighbouring elements, or groups of ``lanes`` elements.
 
     Attributes:
-        threads: of a block.
-        lanes: successive elements that a thread loads and stores at once where arrays are aligned;
+        threads: threads of a block.
+        lanes: successive elements that a thread loads and stores at once if arrays are aligned;
             the statement then walks all its arrays in step. 1 for any statement.
     """
 
@@ -53,8 +53,8 @@ class Sums:
     order, so that the result does not depend on the order of the blocks.
 
     Attributes:
-        threads: of a block.
-        splits: blocks of an element.
+        threads: threads of a block.
+        splits: blocks for each element.
         along: two summed variables. The lanes of a warp take successive values of the first one,
             each for a few successive values of the second at once; only what remains is counted
             by division. None: all points are numbered.
@@ -77,7 +77,7 @@ class Transpose:
         row: unit-stride variable of the source.
         column: unit-stride variable of the target.
         tile: elements on each side.
-        threads: number in a block, a multiple of ``tile``.
+        threads: threads of a block, a multiple of ``tile``.
     """
 
     source: Access
@@ -128,16 +128,16 @@ class Tiles:
 
     Attributes:
         batch: variables of which a block takes one point.
-        m, n: of the tile; together with the batch all variables of the target.
+        m, n: strips of the tile; together with the batch they have all variables of the target.
         terms: one for each of the first statements of the kernel; the others are the epilogue.
         threads_m, threads_n: threads of a block along m and n.
         tile_k: points of k at a time.
         stages: buffers in shared memory.
         splits: blocks that divide k (split-K).
-        tensor_cores: of float32 only where terms may be rounded to TF32. A warp multiplies
-            16 x 8 x 8 points of m, n and k at once, those of complex numbers by four real products,
-            or by two if a factor is real; a block has threads_m/8 x threads_n/4 warps, each with
-            neighbouring points of m and n.
+        tensor_cores: products by tensor cores; for float32 only if terms may be rounded to TF32. A
+            warp multiplies 16 x 8 x 8 points of m, n and k at once, those of complex numbers by
+            four real products, or by two if a factor is real. A block has threads_m/8 x threads_n/4
+            warps, each with neighbouring points of m and n.
     """
 
     batch: tuple[str, ...]
@@ -175,7 +175,7 @@ class Nest:
     belong to a block, and its threads synchronise after each statement.
 
     Attributes:
-        threads: of a block.
+        threads: threads of a block.
         blocks: largest number of blocks; each takes further points in turn.
     """
 
@@ -188,7 +188,7 @@ class ThreadNest:
     """A nest of loops: each thread computes whole points of the parallel loops.
 
     Neighbouring threads compute neighbouring points. All private buffers are registers, each
-    assignment has one element, and the loops inside are serial, so that no thread waits for others.
+    assignment has one element, and the loops inside are serial, so that threads need no barriers.
     """
 
     threads: int
@@ -212,23 +212,24 @@ class Library:
 ThreadMapping: TypeAlias = Points | Sums | Transpose | Tiles | Nest | ThreadNest | Library
 
 
-_THREE_HELD = 448  # bytes of sums and fragments that leave 168 registers enough for the rest, ...
-_TWO_HELD = 768  # ... and 255
-_PARTS_HELD = 8 * (2 * 4 + 3 * 2)  # of A; of B, and its imaginary parts with the other sign
+# Bytes of sums and fragments that leave enough of 168 registers (three blocks on a multiprocessor)
+# and of 255 registers (two blocks) for everything else.
+_THREE_BLOCKS_BYTES = 448
+_TWO_BLOCKS_BYTES = 768
+# Real and imaginary parts of A, those of B, and the negative imaginary parts of B, in bytes.
+_COMPLEX_PARTS_BYTES = 8 * (2 * 4 + 3 * 2)
 
 
 def resident_blocks(each_m: int, each_n: int, dtype: DType) -> int:
     """Thread blocks of 128 threads for which a multiprocessor has registers, by tensor cores.
 
     Two blocks hide each other's barriers and loads. A thread holds its sums, the fragments of A of
-    8 points of k, those of B of 16, and those of one complex product by their parts.
-
-    Returns:
-        3, 2, or 0 if two blocks would keep some of it in memory.
+    8 points of k, those of B of 16, and those of one complex product by their parts. The result is
+    3, 2, or 0 if the registers of two blocks would spill.
     """
     held = dtype.itemsize * (each_m * each_n + 2 * each_m + 2 * each_n)
-    held += _PARTS_HELD if dtype.parts > 1 else 0
-    return 3 if held <= _THREE_HELD else 2 if held <= _TWO_HELD else 0
+    held += _COMPLEX_PARTS_BYTES if dtype.parts > 1 else 0
+    return 3 if held <= _THREE_BLOCKS_BYTES else 2 if held <= _TWO_BLOCKS_BYTES else 0
 
 
 def _product(strips: tuple[Strip, ...]) -> int:

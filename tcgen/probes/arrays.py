@@ -42,17 +42,15 @@ def random_arrays(
     denominators get values in [1, 2] or [-2, -1], so that each denominator keeps its sign and sqrt
     and log get positive arguments. If no choice of signs protects a denominator, all inputs are
     drawn again until its absolute value is at least 0.1 everywhere. A scalar with a default gets
-    that value. Blocks of one family are drawn independently, each with its own symmetry.
+    that value. Blocks of one family are drawn independently, each with its own symmetry. See
+    :func:`split_starts` for arrays of outputs that accumulate.
 
     Args:
-        system: a system, or its tensors alone (denominators are then unknown).
+        system: a system, or only its tensors (denominators are then unknown).
         extents: extents of the base spaces.
         dtype: element type of the program; tensors declared real are real under complex128 too.
         seed: equal seeds give equal arrays. The elements of a tensor depend on its name and its
             extents, not on the other tensors.
-
-    Returns:
-        Arrays by name; see :func:`split_starts`.
 
     Raises:
         ArgumentError: a denominator is near zero in every draw, or ``dtype`` is unknown.
@@ -96,12 +94,7 @@ def random_arrays(
 def split_starts(
     system: System, arrays: Mapping[str, Array]
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """The inputs, and the start arrays of outputs that accumulate (the ``out=`` of a call).
-
-    Args:
-        system: the equations.
-        arrays: those that :func:`random_arrays` returned.
-    """
+    """The inputs, and the start arrays of outputs that accumulate (the ``out=`` of a call)."""
     outputs = {t.name for t in system.outputs}
     inputs = {name: a for name, a in arrays.items() if name not in outputs}
     return inputs, {name: a for name, a in arrays.items() if name in outputs}
@@ -203,7 +196,8 @@ def _symmetric(tensor: Tensor, value: Array) -> Array:
     """The array with exact symmetry: each element is a copy of the first one of its orbit."""
     place = np.arange(value.size).reshape(value.shape)
     others = symmetry_group(tensor)[1:]
-    for g in others:  # elements that a symmetry maps to themselves become zero, real or imaginary
+    # Elements that a symmetry maps to themselves become zero, real or imaginary.
+    for g in others:
         fixed = np.transpose(place, np.argsort(g.perm)) == place
         mate = g.sign * (value.conj() if g.conj else value)
         value = np.where(fixed, (value + mate) / 2, value)

@@ -88,11 +88,11 @@ def _conditions(expr: Expr) -> Iterator[tuple[Expr, str]]:
             case Call("sqrt" | "log", arg):
                 yield arg, "positive"
             case _:
-                pass  # the others are defined everywhere
+                pass
 
 
 def _require(expr: Expr, sign: int, signs: Signs, equations: Mapping[Tensor, Equation]) -> bool:
-    """Extend ``signs`` so that the expression has ``sign``; False where that is not possible."""
+    """Extend ``signs`` so that the expression has ``sign``; False if that is not possible."""
     match expr:
         case Const(value):
             return value * sign > 0

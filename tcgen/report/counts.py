@@ -22,12 +22,12 @@ from fractions import Fraction
 from math import lcm
 from typing import Any
 
-from ..artifact.manifest import BufferEntry, Manifest, TensorEntry
 from ..ir.cost import ZERO, Poly
 from ..ir.executed import Amount, StatementWork
 from ..ir.iteration_domain import Domain, connected
 from ..ir.plan import ArrayPlan
 from ..ir.tensor import Space, Tensor
+from ..records.loops import Buffer
 from ..simplices import stored_values
 
 Factor = list[Any]
@@ -118,10 +118,10 @@ def array_product(array: ArrayPlan) -> list[Factor]:
     return factors
 
 
-def stored_polynomial(entry: TensorEntry | BufferEntry, manifest: Manifest) -> Poly:
+def stored_polynomial(entry: Tensor | Buffer) -> Poly:
     """Elements of an array in memory, as a polynomial in the extents."""
     elements = Poly.of(1)
-    for bases, length, sign in stored_product(entry, manifest):
+    for bases, length, sign in stored_product(entry):
         n = sum((Poly.of(1, (Space(base),)) for base in bases), ZERO)
         if length is not None:
             n = Poly.of(length)
@@ -132,15 +132,16 @@ def stored_polynomial(entry: TensorEntry | BufferEntry, manifest: Manifest) -> P
     return elements
 
 
-def stored_product(entry: TensorEntry | BufferEntry, manifest: Manifest) -> list[Factor]:
+def stored_product(entry: Tensor | Buffer) -> list[Factor]:
     """Elements of an array in memory: packed axes are one axis of their distinct values."""
     factors: list[Factor] = []
-    lengths = entry.lengths if isinstance(entry, BufferEntry) else (None,) * len(entry.spaces)
+    spaces = entry.spaces
+    lengths = [a.length for a in entry.axes] if isinstance(entry, Buffer) else [None] * len(spaces)
     for axis, pair in entry.stored():
         sign = 0 if pair is None else (1 - pair.count if pair.antisymmetric else pair.count - 1)
         # The memory of a tile is that of a whole one, even where the space is shorter.
         whole = lengths[axis] is None
-        bases = list(manifest.bases_of(entry.spaces[axis])) if whole else []
+        bases = [base.name for base in spaces[axis].bases] if whole else []
         factors.append([bases, lengths[axis], sign])
     return factors
 

@@ -12,10 +12,7 @@ from fractions import Fraction
 from math import prod
 from typing import Any
 
-from ..artifact.launches import launches
-from ..artifact.manifest import Manifest
-from ..artifact.product import MatrixEntry
-from ..artifact.sizes import array_bytes
+from ..artifact.manifest import Manifest, array_bytes, launches
 from ..fusion.placement.memory import array_bytes as instance_bytes
 from ..fusion.placement.memory import array_elements, unfused_bytes, whole_elements
 from ..ir.cost import Poly
@@ -25,6 +22,7 @@ from ..ir.pretty.equations import pretty_step
 from ..ir.program import Add, Contract, FormulaSequence, Map, Phase, Step
 from ..ir.tensor import Index, Role, Tensor, element_bytes
 from ..options import MOST
+from ..records.loops import Access
 from ..runtime.memory.usage import memory_use
 from .nest import nest_text
 
@@ -103,21 +101,21 @@ def _library(manifest: Manifest, extents: Mapping[str, int]) -> list[dict[str, A
             continue
         groups = {"batch": product.batch, "m": product.m, "n": product.n, "k": product.k}
         out, a, b = (_matrix(x) for x in (product.out, product.a, product.b))
-        factor = "" if product.coefficient == "1" else f"{product.coefficient} * "
+        factor = "" if product.coeff == 1 else f"{product.coeff} * "
         sign = "+=" if product.accumulate else "="
         row: dict[str, Any] = {
             "kernel": kernel.name,
-            "library": product.library,
+            "library": kernel.library,
             "product": f"{out} {sign} {factor}{a} * {b}",
         }
         for name, group in groups.items():
-            lengths = (min(manifest.extent(v.space, extents), v.tile or MOST) for v in group)
+            lengths = (min(manifest.extent(v.space.name, extents), v.tile or MOST) for v in group)
             row[name] = prod(lengths)
         rows.append(row)
     return rows
 
 
-def _matrix(entry: MatrixEntry) -> str:
+def _matrix(entry: Access) -> str:
     """``t2[i,j,a,b]``; a place that no variable of the product walks is 0."""
     return f"{entry.buffer}[{','.join(s.variable or '0' for s in entry.subscripts)}]"
 
@@ -168,7 +166,7 @@ def _memory(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]) ->
     program, dtype = plan.program, manifest.dtype
 
     def stored(role: Role) -> int:
-        entries = (t for t in manifest.tensors if t.role == role.value)
+        entries = (t for t in manifest.tensors if t.role is role)
         return sum(array_bytes(t, manifest, extents) for t in entries)
 
     static = sum(instance_bytes(a, extents, dtype) for a in plan.arrays if a.tensor.is_held)

@@ -14,7 +14,6 @@ from html import escape
 from typing import Any
 
 from ..artifact.manifest import Manifest
-from ..dtypes import BY_NAME
 from ..fusion.placement.memory import output_bytes, plan_peak
 from ..ir.executed import Executed, StatementWork
 from ..ir.plan import ArrayPlan, FusionPlan
@@ -358,8 +357,8 @@ def _memory(
     counted = (Role.TEMP, Role.GENERATED)
 
     def stored(role: Role) -> dict[str, Any]:
-        entries = (t for t in manifest.tensors if t.role == role.value)
-        return {"sum": [[stored_product(t, manifest), BY_NAME[t.dtype].itemsize] for t in entries]}
+        entries = (t for t in manifest.tensors if t.role is role)
+        return {"sum": [[stored_product(t), element_bytes(t, dtype)] for t in entries]}
 
     whole = [
         [whole_product(t), element_bytes(t, dtype)] for t in program.tensors if t.role in counted
@@ -465,9 +464,7 @@ def _arrays(
         tensor = array.tensor
         item = element_bytes(tensor, manifest.dtype)
         whole = (
-            stored_product(stored[tensor.name], manifest)
-            if tensor.name in stored
-            else whole_product(tensor)
+            stored_product(stored[tensor.name]) if tensor.name in stored else whole_product(tensor)
         )
         held = [array_product(array) if array.contracted else whole]
         if never_held(array, plan):

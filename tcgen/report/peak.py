@@ -12,9 +12,11 @@ from heapq import heapify, heappop
 from itertools import pairwise
 from math import inf
 
-from ..artifact.manifest import BufferEntry, Manifest, TensorEntry
+from ..artifact.manifest import Manifest
 from ..dtypes import BY_NAME
 from ..ir.cost import ZERO, Poly
+from ..records.loops import Buffer
+from ..records.tensors import Tensor, element_type
 from .counts import stored_polynomial
 
 
@@ -46,7 +48,7 @@ def peak_bound(manifest: Manifest, extents: Mapping[str, int]) -> int:
     return max(poly.value(extents) for poly in live_bytes(manifest))
 
 
-def _largest_sums(buffers: list[BufferEntry], manifest: Manifest) -> list[Poly]:
+def _largest_sums(buffers: list[Buffer], manifest: Manifest) -> list[Poly]:
     """Bytes of the sets of buffers live at one moment that are within no other such set."""
     sizes = [_bytes([b], manifest) for b in buffers]
     starting: dict[int, list[int]] = {}
@@ -64,6 +66,9 @@ def _largest_sums(buffers: list[BufferEntry], manifest: Manifest) -> list[Poly]:
     return sums
 
 
-def _bytes(entries: Iterable[TensorEntry | BufferEntry], manifest: Manifest) -> Poly:
-    sizes = (stored_polynomial(e, manifest) * Poly.of(BY_NAME[e.dtype].itemsize) for e in entries)
-    return sum(sizes, ZERO)
+def _bytes(entries: Iterable[Tensor | Buffer], manifest: Manifest) -> Poly:
+    total = ZERO
+    for entry in entries:
+        dtype = entry.dtype if isinstance(entry, Buffer) else element_type(entry, manifest.dtype)
+        total = total + stored_polynomial(entry) * Poly.of(BY_NAME[dtype].itemsize)
+    return total

@@ -11,10 +11,10 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from ..artifact.manifest import Manifest, PackingEntry, TensorEntry
-from ..artifact.sizes import stored_shape
+from ..artifact.manifest import Manifest, stored_shape
 from ..dtypes import BY_NAME, NAMES
 from ..errors import ArgumentError, DtypeError, ExtentError, ShapeError
+from ..records.tensors import Packing, Role, Tensor, element_type
 from ..simplices import extent_of
 from .device_protocol import Device
 
@@ -33,7 +33,7 @@ _TO_NUMPY = {
 }
 
 
-def check_names(name: str, wanted: tuple[TensorEntry, ...], arrays: Mapping[str, object]) -> None:
+def check_names(name: str, wanted: tuple[Tensor, ...], arrays: Mapping[str, object]) -> None:
     """Check that every input is passed or has a default, and that no other array is passed.
 
     Args:
@@ -60,13 +60,13 @@ def check_names(name: str, wanted: tuple[TensorEntry, ...], arrays: Mapping[str,
     raise ArgumentError(f"{name}: {'; '.join(parts)} ({listed})")
 
 
-def only_inputs(wanted: tuple[TensorEntry, ...], arrays: Mapping[str, object]) -> dict[str, object]:
+def only_inputs(wanted: tuple[Tensor, ...], arrays: Mapping[str, object]) -> dict[str, object]:
     """Those of the arrays that are inputs."""
     names = {tensor.name for tensor in wanted}
     return {name: array for name, array in arrays.items() if name in names}
 
 
-def refuse_positional(name: str, wanted: tuple[TensorEntry, ...]) -> NoReturn:
+def refuse_positional(name: str, wanted: tuple[Tensor, ...]) -> NoReturn:
     """Refuse arrays without names, since equations do not order their inputs.
 
     Raises:
@@ -77,16 +77,22 @@ def refuse_positional(name: str, wanted: tuple[TensorEntry, ...]) -> NoReturn:
 
 
 def read_inputs(
-    device: Device, wanted: tuple[TensorEntry, ...], arrays: Mapping[str, object]
+    device: Device, wanted: tuple[Tensor, ...], arrays: Mapping[str, object], dtype: str
 ) -> dict[str, Source]:
     """Each input as an array of the right element type and rank, on the CPU or on ``device``.
 
     No array is copied, in whatever order its elements are. Generated inputs stay as they are.
 
+    Args:
+        device: device of the program.
+        wanted: inputs to read.
+        arrays: arrays by keyword, as the caller passed them.
+        dtype: element type of the program.
+
     Raises:
         ArgumentError, DtypeError, ShapeError: naming the input and what to pass.
     """
-    return {t.name: _read_input(device, t, arrays) for t in wanted}
+    return {t.name: _read_input(device, t, arrays, element_type(t, dtype)) for t in wanted}
 
 
 class Reader:
@@ -94,11 +100,14 @@ class Reader:
 
     Args:
         wanted: inputs of each call.
+        dtype: element type of the program.
     """
 
-    def __init__(self, wanted: tuple[TensorEntry, ...]) -> None:
+    def __init__(self, wanted: tuple[Tensor, ...], dtype: str) -> None:
         self._wanted = wanted
-        self._expected = [(t.name, _DTYPES[t.dtype], t.stored_rank, t) for t in wanted]
+        self._expected = [
+            (t.name, _DTYPES[element_type(t, dtype)], t.stored_rank, t) for t in wanted
+        ]
 
     def read(self, name: str, device: Device, arrays: Mapping[str, object]) -> dict[str, Source]:
         """The inputs of one call; arrays that fit take little time.
@@ -120,36 +129,35 @@ class Reader:
                 continue
             if given is None:
                 check_names(name, self._wanted, arrays)
-            sources[keyword] = _read_input(device, tensor, arrays)
+            sources[keyword] = _read_input(device, tensor, arrays, dtype.name)
         return sources
 
 
-def _read_input(device: Device, tensor: TensorEntry, arrays: Mapping[str, object]) -> Source:
+def _read_input(device: Device, tensor: Tensor, arrays: Mapping[str, object], dtype: str) -> Source:
     if tensor.name not in arrays:
-        value = Fraction(tensor.default or "0")
-        return np.asarray(float(value), tensor.dtype)
+        return np.asarray(float(tensor.default or 0), dtype)
     given: Any = arrays[tensor.name]
     if (
         type(given) is np.ndarray
-        and given.dtype == _DTYPES[tensor.dtype]
+        and given.dtype == _DTYPES[dtype]
         and given.ndim == tensor.stored_rank
     ):
         return given
     if not device.on_cpu and device.holds(given):
-        check_dtype(tensor, np.dtype(given.dtype))
+        check_dtype(tensor, dtype, np.dtype(given.dtype))
         check_rank(tensor, tuple(given.shape))
         return given
     if given is None:
-        raise DtypeError(f"{tensor.name} must be {tensor.dtype}, found None: pass an array")
+        raise DtypeError(f"{tensor.name} must be {dtype}, found None: pass an array")
     _refuse_elsewhere(tensor.name, given, on_gpu=not device.on_cpu)
-    if tensor.role == "generated":
-        return _generated(tensor, given)
+    if tensor.role is Role.GENERATED:
+        return _generated(tensor, given, dtype)
     if callable(given) and not isinstance(given, np.ndarray):
         raise ArgumentError(
             f"{tensor.name} is a callable, but it is not a generated input: pass an array"
         )
     if isinstance(given, numbers.Number):
-        return _number(tensor, given)
+        return _number(tensor, given, dtype)
     if type(given).__module__.partition(".")[0] in _ON_DISK:
         raise ArgumentError(
             f"{tensor.name} is a dataset on disk, but the program reads it as a whole: pass "
@@ -157,7 +165,7 @@ def _read_input(device: Device, tensor: TensorEntry, arrays: Mapping[str, object
             f"{tensor.name} to read it in slices"
         )
     array = _array(tensor.name, given)
-    check_dtype(tensor, array.dtype)
+    check_dtype(tensor, dtype, array.dtype)
     check_rank(tensor, array.shape)
     return array
 
@@ -201,25 +209,23 @@ def _refuse_elsewhere(name: str, given: object, *, on_gpu: bool) -> None:
         raise ArgumentError(f"{name} is a masked array: pass {name}.filled(0) or its data")
 
 
-def _number(tensor: TensorEntry, given: Any) -> Array:
+def _number(tensor: Tensor, given: Any, dtype: str) -> Array:
     if tensor.spaces:
         raise ShapeError(f"{describe(tensor)} must be an array, found the number {given}")
     if isinstance(given, np.generic):
-        fits = np.can_cast(given.dtype, tensor.dtype, "same_kind")
+        fits = np.can_cast(given.dtype, dtype, "same_kind")
     else:
-        fits = isinstance(given, numbers.Real) or tensor.dtype == "complex128"
+        fits = isinstance(given, numbers.Real) or dtype == "complex128"
     if not fits:
-        raise DtypeError(f"{tensor.name} must be {tensor.dtype}, found {given!r}: pass its .real")
+        raise DtypeError(f"{tensor.name} must be {dtype}, found {given!r}: pass its .real")
     try:
         with np.errstate(over="ignore", under="ignore"):
-            number = np.asarray(given, tensor.dtype)
+            number = np.asarray(given, dtype)
     except OverflowError:
         number = np.asarray(np.inf)
     if (np.isinf(number) and not _is_infinite(given)) or (number == 0) != (given == 0):
-        low, high = BY_NAME[tensor.dtype].smallest, BY_NAME[tensor.dtype].largest
-        raise DtypeError(
-            f"{tensor.name} is outside the range of {tensor.dtype}, {low:.3g} to {high:.3g}"
-        )
+        low, high = BY_NAME[dtype].smallest, BY_NAME[dtype].largest
+        raise DtypeError(f"{tensor.name} is outside the range of {dtype}, {low:.3g} to {high:.3g}")
     return number
 
 
@@ -227,52 +233,53 @@ def _is_infinite(number: Any) -> bool:
     return not isinstance(number, int | Fraction) and bool(np.isinf(number))
 
 
-def _generated(tensor: TensorEntry, given: Any) -> Source:
+def _generated(tensor: Tensor, given: Any, dtype: str) -> Source:
     if callable(given):
         return given
     if not hasattr(given, "shape") or not hasattr(given, "__getitem__"):
         given = _array(tensor.name, given)
     if hasattr(given, "dtype"):
-        check_dtype(tensor, np.dtype(given.dtype))
+        check_dtype(tensor, dtype, np.dtype(given.dtype))
     check_rank(tensor, tuple(given.shape))
     return given
 
 
-def check_dtype(tensor: TensorEntry, dtype: np.dtype[Any], *, target: bool = False) -> None:
-    """Check that an array has the element type of the program.
+def check_dtype(tensor: Tensor, wanted: str, dtype: np.dtype[Any], *, target: bool = False) -> None:
+    """Check that an array has the element type of its tensor.
 
     Args:
         tensor: the input or output.
-        dtype: of the array.
-        target: it is an array of ``out``.
+        wanted: element type of the tensor in this program.
+        dtype: element type of the array.
+        target: whether it is an array of ``out``.
 
     Raises:
         DtypeError: with the cast to write.
     """
-    if dtype == _DTYPES[tensor.dtype]:  # in the byte order of the machine
+    if dtype == _DTYPES[wanted]:  # in the byte order of the machine
         return
     if target:
         raise DtypeError(
-            f'out["{tensor.name}"] must be {tensor.dtype}, found {dtype}: pass an array of '
-            f"{tensor.dtype} to write to"
+            f'out["{tensor.name}"] must be {wanted}, found {dtype}: pass an array of '
+            f"{wanted} to write to"
         )
     if dtype.kind not in "biufc":
-        raise DtypeError(f"{tensor.name} must be {tensor.dtype}, found {dtype}: pass numbers")
-    loses = dtype.kind == "c" and tensor.dtype != "complex128"
-    cast = f'{tensor.name}{".real" if loses else ""}.astype("{tensor.dtype}")'
-    raise DtypeError(f"{tensor.name} must be {tensor.dtype}, found {dtype}: pass {cast}")
+        raise DtypeError(f"{tensor.name} must be {wanted}, found {dtype}: pass numbers")
+    loses = dtype.kind == "c" and wanted != "complex128"
+    cast = f'{tensor.name}{".real" if loses else ""}.astype("{wanted}")'
+    raise DtypeError(f"{tensor.name} must be {wanted}, found {dtype}: pass {cast}")
 
 
-def check_rank(tensor: TensorEntry, shape: tuple[int, ...]) -> None:
+def check_rank(tensor: Tensor, shape: tuple[int, ...]) -> None:
     """Check that an array has as many axes as its tensor has in memory.
 
     Raises:
         ShapeError: with the axes that are expected.
     """
     if len(shape) != tensor.stored_rank:
-        pairs = [str(tuple(p.axes)) for p in tensor.packed]
-        sign = ", antisymmetric=True" if any(p.antisymmetric for p in tensor.packed) else ""
-        whole = bool(pairs) and len(shape) == len(tensor.order)
+        pairs = [str(tuple(p.axes)) for p in tensor.storage.packed]
+        sign = ", antisymmetric=True" if any(p.antisymmetric for p in tensor.storage.packed) else ""
+        whole = bool(pairs) and len(shape) == tensor.rank
         advice = f"tcgen.pack_pairs({tensor.name}, {', '.join(pairs)}{sign})"
         raise ShapeError(
             f"{describe(tensor)} has {tensor.stored_rank} axes, "
@@ -281,11 +288,11 @@ def check_rank(tensor: TensorEntry, shape: tuple[int, ...]) -> None:
         )
 
 
-def describe(tensor: TensorEntry) -> str:
+def describe(tensor: Tensor) -> str:
     """``t2[o,o,v,v]``, axes as the array has them; a packed pair in round brackets."""
     axes = [
-        tensor.spaces[axis] if pair is None else f"({','.join([tensor.spaces[axis]] * pair.count)})"
-        for axis, pair in tensor.stored()
+        name if pair is None else f"({','.join([name] * pair.count)})"
+        for name, pair in ((tensor.spaces[axis].name, pair) for axis, pair in tensor.stored())
     ]
     return f"{tensor.name}[{','.join(axes)}]" if axes else tensor.name
 
@@ -319,7 +326,7 @@ def find_extents(manifest: Manifest, shapes: Shapes, *, complete: bool = True) -
     empty: dict[str, tuple[str, int]] = {}  # antisymmetric axes without elements, and their number
     for tensor, shape in shown:
         for number, (axis, pair) in enumerate(tensor.stored()):
-            bases = manifest.bases_of(tensor.spaces[axis])
+            bases = [b.name for b in tensor.spaces[axis].bases]
             if len(bases) > 1:
                 continue
             extent = shape[number] if pair is None else _side(tensor, number, pair, shape)
@@ -332,10 +339,10 @@ def find_extents(manifest: Manifest, shapes: Shapes, *, complete: bool = True) -
                 raise ExtentError(
                     f"axis {number} of {describe(tensor)} says that space {bases[0]} has extent "
                     f"{extent}, but {witness[bases[0]]} says {shown_extents[bases[0]]}: expected "
-                    f"{_expected(manifest, shown, tensor, shown_extents)}, found shape {shape}"
+                    f"{_expected(shown, tensor, shown_extents)}, found shape {shape}"
                 )
             witness.setdefault(bases[0], f"axis {number} of {describe(tensor)}")
-    _solve_joined(manifest, shown, shown_extents)
+    _solve_joined(shown, shown_extents)
     default = {s.name: s.extent for s in manifest.spaces if s.extent is not None}
     fallback = {**default, **dict(manifest.planning_extents)} if complete else {}
     extents = {b: shown_extents.get(b, fallback.get(b)) for b in manifest.bases}
@@ -356,11 +363,11 @@ def find_extents(manifest: Manifest, shapes: Shapes, *, complete: bool = True) -
             f"compile with extents={{{keywords}}}"
         )
     known = {b: n for b, n in extents.items() if n is not None}
-    _check_shapes(manifest, shown, known)
+    _check_shapes(shown, known)
     return known
 
 
-def _side(tensor: TensorEntry, number: int, pair: PackingEntry, shape: tuple[int, ...]) -> int:
+def _side(tensor: Tensor, number: int, pair: Packing, shape: tuple[int, ...]) -> int:
     """Extent of packed axes from the number of their stored values."""
     length = shape[number]
     side = extent_of(length, pair.count, pair.antisymmetric)
@@ -376,40 +383,37 @@ def _side(tensor: TensorEntry, number: int, pair: PackingEntry, shape: tuple[int
 
 
 def _expected(
-    manifest: Manifest,
-    shown: list[tuple[TensorEntry, tuple[int, ...]]],
-    tensor: TensorEntry,
+    shown: list[tuple[Tensor, tuple[int, ...]]],
+    tensor: Tensor,
     known: Mapping[str, int],
 ) -> str:
     """The shape of a tensor by other arrays, else by ``known`` extents; unknown axes by name."""
     extents: dict[str, int] = {}
     for other, shape in shown:
         for number, (axis, pair) in enumerate(other.stored()):
-            bases = manifest.bases_of(other.spaces[axis])
+            bases = [b.name for b in other.spaces[axis].bases]
             if other is not tensor and pair is None and len(bases) == 1:
                 extents.setdefault(bases[0], shape[number])
     extents = {**known, **extents}
     axes = []
     for axis, pair in tensor.stored():
-        bases = manifest.bases_of(tensor.spaces[axis])
+        bases = [b.name for b in tensor.spaces[axis].bases]
         complete = all(base in extents for base in bases)
         n = sum(extents[base] for base in bases) if complete else 0
         if pair is not None:
             n = pair.values(n)
-        axes.append(str(n) if complete else tensor.spaces[axis])
+        axes.append(str(n) if complete else tensor.spaces[axis].name)
     return f"shape ({', '.join(axes)}{',' if len(axes) == 1 else ''})"
 
 
-def _solve_joined(
-    manifest: Manifest, shown: list[tuple[TensorEntry, tuple[int, ...]]], extents: dict[str, int]
-) -> None:
+def _solve_joined(shown: list[tuple[Tensor, tuple[int, ...]]], extents: dict[str, int]) -> None:
     """Add extents that only joined axes show: the length of the axis less its other parts."""
     solved = True
     while solved:
         solved = False
         for tensor, shape in shown:
             for number, (axis, pair) in enumerate(tensor.stored()):
-                bases = manifest.bases_of(tensor.spaces[axis])
+                bases = [b.name for b in tensor.spaces[axis].bases]
                 unknown = [b for b in bases if b not in extents]
                 if len(bases) < 2 or len(unknown) != 1:
                     continue
@@ -421,22 +425,20 @@ def _solve_joined(
 
 
 def _check_shapes(
-    manifest: Manifest,
-    shown: list[tuple[TensorEntry, tuple[int, ...]]],
+    shown: list[tuple[Tensor, tuple[int, ...]]],
     extents: Mapping[str, int],
 ) -> None:
     for tensor, shape in shown:
-        bases = {b for s in tensor.spaces for b in manifest.bases_of(s)}
+        bases = {b.name for s in tensor.spaces for b in s.bases}
         if not bases <= extents.keys():
             continue
-        expected = stored_shape(tensor, manifest, extents)
+        expected = stored_shape(tensor, extents)
         for number, (axis, _) in enumerate(tensor.stored()):
             if shape[number] != expected[number]:
                 space = tensor.spaces[axis]
-                parts = manifest.bases_of(space)
-                total = " + ".join(f"{b}={extents[b]}" for b in parts)
+                total = " + ".join(f"{b.name}={extents[b.name]}" for b in space.bases)
                 raise ShapeError(
                     f"axis {number} of {describe(tensor)} must have length {expected[number]} "
-                    f"({space}: {total}), found {shape[number]}: expected shape {expected}, "
+                    f"({space.name}: {total}), found {shape[number]}: expected shape {expected}, "
                     f"found shape {shape}"
                 )

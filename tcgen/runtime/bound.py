@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ..artifact.sizes import array_bytes
+from ..artifact.manifest import array_bytes
 from .arguments import (
     Reader,
     Source,
@@ -45,7 +45,7 @@ class BoundProgram(ProgramQueries):
         self._state: ConstantState | None = None
         self._state_extents: tuple[int, ...] = ()  # those of self._needed
         self._volatile = tuple(t for t in execution.inputs if t.volatile)
-        self._reader = Reader(self._volatile)
+        self._reader = Reader(self._volatile, execution.manifest.dtype)
         self._needed = execution.manifest.constant_bases
         shown = execution.shown_extents(constants)
         execution.sample(constants)

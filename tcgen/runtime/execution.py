@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..artifact.folder import Artifact
-from ..artifact.manifest import Manifest, TensorEntry
+from ..artifact.manifest import Manifest
+from ..records.tensors import Role, Tensor
 from .arguments import Reader, Source, check_here, find_extents, shape_of
 from .call.layout import CallLayout, resolve_layout
 from .call.phase import Backend, ConstantState, run_phases
@@ -46,13 +47,13 @@ class Execution:
     def __init__(self, artifact: Artifact) -> None:
         self.artifact = artifact
         self.manifest = manifest = artifact.manifest
-        self.inputs = tuple(t for t in manifest.tensors if t.role != "output")
-        self.reader = Reader(self.inputs)
+        self.inputs = tuple(t for t in manifest.tensors if t.is_input)
+        self.reader = Reader(self.inputs, manifest.dtype)
         self.backend = _backend(artifact)
         self.allocated_bytes = 0
         self._bases = manifest.bases
         self._names = tuple(t.name for t in self.inputs)
-        self._whole = tuple(t for t in self.inputs if t.role == "input")
+        self._whole = tuple(t for t in self.inputs if t.role is Role.INPUT)
         self._gapped = tuple(t for t in manifest.tensors if t.gaps)
         # The caches are thread-safe, and hold values that are never changed.
         remember = lru_cache(maxsize=_REMEMBERED)
@@ -150,11 +151,11 @@ class Execution:
             array = sources[tensor.name]
             if not isinstance(array, np.ndarray):
                 continue
-            if tensor.packed:
+            if tensor.storage.packed:
                 check_symmetry(tensor.name, array, packed_generators(tensor), samples=SAMPLES)
             else:
                 generators = [(s.perm, s.sign, s.conj) for s in tensor.symmetry]
-                logical = array.transpose(np.argsort(tensor.order))
+                logical = array.transpose(np.argsort(tensor.stored_order))
                 check_symmetry(tensor.name, logical, generators, samples=SAMPLES)
         self._sampled |= frozenset(sources)
 
@@ -292,7 +293,7 @@ def _is_direct(device: Device, name: str, array: Any) -> bool:
 
 
 def _extents(
-    manifest: Manifest, inputs: tuple[TensorEntry, ...], shapes: tuple[tuple[int, ...] | None, ...]
+    manifest: Manifest, inputs: tuple[Tensor, ...], shapes: tuple[tuple[int, ...] | None, ...]
 ) -> Mapping[str, int]:
     """Extents of a call from the shapes of its inputs."""
     names = (tensor.name for tensor in inputs)

@@ -10,18 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..artifact.manifest import (
-    FetchEntry,
-    HostEntry,
-    LaunchEntry,
-    LoopEntry,
-    Manifest,
-    PackingEntry,
-    TensorEntry,
-)
-from ..artifact.sizes import packed_run
+from ..artifact.manifest import Manifest, host_items, packed_run
 from ..environment import verify_level
 from ..errors import ArgumentError, DtypeError, ShapeError
+from ..records.loops import Fetch, Host, Launch
+from ..records.tensors import Packing, Tensor
 from ..simplices import places
 from .host_device import address
 
@@ -32,18 +25,12 @@ Values = Mapping[str, int]  # of the host loop variables
 _UNSET = 0x7FF8_7463_6765_6E21
 
 
-def launches(host: tuple[HostEntry, ...]) -> tuple[str, ...]:
+def launches(host: tuple[Host, ...]) -> tuple[str, ...]:
     """Names of the kernels, in the order of the host program."""
-    names: list[str] = []
-    for item in host:
-        if isinstance(item, LoopEntry):
-            names += launches(item.body)
-        elif isinstance(item, LaunchEntry):
-            names.append(item.kernel)
-    return tuple(names)
+    return tuple(item.kernel for item in host_items(host) if isinstance(item, Launch))
 
 
-def on_host(manifest: Manifest, host: tuple[HostEntry, ...]) -> bool:
+def on_host(manifest: Manifest, host: tuple[Host, ...]) -> bool:
     """True if the runtime walks the loops of a phase, not a function of the source.
 
     The phase asks for tiles of generated inputs, or its parts are iterations of its own loops.
@@ -53,16 +40,13 @@ def on_host(manifest: Manifest, host: tuple[HostEntry, ...]) -> bool:
     return divided or has_fetch(host)
 
 
-def has_fetch(host: tuple[HostEntry, ...]) -> bool:
-    """True if a host program asks for tiles of generated inputs."""
-    return any(
-        isinstance(item, FetchEntry) or (isinstance(item, LoopEntry) and has_fetch(item.body))
-        for item in host
-    )
+def has_fetch(host: tuple[Host, ...]) -> bool:
+    """Whether a host program asks for tiles of generated inputs."""
+    return any(isinstance(item, Fetch) for item in host_items(host))
 
 
 def fetch_tile(
-    tensor: TensorEntry,
+    tensor: Tensor,
     source: Any,
     ranges: tuple[slice, ...],
     buffer: Array,
@@ -97,16 +81,26 @@ def fetch_tile(
                 f"callable cannot fill it: pass an array or a dataset"
             )
         _fill(tensor, source, packed, ranges)
-    elif hasattr(source, "read_direct") and tensor.order == order and not tensor.packed:
+    elif (
+        hasattr(source, "read_direct")
+        and tensor.stored_order == order
+        and not tensor.storage.packed
+    ):
         source.read_direct(packed, source_sel=stored)
     else:
-        logical = _slice(tensor, source, ranges, tuple(r.stop - r.start for r in ranges))
+        logical = _slice(tensor, source, ranges, buffer.dtype)
         buffer[tuple(slice(0, n) for n in shape)] = logical.transpose(order)
         return
     _spread(buffer, shape)
 
 
-def _fill(tensor: TensorEntry, source: Any, tile: Array, ranges: tuple[slice, ...]) -> None:
+def _reads_directly(tensor: Tensor, source: Any, order: tuple[int, ...]) -> bool:
+    """Whether a dataset reads into the buffer itself."""
+    same = tensor.stored_order == order and not tensor.storage.packed
+    return same and hasattr(source, "read_direct")
+
+
+def _fill(tensor: Tensor, source: Any, tile: Array, ranges: tuple[slice, ...]) -> None:
     """Let a callable fill a tile; unless TCGEN_VERIFY is 0, check that it sets every element."""
     name = getattr(source, "__name__", type(source).__name__)
     call = f"generated input {tensor.name}: {name}(out, {tensor.name}[{_describe(ranges)}])"
@@ -129,26 +123,25 @@ def _describe(ranges: tuple[slice, ...]) -> str:
     return ", ".join(f"{r.start}:{r.stop}" for r in ranges)
 
 
-def _slice(
-    tensor: TensorEntry, source: Any, ranges: tuple[slice, ...], shape: tuple[int, ...]
-) -> Array:
+def _slice(tensor: Tensor, source: Any, ranges: tuple[slice, ...], dtype: np.dtype[Any]) -> Array:
     """A tile on logical axes; a view if the source is an array."""
     stored = tensor.stored()
     hulls = [_hull(pair, axis, ranges) for axis, pair in stored]
     tile = np.asarray(source[tuple(hulls)] if hulls else source[()])
-    if tile.dtype != np.dtype(tensor.dtype):
+    if tile.dtype != dtype:
         raise DtypeError(
-            f"generated input {tensor.name} must be {tensor.dtype}, but its slices are "
-            f"{tile.dtype}: store it as {tensor.dtype}"
+            f"generated input {tensor.name} must be {dtype}, but its slices are "
+            f"{tile.dtype}: store it as {dtype}"
         )
     position = 0
     for (_, pair), hull in zip(stored, hulls, strict=True):
         if pair is not None:
-            own = [ranges[n] for n in tensor.order if n in pair.axes]
+            own = [ranges[n] for n in tensor.stored_order if n in pair.axes]
             tile = _unpack(tile, position, hull.start, own, pair)
             position += pair.count - 1
         position += 1
-    tile = tile.transpose(np.argsort(tensor.order))
+    tile = tile.transpose(np.argsort(tensor.stored_order))
+    shape = tuple(r.stop - r.start for r in ranges)
     if tile.shape != shape:
         raise ShapeError(
             f"generated input {tensor.name}: the slice {ranges} must have shape {shape}, "
@@ -157,16 +150,14 @@ def _slice(
     return tile
 
 
-def _hull(pair: PackingEntry | None, axis: int, ranges: tuple[slice, ...]) -> slice:
+def _hull(pair: Packing | None, axis: int, ranges: tuple[slice, ...]) -> slice:
     """Smallest range of a stored axis that holds the tile."""
     if pair is None:
         return ranges[axis]
     return slice(*packed_run(pair, [(ranges[n].start, ranges[n].stop) for n in pair.axes]))
 
 
-def _unpack(
-    tile: Array, position: int, start: int, ranges: list[slice], pair: PackingEntry
-) -> Array:
+def _unpack(tile: Array, position: int, start: int, ranges: list[slice], pair: Packing) -> Array:
     """A tile whose packed axis, from its element ``start`` on, becomes several axes."""
     axes = np.meshgrid(*(np.arange(r.start, r.stop) for r in ranges), indexing="ij")
     place, sign = places(axes, pair.antisymmetric)

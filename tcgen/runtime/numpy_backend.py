@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..artifact.folder import Artifact
-from ..artifact.manifest import SOURCES, FetchEntry, Manifest
+from ..artifact.manifest import SOURCES, Manifest
 from ..errors import ArtifactError
+from ..records.loops import Fetch
 from .call.buffers import PhaseBuffers
 from .call.host_loops import walk
 from .fork_safe_lock import Once
@@ -33,7 +34,7 @@ class NumpyBackend:
         """Run the source, which defines the kernels."""
         self._functions.get()
 
-    def run(self, buffers: PhaseBuffers, fetch: Callable[[FetchEntry, Values], None]) -> None:
+    def run(self, buffers: PhaseBuffers, fetch: Callable[[Fetch, Values], None]) -> None:
         """Run one phase of the host program."""
         functions, extents = self._functions.get(), buffers.layout.extents
         # Subclasses of arrays, which ``out`` may have, follow rules of their own.

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 
-from ..artifact.manifest import Manifest
+from ..artifact.manifest import Manifest, array_bytes
 from ..artifact.parts import SpanEntry, StatementEntry, count_iterations, iterations
-from ..artifact.sizes import array_bytes
 from ..dtypes import BY_NAME
 from ..thresholds.time_model import PICOSECONDS_PER_SECOND, Machine
 from .parts import runs_in

@@ -12,7 +12,7 @@ from functools import partial
 from operator import index
 from typing import TypeAlias
 
-from ..artifact.manifest import Manifest, TensorEntry
+from ..artifact.manifest import Manifest, packed_run, stored_shape
 from ..artifact.parts import (
     PartsEntry,
     Share,
@@ -20,9 +20,9 @@ from ..artifact.parts import (
     count_iterations,
     iterations,
 )
-from ..artifact.sizes import packed_run, stored_shape
 from ..errors import ArgumentError
 from ..options import MOST
+from ..records.tensors import Tensor
 
 Rectangle: TypeAlias = tuple[slice, ...]
 _Range: TypeAlias = tuple[int, int]
@@ -104,7 +104,7 @@ def touched(
     found: dict[str, set[tuple[_Range, ...]]] = {name: set() for name in tensors}
     if first < last and manifest.parts is None:
         for name, tensor in tensors.items():
-            found[name].add(tuple((0, n) for n in stored_shape(tensor, manifest, extents)))
+            found[name].add(tuple((0, n) for n in stored_shape(tensor, extents)))
     elif first < last and manifest.parts is not None:
         extent = partial(manifest.extent, extents=extents)
         values = list(iterations(manifest.parts.chain, extent, first, last))
@@ -138,7 +138,7 @@ def _range(span: SpanEntry, at: Mapping[str, int], extent: Callable[[str], int])
     return before + low, before + min(low + (span.length or end), end)
 
 
-def _stored(tensor: TensorEntry, logical: Sequence[_Range]) -> tuple[_Range, ...]:
+def _stored(tensor: Tensor, logical: Sequence[_Range]) -> tuple[_Range, ...]:
     """Ranges of the axes of the caller's array; of a packed pair the smallest run of elements."""
     return tuple(
         logical[axis] if pair is None else packed_run(pair, [logical[n] for n in pair.axes])

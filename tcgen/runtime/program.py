@@ -104,7 +104,7 @@ class Program(ProgramQueries):
         """
         wanted = tuple(t for t in self._execution.inputs if t.name in arrays)
         check_names(self.manifest.name, wanted, arrays)
-        sources = read_inputs(HostDevice(), wanted, arrays)
+        sources = read_inputs(HostDevice(), wanted, arrays, self.manifest.dtype)
         return find_extents(self.manifest, {n: shape_of(a) for n, a in sources.items()})
 
     def __call__(
@@ -170,7 +170,7 @@ class Program(ProgramQueries):
         check_names(f"{self.manifest.name}.bind", wanted, constants)
         device = self._execution.device
         constants, _ = adopt_all(device, constants)
-        given = read_inputs(device, wanted, constants)
+        given = read_inputs(device, wanted, constants, self.manifest.dtype)
         return BoundProgram(self._execution, given)
 
     def distribute(self, where: object, memory: Any = "4GiB", **options: Any) -> Any:

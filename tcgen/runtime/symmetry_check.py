@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..artifact.manifest import PackingEntry, TensorEntry
 from ..errors import CheckError
+from ..records.tensors import Packing, Tensor
 
 Generator = tuple[tuple[int, ...], int, bool]  # axes permutation, sign, complex conjugate
 
@@ -75,7 +75,7 @@ def check_symmetry(
             )
 
 
-def packed_generators(tensor: TensorEntry) -> list[Generator]:
+def packed_generators(tensor: Tensor) -> list[Generator]:
     """The declared symmetries of a packed tensor as they act on the axes of the caller's array.
 
     The exchange within a packed pair holds by construction. Generators that do not map packed pairs
@@ -98,7 +98,7 @@ def packed_generators(tensor: TensorEntry) -> list[Generator]:
     return generators
 
 
-def _maps(pair: PackingEntry, image: PackingEntry, perm: tuple[int, ...]) -> bool:
+def _maps(pair: Packing, image: Packing, perm: tuple[int, ...]) -> bool:
     """True if a permutation maps packed axes to others, each to the one at its place."""
     alike = (pair.antisymmetric, pair.count) == (image.antisymmetric, image.count)
     return alike and [perm[axis] for axis in pair.axes] == list(image.axes)

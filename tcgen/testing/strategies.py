@@ -16,7 +16,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..errors import UnavailableError
 from ..ir.expr import Call, Const, Delta, Expr, Pow, Prod, Quot, Sum
 from ..ir.system import Apply, Equation, Factor, Permutation, System, Term, fits_axis
-from ..ir.tensor import Index, Packing, Ref, Role, Space, Storage, Symmetry, Tensor, distinct
+from ..ir.tensor import (
+    Index,
+    Packing,
+    Ref,
+    Role,
+    Space,
+    Storage,
+    Symmetry,
+    Tensor,
+    distinct,
+    exchanged,
+)
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -80,7 +91,7 @@ def extents_for(system: System, max_extent: int = 4) -> SearchStrategy[dict[str,
     """Extents from 1 to ``max_extent`` for all base spaces; o may be larger than v.
 
     Args:
-        system: whose spaces get extents.
+        system: equations.
         max_extent: the largest extent.
 
     Raises:
@@ -163,7 +174,7 @@ class _Drawer:
         final = []
         for equation in equations:
             tensor = equation.lhs.tensor
-            if tensor.role is Role.TEMP and tensor not in read:  # no equation may be unused
+            if tensor.role is Role.TEMP and tensor not in read:
                 output = replace(tensor, role=Role.OUTPUT)
                 equation = replace(equation, lhs=Ref(output, equation.lhs.indices), anonymous=False)
             final.append(equation)
@@ -175,7 +186,8 @@ class _Drawer:
         """Draw an input: spaces, role, symmetry and layout."""
         rank = self.pick([r for r in (2, 3, 4, 1, 2, 3, 4, 0) if r <= self.max_rank])
         spaces = self.some_spaces(rank)
-        if rank > 1 and self.chance(2):  # equal neighbours allow symmetry
+        # Equal neighbours allow symmetry.
+        if rank > 1 and self.chance(2):
             spaces = (spaces[0], spaces[0], *spaces[2:])
         role = Role.GENERATED if self.generated and rank >= 2 and self.chance(6) else Role.INPUT
         symmetry = self.pick(symmetry_choices(spaces))
@@ -199,7 +211,7 @@ class _Drawer:
         groups: list[tuple[int, ...]] = [(k,) for k in axes]
         packed: tuple[Packing, ...] = ()
         for s in symmetry:
-            pair = next((k for k in axes[:-1] if s.perm == exchange(axes, (k, k + 1))), None)
+            pair = next((k for k in axes[:-1] if s.perm == exchanged(len(axes), (k, k + 1))), None)
             if pair is not None and self.chance(2):
                 packed = (*packed, Packing(pair, s.sign < 0))
                 groups[pair], groups[pair + 1] = (pair, pair + 1), ()
@@ -235,7 +247,8 @@ class _Drawer:
             left = list(self.draw(self.st.permutations(left)))
             spaces = tuple(i.space for i in left)
         perms = self.pick(operator_choices(left)) if self.chance(3) else ()
-        same = bool(perms) and self.chance(2)  # all terms have the same operator
+        # All terms may have the same operator.
+        same = bool(perms) and self.chance(2)
         terms = [
             self.term(left, perms if same or self.chance(2) else ())
             for _ in range(self.number(1, max_terms))
@@ -361,25 +374,12 @@ class _Drawer:
         return Sum(tuple(parts)) if len(parts) > 1 else None
 
 
-def exchange(axes: tuple[int, ...], *pairs: tuple[int, int]) -> tuple[int, ...]:
-    """The permutation of axes that exchanges each pair.
-
-    Example:
-        >>> exchange((0, 1, 2, 3), (0, 1), (2, 3))
-        (1, 0, 3, 2)
-    """
-    image = list(axes)
-    for m, n in pairs:
-        image[m], image[n] = image[n], image[m]
-    return tuple(image)
-
-
 def symmetry_choices(spaces: tuple[Space, ...]) -> list[tuple[Symmetry, ...]]:
     """Sets of symmetry generators for a tensor with these axes; the first set is empty."""
     axes = tuple(range(len(spaces)))
     choices: list[tuple[Symmetry, ...]] = [()]
     for pair in _pairs(spaces):
-        choices += [(Symmetry(exchange(axes, pair), sign),) for sign in (1, -1)]
+        choices += [(Symmetry(exchanged(len(axes), pair), sign),) for sign in (1, -1)]
     if len(spaces) == 4 and spaces[:2] == spaces[2:]:
         choices.append((Symmetry((2, 3, 0, 1)),))
     if len(spaces) == 4 and spaces[0] == spaces[1] and spaces[2] == spaces[3]:
@@ -402,12 +402,12 @@ def operator_choices(left: Sequence[Index]) -> list[tuple[Permutation, ...]]:
     pairs = _pairs([i.space for i in left])
     choices: list[tuple[Permutation, ...]] = [()]
     for pair in pairs:
-        choices += [(identity, Permutation(s, exchange(axes, pair))) for s in (-1, 1)]
+        choices += [(identity, Permutation(s, exchanged(len(axes), pair))) for s in (-1, 1)]
     for k, one in enumerate(pairs):
         for two in pairs[k + 1 :]:
             if not set(one) & set(two):
-                both = Permutation(1, exchange(axes, one, two))
-                single = [Permutation(-1, exchange(axes, pair)) for pair in (one, two)]
+                both = Permutation(1, exchanged(len(axes), one, two))
+                single = [Permutation(-1, exchanged(len(axes), pair)) for pair in (one, two)]
                 choices += [(identity, both), (identity, *single, both)]
     for k in axes[:-2]:
         if left[k].space == left[k + 1].space == left[k + 2].space:

@@ -9,8 +9,7 @@ import pytest
 
 import tcgen
 from support.cuda_device import DeviceArray, EmulatedDevice
-from tcgen.artifact.launches import launches
-from tcgen.artifact.sizes import stored_shape
+from tcgen.artifact.manifest import launches, stored_shape
 from tcgen.compiler.driver import read_system
 
 pytestmark = [pytest.mark.slow, pytest.mark.default_thresholds]
@@ -68,7 +67,7 @@ def test_launches_of_a_call(name: str, objective: str, monkeypatch: pytest.Monke
     program = tcgen.compile(system, extents=extents, target="cuda", objective=objective)
     manifest = program.manifest
     inputs = {
-        entry.name: np.zeros(stored_shape(entry, manifest, extents)).view(DeviceArray)
+        entry.name: np.zeros(stored_shape(entry, extents)).view(DeviceArray)
         for entry in manifest.tensors
         if entry.role == "input"
     }

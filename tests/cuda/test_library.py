@@ -22,7 +22,6 @@ from support.campaigns import cases
 from support.cuda_device import DEVICES, EmulatedDevice, device_named
 from support.marks import slow
 from support.messages import says
-from tcgen.artifact.consistency import InconsistentManifestError, check_manifest
 from tcgen.compiler.driver import Compilation, compile_system, read_system
 from tcgen.errors import ExtentError, UnavailableError, VerifyError
 from tcgen.frontend.einsum import subscripts_system
@@ -274,30 +273,6 @@ def test_artifacts_keep_them(tmp_path: Any, device: Any) -> None:
     program = tcgen.load(tmp_path / "saved")
     x, y = np.random.default_rng(3).standard_normal((2, 4, 5, 5))
     np.testing.assert_allclose(program(x0=x, x1=y)["y"], x @ y, atol=1e-12)
-
-
-def test_manifests_that_do_not_fit() -> None:
-    manifest = made("xab,xbc->xac", dict.fromkeys("xabc", 30)).artifact.manifest
-    check_manifest(manifest)
-    (kernel,) = manifest.kernels
-    product = kernel.product
-    assert product is not None
-    odd = replace(product.m[0], tile=4)
-    turned = replace(product.b, subscripts=product.b.subscripts[1:])
-    for changed in (
-        replace(product, a=replace(product.a, buffer="nothing")),
-        replace(product, a=product.out),
-        replace(product, b=turned),
-        replace(product, m=(odd,)),
-        replace(product, n=product.m),
-        replace(product, coefficient="x"),
-        replace(product, library="another"),
-    ):
-        broken = replace(manifest, kernels=(replace(kernel, product=changed),))
-        with pytest.raises(InconsistentManifestError, match="product"):
-            check_manifest(broken)
-    with pytest.raises(InconsistentManifestError, match="product"):
-        check_manifest(replace(manifest, target="cpu"))
 
 
 def test_the_checker_refuses_other_bodies() -> None:

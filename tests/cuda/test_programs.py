@@ -19,13 +19,14 @@ from support.gpu_programs import compare, generated, on_gpu
 from support.marks import slow
 from support.messages import mentions
 from support.parts import check_plan
+from tcgen.artifact.manifest import host_items
 from tcgen.emit import emit_artifact
 from tcgen.errors import (
     VerifyError,
 )
 from tcgen.interp import evaluate_program
 from tcgen.ir.expr import Prod
-from tcgen.ir.loops import Assign, BandVar, Loop, LoopVar, Module, Zero
+from tcgen.ir.loops import Assign, BandVar, HostLoop, Loop, LoopVar, Module, Zero
 from tcgen.ir.thread_mapping import Nest, Points, Sums, Tiles, Transpose
 from tcgen.lower import lower_plan
 from tcgen.lower.gpu.bind import bind_gpu
@@ -34,9 +35,12 @@ from tcgen.runtime.program import Program
 from tcgen.thresholds import largest, smallest
 from tcgen.thresholds.gpu import GpuThresholds
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("g++") is None, reason="no C compiler: the CUDA emulator needs g++"
-)
+pytestmark = [
+    pytest.mark.few(4),
+    pytest.mark.skipif(
+        shutil.which("g++") is None, reason="no C compiler: the CUDA emulator needs g++"
+    ),
+]
 LARGE = {"o": 40, "v": 200}  # planning extents at which tiles and splits are chosen
 PLANS = (
     "shared_producer",
@@ -210,6 +214,7 @@ def test_private_buffers_that_do_not_fit_shared_memory(
     np.testing.assert_allclose(program(**arrays)["X"], arrays["A"] @ arrays["B"] @ arrays["C"])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not cuda_compile.can_compile(), reason=cuda_compile.MISSING)
 @pytest.mark.parametrize("dtype", ["float64", *slow("complex128")])
 def test_sums_of_a_nest_share_what_they_add_up_in(dtype: str) -> None:
@@ -286,7 +291,11 @@ y[x] = sum(m,n) {product}
 """
     planned = {"r": rows, "o": 200}
     program = tcgen.compile(text, extents=planned, target="cuda", objective="none")
-    tiles = [entry.tile or 1 for entry in _loops(program.manifest.host_volatile)]
+    tiles = [
+        item.var.tile or 1
+        for item in host_items(program.manifest.host_volatile)
+        if isinstance(item, HostLoop)
+    ]
     assert any(rows % tile for tile in tiles), tiles
     random = np.random.default_rng(5)
     g, h = random.standard_normal((rows, 150, 150)), random.standard_normal((150, 150))
@@ -296,11 +305,6 @@ y[x] = sum(m,n) {product}
 
     expected = np.einsum("xmn,mm->x" if "h[m,m]" in product else "xmn,mn->x", g, h)
     np.testing.assert_allclose(program(g=tile_of_g, h=h)["y"], expected, rtol=1e-11)
-
-
-def _loops(host: tuple[Any, ...]) -> list[Any]:
-    loops = [entry for entry in host if entry.kind == "loop"]
-    return [*loops, *(inner for entry in loops for inner in _loops(entry.body))]
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])

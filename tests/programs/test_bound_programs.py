@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import tcgen
 from support.campaigns import cases
-from tcgen.artifact.manifest import stored_axes
 from tcgen.compiler.driver import compile_system
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
@@ -34,7 +33,7 @@ def drawn(draw: st.DrawFn) -> tuple[System, dict[str, int], dict[str, int]]:
 def shown_by(tensor: Tensor, actual: dict[str, int]) -> set[str]:
     """Base spaces whose extents the array of an input shows."""
     shown = set()
-    for axis, pair in stored_axes(tensor.stored_order, tensor.storage.packed):
+    for axis, pair in tensor.stored():
         space = tensor.spaces[axis]
         # The triangle of an antisymmetric pair is empty for a side of 0 and of 1.
         ambiguous = pair is not None and pair.antisymmetric and actual.get(space.name, 0) < 2

@@ -19,6 +19,7 @@ TOOLS = ("opt_einsum", "click", "rich")
 TRAVELS = (
     "runtime",
     "artifact",
+    "records",
     "thresholds",
     "atomic_file.py",
     "cache_files.py",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tcgen.artifact.sizes import stored_shape
+from tcgen.artifact.manifest import stored_shape
 from tcgen.emit import emit_artifact
 from tcgen.interp.modules import run_module
 from tcgen.ir.expr import Prod
@@ -53,7 +53,7 @@ def compare(
     inputs: dict[str, Any] = {}
     starts: dict[str, Any] = {}
     for tensor, entry in zip(module.tensors, program.manifest.tensors, strict=True):
-        shape = stored_shape(entry, program.manifest, extents)
+        shape = stored_shape(entry, extents)
         dtype = element_type(tensor, module.dtype)
         values = random.uniform(-1, 1, shape)
         if dtype == "complex128":

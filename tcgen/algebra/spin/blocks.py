@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from ...ir.quantity import Quantity
 from ...ir.system import System
 from ...ir.tensor import Space, Storage, Symmetry, Tensor, symmetry_group
+from ...records.quantity import Quantity
 from .invariance import Form
 from .labels import (
     SPIN,

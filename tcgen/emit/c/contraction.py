@@ -6,11 +6,11 @@ from ...artifact import kernel_abi as packing
 from ...dtypes import BY_NAME
 from ...ir.expr import Access
 from ...ir.loops import BandVar, Gemm, Module, PackingScheme
-from ...resources import template_text
-from ..printing import extent, indented, literal, product, stored_lengths
-from ..scope import Scope, contractions, stored_axes
+from ...resources import part, template_text
+from ..printing import extent, literal, product, stored_lengths
+from ..scope import Scope, contractions
 from .counting import counted_product
-from .expressions import address, bounds, group_lengths
+from .expressions import LOOPS, address, bounds, group_lengths
 
 _SLOT = 7  # of the first contraction in the table of functions, behind the BLAS
 _FOLDER = "c/contract"
@@ -114,36 +114,37 @@ def packing_memory(stmt: Gemm, scope: Scope) -> str:
     return f"tc_packing(sizeof({dtype.c_type}), {', '.join(given)})"
 
 
-def contraction(stmt: Gemm, scope: Scope, *, threads: bool, memory: str) -> list[str]:
-    """The lines of a contraction; ``memory``: where the first thread packs."""
+def contraction(stmt: Gemm, scope: Scope, *, threads: bool) -> list[str]:
+    """The lines of a contraction; ``threads``: it may start threads."""
     dtype = scope.buffers[stmt.out.buffer].dtype
     assert stmt.scheme is not None, "a product of the BLAS is printed elsewhere"
     words = zip(("TC_PACK_A", "TC_PACK_B"), _packed(stmt.scheme), strict=True)
-    flags = [word for word, packed in words if packed]
-    groups = (
-        ("tc_m", stmt.m, stmt.a, stmt.out),
-        ("tc_n", stmt.n, stmt.b, stmt.out),
-        ("tc_k", stmt.k, stmt.a, stmt.b),
-        ("tc_b", stmt.batch, stmt.a, stmt.b),
-        ("tc_c", stmt.batch, stmt.out, stmt.out),
+    groups = {
+        "m": (stmt.m, stmt.a, stmt.out),
+        "n": (stmt.n, stmt.b, stmt.out),
+        "k": (stmt.k, stmt.a, stmt.b),
+        "b": (stmt.batch, stmt.a, stmt.b),
+        "c": (stmt.batch, stmt.out, stmt.out),
+    }
+    number = _SLOT + BY_NAME[dtype].position
+    staged = _staged(stmt, dtype)
+    call = part(
+        LOOPS,
+        "staged_call" if staged else "call",
+        **({"staged": number + 3} if staged else {}),
+        function=number,
+        threads="tc_threads" if threads and stmt.parallel else "1",
+        flags=" | ".join(word for word, packed in words if packed),
+        coefficient=literal(stmt.coeff, dtype),
+        left=_start(stmt.a, stmt, scope),
+        right=_start(stmt.b, stmt, scope),
+        accumulate=int(stmt.accumulate),
+        out=_start(stmt.out, stmt, scope),
+        memory="tc_packs" if threads else "tc_pack",
+        bytes="tc_pack_bytes" if threads else "0",
     )
-    lines = [f"const tc_group {n} = {_group(g, x, y, scope)};" for n, g, x, y in groups]
-    at_once = "tc_threads" if threads and stmt.parallel else "1"
-    own = "tc_pack_bytes" if threads else "0"
-    given = [
-        f"    {at_once}, {' | '.join(flags)}, &tc_m, &tc_n, &tc_k, &tc_b, &tc_c,",
-        f"    {literal(stmt.coeff, dtype)}, {_start(stmt.a, stmt, scope)},"
-        f" {_start(stmt.b, stmt, scope)},",
-        f"    {int(stmt.accumulate)}, {_start(stmt.out, stmt, scope)}, {memory}, {own},",
-        "    tc_stop)",
-    ]
-    number = BY_NAME[dtype].position
-    call = [f"((tc_contraction *)tc_blas[{_SLOT + number}])(", *given]
-    if _staged(stmt, dtype):
-        stage = [f"if (!((tc_contraction *)tc_blas[{_SLOT + 3 + number}])(", *given]
-        call = [*stage[:-1], f"{stage[-1]})", *indented(call)]
-    counted = counted_product(stmt, scope)
-    return ["{", *indented([*lines, *call[:-1], f"{call[-1]};", *counted]), "}"]
+    lengths = {name: _group(*group, scope) for name, group in groups.items()}
+    return part(LOOPS, "contraction", call=call, count=counted_product(stmt, scope), **lengths)
 
 
 def _whole(var: BandVar) -> str:
@@ -169,7 +170,7 @@ def _stride(access: Access, var: BandVar, scope: Scope) -> str:
     axis = next((n for n, s in enumerate(access.subscripts) if s.variable == var.name), None)
     if axis is None:
         return "0"
-    stored = stored_axes(buffer)
+    stored = buffer.stored()
     place = next(
         n
         for n, (first, pair) in enumerate(stored)

@@ -42,7 +42,9 @@ from ..printing import (
     simplex,
     stored_lengths,
 )
-from ..scope import Scope, stored_axes
+from ..scope import Scope
+
+LOOPS = "c/kernels/loops.c"  # the template of kernels
 
 _COMPLEX_CALLS = {"abs": "cabs", "conj": "conj", "real": "creal", "imag": "cimag"}
 _REAL_CALLS = {
@@ -119,7 +121,7 @@ def address(
     """
     buffer = scope.buffers[access.buffer]
     text = "0"
-    for (axis, pair), length in zip(stored_axes(buffer), stored_lengths(buffer), strict=True):
+    for (axis, pair), length in zip(buffer.stored(), stored_lengths(buffer), strict=True):
         if length == "1":
             continue
         if pair is None:
@@ -202,7 +204,7 @@ def element(access: Access, scope: Scope) -> str:
 def value(access: Access, scope: Scope) -> tuple[str, int]:
     """The value at logical positions, with sign and zero of antisymmetric axes."""
     text, level = element(access, scope), ATOM
-    for _, packing in stored_axes(scope.buffers[access.buffer]):
+    for _, packing in scope.buffers[access.buffer].stored():
         if packing is not None and packing.antisymmetric:
             places = packed_positions(access, scope, packing, {})
             text, level = _signed(text, level, places, scope)
@@ -212,7 +214,7 @@ def value(access: Access, scope: Scope) -> tuple[str, int]:
 def store_guards(access: Access, scope: Scope) -> list[str]:
     """Conditions under which an element of a packed target is stored."""
     guards = []
-    for _, packing in stored_axes(scope.buffers[access.buffer]):
+    for _, packing in scope.buffers[access.buffer].stored():
         if packing is None:
             continue
         places = packed_positions(access, scope, packing, {})

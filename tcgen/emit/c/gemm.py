@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from ...dtypes import BY_NAME
 from ...ir.expr import Access
 from ...ir.loops import BandVar, Gemm
-from ..printing import extent, indented, literal, product
+from ...resources import part
+from ..printing import extent, literal, nest, product
 from ..scope import Scope
 from .counting import counted_product
-from .expressions import address, bounds, stride
+from .expressions import LOOPS, address, bounds, stride
 from .loops import loop_head
 
 
@@ -38,20 +39,29 @@ def gemm(stmt: Gemm, scope: Scope, *, threads: bool) -> list[str]:
         m, n, left, right = stmt.m, stmt.n, a, b
     else:
         m, n, left, right = stmt.n, stmt.m, b, a
-    flip_left = "'N'" if left.fast is m else "'T'"
-    flip_right = "'T'" if right.fast is n else "'N'"
-    beta = "1" if stmt.accumulate else "0"
     at_once = "1" if not threads or (stmt.parallel and stmt.batch) else "tc_threads"
-    lines = [
-        f"tc_gemm_{BY_NAME[dtype].letter}(tc_blas, {at_once}, {flip_left}, {flip_right},",
-        f"    {_count(m, scope)}, {_count(n, scope)}, {_count(stmt.k, scope)},",
-        f"    {literal(stmt.coeff, dtype)},"
-        f" {left.start}, {left.stride}, {right.start}, {right.stride},",
-        f"    {beta}, {out.start}, {out.stride});",
-        *counted_product(replace(stmt, batch=()), scope),
-    ]
+    lines = part(
+        LOOPS,
+        "gemm",
+        letter=BY_NAME[dtype].letter,
+        threads=at_once,
+        flip_left="'N'" if left.fast is m else "'T'",
+        flip_right="'T'" if right.fast is n else "'N'",
+        m=_count(m, scope),
+        n=_count(n, scope),
+        k=_count(stmt.k, scope),
+        coefficient=literal(stmt.coeff, dtype),
+        left=left.start,
+        left_stride=left.stride,
+        right=right.start,
+        right_stride=right.stride,
+        accumulate=int(stmt.accumulate),
+        out=out.start,
+        out_stride=out.stride,
+        count=counted_product(replace(stmt, batch=()), scope),
+    )
     for var in reversed(stmt.batch):
-        lines = [f"{loop_head(var, scope)} {{", *indented(lines), "}"]
+        lines = nest(loop_head(var, scope), lines)
     if threads and stmt.parallel and stmt.batch:
         collapse = f" collapse({len(stmt.batch)})" if len(stmt.batch) > 1 else ""
         points = product(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
+from ...artifact.manifest import host_items
 from ...dtypes import ALL, BY_NAME, COMPLEX128, FLOAT64, DType
 from ...ir.executed import StatementWork, executed_by
 from ...ir.expr import Access, functions
@@ -31,16 +32,16 @@ from ...ir.loops import (
 )
 from ...ir.parts import chain_kernel
 from ...ir.reduction import Reduction
-from ...resources import fill
+from ...resources import fill, part
 from ...thresholds.cpu import CpuThresholds
 from ..kernel_comment import kernel_comment
 from ..names import C_RESERVED, unique
 from ..parts import FIRST, LAST, numbered, skip_lines, starts_chain
-from ..printing import elements, extent, indented, symbol
+from ..printing import elements, extent, indented, nest, symbol
 from ..scope import Scope, contractions, make_scope, module_bases, statements, totals
 from .contraction import contraction, contraction_call, packing_memory
 from .counting import counters
-from .expressions import element
+from .expressions import LOOPS, element
 from .gemm import gemm
 from .loops import STOPPED, assign, loop_head
 from .stores import TOTAL, start_of
@@ -49,10 +50,6 @@ from .transposition import transposing_functions
 _VECTOR_FORMS = frozenset(  # those of templates/c/vector_math.c
     ("exp", "log", "sin", "cos", "tanh", "tan", "sinh", "cosh", "arcsin", "arccos", "arctan")
 ) | {"arctan2", "pow"}
-_SIGNATURE = (
-    "void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,\n"
-    "    const int64_t *tc_strides, int tc_threads, void *const *tc_blas"
-)
 
 
 def c_source(
@@ -122,14 +119,6 @@ def buffer_table(module: Module) -> tuple[str, ...]:
     return tuple(b.name for b in module.buffers if b.place != "register")
 
 
-def has_fetch(host: tuple[Host, ...]) -> bool:
-    """True if a host program calls the user's code for a tile."""
-    return any(
-        isinstance(item, Fetch) or (isinstance(item, HostLoop) and has_fetch(item.body))
-        for item in host
-    )
-
-
 def _kernel(
     kernel: Kernel,
     module: Module,
@@ -142,8 +131,7 @@ def _kernel(
     scope = replace(scope, thresholds=thresholds, counted=counted)
     table = buffer_table(module)
     written = scope.written()
-    lines = ["const volatile int *const tc_stop = tc_blas[TC_STOP];"]
-    lines += [
+    lines = [
         f"const int64_t N_{b.name} = tc_extents[{scope.bases.index(b)}];" for b in scope.extents
     ]
     lines += [
@@ -171,18 +159,16 @@ def _kernel(
         if starts_chain(stmt, scope):
             body += _cleared(scope)
         body += _whole(stmt, scope, module.dtype, table)
-    head = f"void {symbol(kernel)}(\n    {_SIGNATURE})"
-    text = [*kernel_comment(scope, work, "/* ", " * ", " */"), head, "{", *indented(lines)]
-    unused = "(void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_strides;"
-    text += indented([unused, "(void)tc_threads, (void)tc_stop;", "", *body])
-    return "\n".join([*text, "}", ""])
+    text = kernel_comment(scope, work, "/* ", " * ", " */")
+    text += part(LOOPS, "function", name=symbol(kernel), declare=lines, body=body)
+    return "\n".join([*text, ""])
 
 
 def _cleared(scope: Scope) -> list[str]:
     """Buffers that a part sets to zero; a run of all parts at once writes all of them."""
     assert scope.parts is not None, "the kernel has the chain"
     lines = [line for name in scope.parts.cleared for line in _zero(scope, name, threads=True)]
-    return [f"if ({LAST} < INT64_MAX) {{", *indented(lines), "}"] if lines else []
+    return part(LOOPS, "cleared", last=LAST, zeros=lines) if lines else []
 
 
 def _whole(stmt: Stmt, scope: Scope, dtype: str, table: tuple[str, ...]) -> list[str]:
@@ -194,10 +180,14 @@ def _whole(stmt: Stmt, scope: Scope, dtype: str, table: tuple[str, ...]) -> list
     kinds = {f"{TOTAL}{scope.names[name]}": _total_type(scope.buffers[name]) for name in names}
     places = {f"{TOTAL}{scope.names[name]}": element(Access(name, ()), scope) for name in names}
     if isinstance(stmt, Loop) and stmt.parallel:
-        lines = _parts_of_threads(kinds, lines)
-    start = [f"{kinds[total]} {total} = {place};" for total, place in places.items()]
-    end = [f"{place} = {total};" for total, place in places.items()]
-    return ["{", *indented([*start, *lines, *end]), "}"]
+        lines = _totals_of_threads(kinds, lines)
+    return part(
+        LOOPS,
+        "totals",
+        declare=[f"{kinds[total]} {total} = {place};" for total, place in places.items()],
+        loops=lines,
+        store=[f"{place} = {total};" for total, place in places.items()],
+    )
 
 
 def _total_type(buffer: Buffer) -> str:
@@ -205,25 +195,25 @@ def _total_type(buffer: Buffer) -> str:
     return (COMPLEX128 if buffer.dtype == "complex128" else FLOAT64).c_type
 
 
-def _parts_of_threads(kinds: dict[str, str], lines: list[str]) -> list[str]:
+def _totals_of_threads(kinds: dict[str, str], lines: list[str]) -> list[str]:
     """Each thread adds up its part of some totals; the parts are added in the order of threads."""
-    text: list[str] = []
-    slots: dict[str, str] = {}
+    declare, slots = [], {}
     for total, kind in kinds.items():
+        # The part of each thread is on a cache line of its own.
         parts, apart = total.replace(TOTAL, "tc_parts_"), f"(64/(int)sizeof({kind}))"
-        text.append(f"{kind} {parts}[tc_threads*{apart}];")  # each on a cache line of its own
+        declare.append(f"{kind} {parts}[tc_threads*{apart}];")
         slots[total] = f"{parts}[{{}}*{apart}]"
-
-    def each(form: str) -> str:
-        return " ".join(form.format(t, slot.format("tc_n")) for t, slot in slots.items())
-
-    text.append(f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) {{ {each('{1} = 0;')} }}")
-    starts = [f"{kind} {total} = 0;" for total, kind in kinds.items()]
-    ends = [f"{slot.format('omp_get_thread_num()')} = {total};" for total, slot in slots.items()]
-    region = ["{", *indented([*starts, *lines, *ends]), "}"]
-    text += ["#pragma omp parallel num_threads(tc_threads)", *region]
-    text.append(f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) {{ {each('{0} += {1};')} }}")
-    return text
+    own, each = "omp_get_thread_num()", "tc_n"
+    return part(
+        LOOPS,
+        "totals_of_threads",
+        declare=declare,
+        clear=" ".join(f"{slot.format(each)} = 0;" for slot in slots.values()),
+        starts=[f"{kind} {total} = 0;" for total, kind in kinds.items()],
+        loops=lines,
+        ends=[f"{slot.format(own)} = {total};" for total, slot in slots.items()],
+        add=" ".join(f"{total} += {slot.format(each)};" for total, slot in slots.items()),
+    )
 
 
 def _bytes(buffer: Buffer) -> str:
@@ -253,8 +243,7 @@ def _statement(
         case Gemm(scheme=None):
             return gemm(stmt, scope, threads=threads)
         case Gemm():
-            memory = "tc_packs" if threads else "tc_pack"
-            return contraction(stmt, scope, threads=threads, memory=memory)
+            return contraction(stmt, scope, threads=threads)
         case _:
             assert_never(stmt)
 
@@ -273,7 +262,7 @@ def _loop(
         if _asks(stmt):
             body = [STOPPED, *body]
         vector = ["#pragma omp simd"] if stmt.vector else []
-        return [*vector, f"{loop_head(stmt.var, scope)} {{", *indented(body), "}"]
+        return [*vector, *nest(loop_head(stmt.var, scope), body)]
     chain = tuple(parallel_chain(stmt))
     heads, guards = _collapsed(tuple(loop.var for loop in chain), scope)
     if any(numbered(loop.var, scope) for loop in chain):
@@ -286,7 +275,7 @@ def _loop(
     if _asks(chain[-1]):
         body = [STOPPED, *body]
     for number, head in reversed(list(enumerate(heads))):
-        body = [f"{head} {{", *indented(body), "}"]
+        body = nest(head, body)
         if number == divided:
             body = [STOPPED, "#pragma omp simd", *body]
     collapse = f" collapse({divided})" if divided > 1 else ""
@@ -365,12 +354,17 @@ def _phase(name: str, host: tuple[Host, ...], module: Module) -> str:
     kernels = {k.name: k for k in module.kernels}
     parts = module.parts if name == "volatile" else None
     with_chain = None if parts is None else chain_kernel(module)
-    if not host or has_fetch(host) or (parts is not None and with_chain is None):
+    if (
+        not host
+        or any(isinstance(item, Fetch) for item in host_items(host))
+        or (parts is not None and with_chain is None)
+    ):
         return ""
     bases = module_bases(module)
-    variables = list(dict.fromkeys(v.name for v in _host_variables(host)))
-    words = dict(zip(variables, unique(variables, C_RESERVED), strict=True))
-    spaces = {b for v in _host_variables(host) for b in v.space.bases}
+    variables = [item.var for item in host_items(host) if isinstance(item, HostLoop)]
+    names = list(dict.fromkeys(v.name for v in variables))
+    words = dict(zip(names, unique(names, C_RESERVED), strict=True))
+    spaces = {b for v in variables for b in v.space.bases}
     lines = [
         f"const int64_t N_{b.name} = tc_extents[{n}];" for n, b in enumerate(bases) if b in spaces
     ]
@@ -380,19 +374,14 @@ def _phase(name: str, host: tuple[Host, ...], module: Module) -> str:
         for item in items:
             match item:
                 case HostLoop(var, body):
-                    head = _host_head(var, words)
-                    inner = ["if (*(const volatile int *)tc_blas[TC_STOP]) return;", *walk(body)]
-                    text += [f"{head} {{", *indented(inner), "}"]
+                    text += _host_loop(var, words, walk(body))
                 case Launch(kernel):
                     values = [words[v.name] for v in kernels[kernel].host_vars]
                     values += [FIRST, LAST] if kernel == with_chain else []
                     given = f"(const int64_t[]){{{', '.join(values)}}}" if values else "NULL"
-                    call = [
-                        f"{symbol(kernels[kernel])}(tc_buffers, tc_extents, {given},",
-                        "    tc_strides, tc_threads, tc_blas);",
-                    ]
+                    call = part(LOOPS, "launch", kernel=symbol(kernels[kernel]), values=given)
                     if parts is not None and kernel in parts.once:
-                        call = [f"if ({FIRST} == 0) {{", *indented(call), "}"]
+                        call = part(LOOPS, "first_part", first=FIRST, launch=call)
                     text += call
                 case Fetch():
                     continue
@@ -405,17 +394,9 @@ def _phase(name: str, host: tuple[Host, ...], module: Module) -> str:
     return fill("c/phase.c", phase=name, numbers=numbers, body="\n".join(indented(text)))
 
 
-def _host_head(var: LoopVar, words: dict[str, str]) -> str:
+def _host_loop(var: LoopVar, words: dict[str, str], body: list[str]) -> list[str]:
     name, stop = words[var.name], extent(var.space)
     if var.below is not None:
         stop = f"tc_min({stop}, {words[var.below]} + 1)"
     step = f"{name} += {var.tile}" if var.tile else f"++{name}"
-    return f"for (int64_t {name} = 0; {name} < {stop}; {step})"
-
-
-def _host_variables(host: tuple[Host, ...]) -> list[LoopVar]:
-    variables = []
-    for item in host:
-        if isinstance(item, HostLoop):
-            variables += [item.var, *_host_variables(item.body)]
-    return variables
+    return part(LOOPS, "host_loop", name=name, stop=stop, step=step, body=body)

@@ -14,11 +14,12 @@ from ...hardware import CACHE_LINE_BYTES
 from ...ir.expr import Access, leaves
 from ...ir.loops import Assign, BandVar, LoopVar
 from ...ir.reduction import Reduction
-from ..printing import INDENT, PROD, indented, is_complex, literal, product
+from ...resources import part
+from ..printing import PROD, indented, is_complex, literal, nest, product
 from ..scope import Scope, reduces
 from .blocks import blocked_pair, collapsible, ends, over_blocks, start, within_block
 from .counting import counted_value
-from .expressions import bounds, expression, length
+from .expressions import LOOPS, bounds, expression, length
 from .joined_loops import joined
 from .packed_rows import packed_row
 from .stores import combined, start_of, store
@@ -87,7 +88,7 @@ def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str
     lines = list(body)
     for number, head in reversed(list(enumerate(heads))):
         asked = [STOPPED] if asks and number == collapsed - 1 else []
-        lines = [f"{head} {{", *indented([*asked, *declared.get(number, ()), *lines]), "}"]
+        lines = nest(head, [*asked, *declared.get(number, ()), *lines])
         if number == len(heads) - 1 and vector and not (number == 0 and pragma):
             lines = ["#pragma omp simd", *lines]
     return [pragma, *lines] if pragma else lines
@@ -220,44 +221,38 @@ def _local_sum(
     """
     value = _value(stmt, scope, dtype, coefficient=False)
     operation = _OPENMP[stmt.reduction]
-    if is_complex(stmt.expr, scope) and stmt.reduction is Reduction.PROD:
-        names = ""  # OpenMP has no reductions of complex numbers
-        declare, finish = ["double complex tc_sum = 1.0;"], []
-        body = [combined(stmt.reduction, "tc_sum", value)]
-    elif is_complex(stmt.expr, scope):
+    if is_complex(stmt.expr, scope) and stmt.reduction is not Reduction.PROD:
         names = "tc_re, tc_im"
-        declare = ["double tc_re = 0.0, tc_im = 0.0;"]
-        body = [
-            f"const double complex tc_term = {value};",
-            "tc_re += creal(tc_term);",
-            "tc_im += cimag(tc_term);",
-        ]
-        finish = ["const double complex tc_sum = CMPLX(tc_re, tc_im);"]
+        body = part(LOOPS, "complex_term", value=value)
     else:
-        names = "tc_sum"
-        declare = [f"double tc_sum = {start_of(stmt.reduction, scope)};"]
+        # OpenMP has no reductions of complex numbers.
+        names = "" if is_complex(stmt.expr, scope) else "tc_sum"
         body = [combined(stmt.reduction, "tc_sum", value)]
-        finish = []
     lines = body
     pieces = bool(pragma) and len(tail) == 1
     heads = [_piece_head(tail[0], scope)] if pieces else heads or _heads(tail, stmt, scope)
     for number, head in reversed(list(enumerate(heads))):
         asked = [STOPPED] if number == divided - 1 < len(heads) - 1 else []
-        lines = [f"{head} {{", *indented([*asked, *lines]), "}"]
+        lines = nest(head, [*asked, *lines])
         if number == len(heads) - 1 and names:
             lines = [f"#pragma omp simd reduction({operation}:{names})", *lines]
     if pieces:  # threads divide the pieces; each piece is left to the vector unit
         low, high = bounds(tail[0], scope)
         piece = scope.thresholds.sum_piece
-        loop = f"for (int64_t tc_piece = {low}; tc_piece < {high}; tc_piece += {piece})"
-        lines = [f"{loop} {{", *indented([STOPPED, *lines]), "}"]
-    return [*declare, *([pragma] if pragma else []), *lines, *finish]
+        lines = part(LOOPS, "pieces", low=low, high=high, piece=piece, body=lines)
+    lines = [pragma, *lines] if pragma else lines
+    if names == "tc_re, tc_im":
+        return part(LOOPS, "complex_sum", loops=lines)
+    kind, first = (
+        ("double", start_of(stmt.reduction, scope)) if names else ("double complex", "1.0")
+    )
+    return [f"{kind} tc_sum = {first};", *lines]
 
 
 def _nested(heads: Sequence[str], lines: Sequence[str]) -> list[str]:
     """Lines inside of loops, the outermost first."""
     for head in reversed(heads):
-        lines = [f"{head} {{", *indented(lines), "}"]
+        lines = nest(head, lines)
     return list(lines)
 
 
@@ -280,19 +275,22 @@ def _block_of_sums(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> 
     kind, within = _sum_type(stmt, scope), [within_block(v, scope, width) for v in free]
     if summed:
         heads = [within_block(v, scope, side) for v in summed]
-        part = [*_local_sum(stmt, tuple(summed), scope, dtype, heads=heads), f"{place} += tc_sum;"]
-        lines = _nested(within, part)
+        added = [*_local_sum(stmt, tuple(summed), scope, dtype, heads=heads), f"{place} += tc_sum;"]
+        lines = _nested(within, added)
     else:
-        part = [f"{place} += {_value(stmt, scope, dtype, coefficient=False)};"]
-        lines = _nested(within[:-1], ["#pragma omp simd", *_nested(within[-1:], part)])
+        added = [f"{place} += {_value(stmt, scope, dtype, coefficient=False)};"]
+        lines = _nested(within[:-1], ["#pragma omp simd", *_nested(within[-1:], added)])
     around = [loop_head(v, scope) for v in tail if v not in summed]
     lines = _nested([*around, *(_over_all_blocks(v, scope, side) for v in summed)], lines)
     stored = store(stmt, scope, _total(stmt.coeff, dtype))
-    lines = [
-        f"{kind} tc_sums[{'*'.join([side] * len(free))}] = {{0}};",
-        *lines,
-        *_nested(within, [f"const {kind} tc_sum = {place};", *stored]),
-    ]
+    lines = part(
+        LOOPS,
+        "block_of_sums",
+        kind=kind,
+        points="*".join([side] * len(free)),
+        loops=lines,
+        stores=_nested(within, part(LOOPS, "stored_sum", kind=kind, sum=place, store=stored)),
+    )
     heads = [_over_all_blocks(v, scope, width) if v in free else loop_head(v, scope) for v in outer]
     lines = _nested(heads, [*([STOPPED] if threads and heads else []), *lines])
     if not depth:
@@ -300,9 +298,15 @@ def _block_of_sums(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> 
     lines = [_pragma(stmt, scope, depth, "parallel for"), *lines]
     if not summed:
         return lines
-    each = f"({length(free[0], scope)}/tc_threads + {_LINE - 1})/{_LINE}*{_LINE}"
-    declared = f"const int64_t {width} = tc_min({side}, tc_max({_LINE}, {each}));"
-    return ["{", *indented([declared, *lines]), "}"]
+    return part(
+        LOOPS,
+        "wide_blocks",
+        side=side,
+        line=_LINE,
+        over=_LINE - 1,
+        length=length(free[0], scope),
+        loops=lines,
+    )
 
 
 def _over_all_blocks(var: BandVar, scope: Scope, side: str) -> str:
@@ -326,26 +330,14 @@ def _parallel_sum(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
         depth = before if before < first else first + 1 + (blocked[1].below is None)
     collapse = f" collapse({depth})" if depth > 1 else ""
     divide = f"#pragma omp for{collapse} schedule(static) nowait"
-    opening = _pragma(stmt, scope, 1, "parallel")
-    apart = f"(64/(int)sizeof({kind}))"  # each thread's part on a cache line of its own
-    slot = f"tc_parts[{{}}*{apart}]"
-    start = "0" if stmt.reduction is Reduction.SUM else start_of(stmt.reduction, scope)
-    total = combined(stmt.reduction, "tc_sum", slot.format("tc_n"))
-    return [
-        "{",
-        *indented(
-            [
-                f"{kind} tc_parts[tc_threads*{apart}];",
-                f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) {slot.format('tc_n')} = {start};",
-                opening,
-                "{",
-                *indented(_local_sum(stmt, stmt.band, scope, dtype, divide, divided=depth)),
-                f"{INDENT}{slot.format('omp_get_thread_num()')} = tc_sum;",
-                "}",
-                f"{kind} tc_sum = {start};",
-                f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) {total}",
-                *store(stmt, scope, _total(stmt.coeff, dtype)),
-            ]
-        ),
-        "}",
-    ]
+    own = f"tc_parts[tc_n*(64/(int)sizeof({kind}))]"  # on a cache line for each thread
+    return part(
+        LOOPS,
+        "sum_of_threads",
+        kind=kind,
+        start="0" if stmt.reduction is Reduction.SUM else start_of(stmt.reduction, scope),
+        pragma=_pragma(stmt, scope, 1, "parallel"),
+        sum=_local_sum(stmt, stmt.band, scope, dtype, divide, divided=depth),
+        add=combined(stmt.reduction, "tc_sum", own),
+        store=store(stmt, scope, _total(stmt.coeff, dtype)),
+    )

@@ -16,12 +16,13 @@ from ...ir.expr import Access
 from ...ir.loops import Assign, BandVar
 from ...ir.reduction import Reduction
 from ...ir.tensor import Packing
+from ...resources import part
 from ...simplices import parity
-from ..printing import indented, literal, product, simplex
-from ..scope import Scope, stored_axes
+from ..printing import literal, nest, product, simplex
+from ..scope import Scope
 from .blocks import blocked_pair
 from .counting import counted_block, counted_value
-from .expressions import address, bounds, packed_positions
+from .expressions import LOOPS, address, bounds, packed_positions
 from .stores import store
 
 _SIGN = "tc_sign_of"  # prefix of the sign of a group, 0 if two of its positions are equal
@@ -96,7 +97,7 @@ def packed_row(
 def _unordered(expr: Access, scope: Scope) -> list[_Group]:
     """The groups of packed axes whose order the loops do not tell."""
     groups: list[_Group] = []
-    for _, packing in stored_axes(scope.buffers[expr.buffer]):
+    for _, packing in scope.buffers[expr.buffer].stored():
         if packing is None:
             continue
         places = packed_positions(expr, scope, packing, {})
@@ -117,11 +118,14 @@ def _sorted(group: _Group, places: list[str]) -> list[str]:
     order = f"tc_order_{group.number}"
     call = f"tc_sort({len(places)}, &{order});"
     strict = group.packing.antisymmetric
-    return [
-        f"tc_positions {order} = TC_POSITIONS({', '.join(places)});",
-        f"const int {group.sign} = {call}" if strict else f"(void){call}",
-        *(f"const int64_t {group.at(n)} = {order}.at[{n}];" for n in range(len(places))),
-    ]
+    return part(
+        LOOPS,
+        "sorted",
+        order=order,
+        places=", ".join(places),
+        sort=f"const int {group.sign} = {call}" if strict else f"(void){call}",
+        positions=[f"const int64_t {group.at(n)} = {order}.at[{n}];" for n in range(len(places))],
+    )
 
 
 def _place(group: _Group) -> str:
@@ -154,8 +158,8 @@ class _Copy:
         """A loop over a range of the innermost variable."""
         assert isinstance(self.stmt.expr, Access), "a copy reads one array"
         pragma = ["#pragma omp simd"] if self.stmt.expr.buffer != self.stmt.out.buffer else []
-        head = f"for (int64_t {self.name} = {start}; {self.name} < {stop}; ++{self.name}) {{"
-        return [*pragma, head, *indented(body), "}"]
+        head = f"for (int64_t {self.name} = {start}; {self.name} < {stop}; ++{self.name})"
+        return [*pragma, *nest(head, body)]
 
     def element(self, sign: int, row_sign: list[str], places: Mapping[int, str]) -> list[str]:
         """The store of one element, at known places and with a known sign."""
@@ -204,9 +208,9 @@ def _row(
     if not copy.stmt.accumulate:
         zeros = copy.loop(low, high, zeros)
     if not zeros:
-        return [*before, f"if ({_ROW_SIGN} != 0) {{", *indented(ranges), "}"]
-    skipped = [f"if ({_ROW_SIGN} == 0) {{", *indented(zeros), "} else {"]
-    return [*before, *skipped, *indented(ranges), "}"]
+        return [*before, *nest(f"if ({_ROW_SIGN} != 0)", ranges)]
+    condition = f"{_ROW_SIGN} == 0"
+    return [*before, *part(LOOPS, "either", condition=condition, then=zeros, otherwise=ranges)]
 
 
 def _ranges(
@@ -236,6 +240,6 @@ def _ranges(
         if equal:
             other = others[rank - 1]
             inside = "" if low == "0" else f"{low} <= {other} && "
-            lines.append(f"if ({inside}{other} < {high}) {{")
-            lines += [*indented([f"const int64_t {name} = {other};", *equal]), "}"]
+            body = [f"const int64_t {name} = {other};", *equal]
+            lines += nest(f"if ({inside}{other} < {high})", body)
     return lines

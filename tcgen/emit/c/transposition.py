@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from ...dtypes import BY_NAME, COMPLEX128, DType
 from ...ir.expr import Access
 from ...ir.loops import Assign, BandVar
-from ...resources import fill
-from ..printing import indented, literal
+from ...resources import fill, part
+from ..printing import literal
 from ..scope import Scope
 from .blocks import blocked_pair, ends, is_triangle, points_in_block, start, within_block
 from .counting import counted_block, counted_value
-from .expressions import address, stride
+from .expressions import LOOPS, address, stride
 from .stores import store
 
 _TILE = "tc_tile"  # the array on the stack
@@ -78,23 +78,26 @@ def transposed_block(stmt: Assign, scope: Scope) -> list[str]:
         return _direct(stmt, block, scope)
     outer, inner = pair
     first_row = start(outer, scope) + ("" if inner.strict else " + 1")
-    return [
-        f"if ({start(inner, scope)} + {points[inner.name]} <= {first_row}) {{",
-        *indented(_direct(stmt, block, scope)),
-        "} else {",
-        *indented(_through_a_tile(stmt, block, scope)),
-        "}",
-    ]
+    return part(
+        LOOPS,
+        "either",
+        condition=f"{start(inner, scope)} + {points[inner.name]} <= {first_row}",
+        then=_direct(stmt, block, scope),
+        otherwise=_through_a_tile(stmt, block, scope),
+    )
 
 
 def _direct(stmt: Assign, block: _Block, scope: Scope) -> list[str]:
     """A block of the target, written or added to by whole vectors."""
-    target = _first(stmt.out, block, scope)
-    return [
-        *counted_block(stmt, scope, "*".join(block.size())),
-        *_call(stmt, block, scope),
-        f"    {target}, {stride(stmt.out, block.column, scope)}, {int(stmt.accumulate)});",
-    ]
+    return part(
+        LOOPS,
+        "transposition",
+        count=counted_block(stmt, scope, "*".join(block.size())),
+        **_source(stmt, block, scope),
+        target=_first(stmt.out, block, scope),
+        target_stride=stride(stmt.out, block.column, scope),
+        accumulate=int(stmt.accumulate),
+    )
 
 
 def _through_a_tile(stmt: Assign, block: _Block, scope: Scope) -> list[str]:
@@ -105,26 +108,32 @@ def _through_a_tile(stmt: Assign, block: _Block, scope: Scope) -> list[str]:
     side, variables = _side(scope), scope.variables
     row, column = (f"{variables[v.name]} - {start(v, scope)}" for v in (block.row, block.column))
     taken = counted_value(stmt, scope, f"{_TILE}[({column})*{side} + {row}]")
-    outer, inner = (f"{within_block(v, scope, side)} {{" for v in stmt.band[-2:])
-    points = ["#pragma omp simd", inner, *indented(store(stmt, scope, taken)), "}"]
-    return [
-        f"{_dtype(stmt, scope).c_type} {_TILE}[{side}*{side}];",
-        *_call(stmt, block, scope),
-        f"    {_TILE}, {side}, 0);",
-        outer,
-        *indented(points),
-        "}",
-    ]
+    outer, inner = (within_block(v, scope, side) for v in stmt.band[-2:])
+    return part(
+        LOOPS,
+        "transposition_by_tile",
+        kind=_dtype(stmt, scope).c_type,
+        side=side,
+        **_source(stmt, block, scope),
+        outer=outer,
+        inner=inner,
+        store=store(stmt, scope, taken),
+    )
 
 
-def _call(stmt: Assign, block: _Block, scope: Scope) -> list[str]:
-    """The first lines of a call: how many points there are, and where they are read."""
+def _source(stmt: Assign, block: _Block, scope: Scope) -> dict[str, str]:
+    """Places of a call: the function, how many points there are, and where they are read."""
     assert isinstance(stmt.expr, Access), "a transposition reads one array"
-    dtype, source = _dtype(stmt, scope), _first(stmt.expr, block, scope)
-    return [
-        f"tc_transpose_{dtype.letter}({', '.join(block.size())},",
-        f"    {literal(stmt.coeff, dtype.name)}, {source}, {stride(stmt.expr, block.row, scope)},",
-    ]
+    dtype = _dtype(stmt, scope)
+    rows, columns = block.size()
+    return {
+        "letter": dtype.letter,
+        "rows": rows,
+        "columns": columns,
+        "coefficient": literal(stmt.coeff, dtype.name),
+        "source": _first(stmt.expr, block, scope),
+        "source_stride": stride(stmt.expr, block.row, scope),
+    }
 
 
 def _first(access: Access, block: _Block, scope: Scope) -> str:

@@ -12,10 +12,13 @@ from ...dtypes import COMPLEX128, FLOAT64
 from ...ir.expr import Access
 from ...ir.loops import Assign, BandVar, LoopVar
 from ...ir.reduction import Reduction
+from ...resources import part
 from ..c.expressions import address, bounds, element, expression, length
 from ..c.stores import combined
-from ..printing import PROD, axis_length, extent, is_complex, literal, product
+from ..printing import PROD, axis_length, extent, indented, is_complex, literal, product
 from ..scope import Scope
+
+THREADS = "cuda/kernels/threads.cu"  # the template of kernels without tiles
 
 Var = LoopVar | BandVar
 
@@ -78,12 +81,12 @@ def _relation(var: Var) -> str:
     return "<" if isinstance(var, BandVar) and var.strict else "<="
 
 
-def loop_head(var: Var, scope: Scope) -> str:
-    """``for (tc_int i = 0; i < N_o; ++i)``."""
+def loop(var: Var, scope: Scope, body: list[str]) -> list[str]:
+    """``for (tc_int i = 0; i < N_o; ++i) { ... }``."""
     name = scope.variables[var.name]
     low, high = bounds(var, scope)
     step = f"{name} += {var.tile}" if isinstance(var, LoopVar) and var.tile else f"++{name}"
-    return f"for (tc_int {name} = {low}; {name} < {high}; {step})"
+    return part(THREADS, "loop", name=name, low=low, high=high, step=step, body=body)
 
 
 def free_and_summed(stmt: Assign) -> tuple[tuple[BandVar, ...], tuple[BandVar, ...]]:
@@ -153,7 +156,7 @@ def when(conditions: Sequence[str], lines: Sequence[str]) -> list[str]:
     head = f"if ({' && '.join(conditions)})"
     if len(lines) == 1:
         return [f"{head} {lines[0]}"]
-    return [f"{head} {{", *(f"    {line}" if line else line for line in lines), "}"]
+    return [f"{head} {{", *indented(lines), "}"]
 
 
 def stride(access: Access, axis: int, scope: Scope) -> str:

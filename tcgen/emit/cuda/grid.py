@@ -23,68 +23,79 @@ _MOST_BLOCKS = 1 << 20  # of element-wise kernels; each takes further points in 
 def make_grid(scope: Scope) -> GridEntry:
     """The grid of a kernel that has a thread mapping."""
     kernel, mapping = scope.kernel, scope.kernel.mapping
-    assert mapping is not None, f"kernel {kernel.name} has no thread mapping"
-    strips: tuple[StripEntry, ...]
-    splits, most, part, shared = 1, None, 0, 0
-    match mapping:
-        case Points():
-            stmt = kernel.body[0]
-            most = _MOST_BLOCKS
-            if isinstance(stmt, Zero):
-                buffer = scope.buffers[stmt.buffer]
-                lengths: _Lengths = tuple((a.space.name, a.length, None) for a in buffer.axes)
-            else:
-                lengths = _lengths(_free(stmt), scope)
-            strips = (StripEntry(lengths, mapping.threads * mapping.lanes),)
-        case Sums():
-            strips = (StripEntry(_lengths(_free(kernel.body[0]), scope), 1),)
-            splits, part = mapping.splits, (COMPLEX128 if _complex(scope) else FLOAT64).itemsize
-        case Tiles():
-            band = {v.name: v for s in kernel.body if isinstance(s, Assign) for v in s.band}
-
-            def entry(strip: Strip) -> StripEntry:
-                return StripEntry(
-                    _lengths(tuple(band[n] for n in strip.variables), scope), strip.tile
-                )
-
-            strips = tuple(entry(s) for s in (*mapping.n, *mapping.m, Strip(mapping.batch, 1)))
-            splits, shared = mapping.splits, tiles_shared_bytes(_assigns(kernel), mapping, scope)
-            item = BY_NAME[scope.buffers[_target(scope)].dtype].itemsize
-            part = totals(kernel) * PART or mapping.tile_m * mapping.tile_n * item
-        case Transpose():
-            free = _free(kernel.body[0])
-            ends = {v.name: v for v in free}
-            rest = tuple(v for v in free if v.name not in (mapping.row, mapping.column))
-            strips = (
-                StripEntry(_lengths((ends[mapping.column],), scope), mapping.tile),
-                StripEntry(_lengths((ends[mapping.row],), scope), mapping.tile),
-                StripEntry(_lengths(rest, scope), 1),
-            )
-        case ThreadNest():
-            most = _MOST_BLOCKS
-            (nest,) = kernel.body
-            assert isinstance(nest, Loop), "the verifier admits loops alone"
-            spaces = (loop.var.space.name for loop in parallel_chain(nest))
-            strips = (StripEntry(tuple((name, None, None) for name in spaces), mapping.threads),)
-        case Nest():
-            strips, most = _nest_strips(scope), mapping.blocks
-        case Library():
-            raise AssertionError(f"kernel {kernel.name} is a call of the library")
-        case _:
-            assert_never(mapping)
-    second = finish_symbol(kernel)
+    finish = finish_symbol(kernel)
     return GridEntry(
-        scope.outside(),
-        strips,
-        splits,
-        most,
-        threads(kernel),
-        second,
-        bool(totals(kernel)),
-        part if second else 0,
-        shared_bytes=shared,
+        arguments=scope.outside(),
+        strips=_strips(scope),
+        splits=mapping.splits if isinstance(mapping, Sums | Tiles) else 1,
+        most=_most_blocks(kernel),
+        threads=threads(kernel),
+        finish=finish,
+        once=bool(totals(kernel)),
+        part_bytes=_part_bytes(scope) if finish else 0,
+        shared_bytes=tiles_shared_bytes(_assigns(kernel), mapping, scope)
+        if isinstance(mapping, Tiles)
+        else 0,
         ranges=_ranges(scope),
     )
+
+
+def _most_blocks(kernel: Kernel) -> int | None:
+    """Upper bound of the blocks of a kernel whose blocks take further points in turn."""
+    match kernel.mapping:
+        case Points() | ThreadNest():
+            return _MOST_BLOCKS
+        case Nest(blocks=most):
+            return most
+        case _:
+            return None
+
+
+def _part_bytes(scope: Scope) -> int:
+    """Bytes of the partial sums that a block leaves for the second pass."""
+    kernel, mapping = scope.kernel, scope.kernel.mapping
+    dtypes = {buffer.dtype for buffer in scope.buffers.values()}
+    if not isinstance(mapping, Tiles):
+        return (COMPLEX128 if COMPLEX128.name in dtypes else FLOAT64).itemsize
+    item = BY_NAME[scope.buffers[_assigns(kernel)[0].out.buffer].dtype].itemsize
+    return totals(kernel) * PART or mapping.tile_m * mapping.tile_n * item
+
+
+def _strips(scope: Scope) -> tuple[StripEntry, ...]:
+    """The strips of whose tiles each combination has a block."""
+    kernel, mapping = scope.kernel, scope.kernel.mapping
+    stmt = kernel.body[0]
+    match mapping:
+        case Points():
+            if isinstance(stmt, Zero):
+                axes = scope.buffers[stmt.buffer].axes
+                lengths: _Lengths = tuple((a.space.name, a.length, None) for a in axes)
+            else:
+                lengths = _lengths(_free(stmt))
+            return (StripEntry(lengths, mapping.threads * mapping.lanes),)
+        case Sums():
+            return (StripEntry(_lengths(_free(stmt)), 1),)
+        case Tiles():
+            band = {v.name: v for s in _assigns(kernel) for v in s.band}
+            strips = (*mapping.n, *mapping.m, Strip(mapping.batch, 1))
+            return tuple(
+                StripEntry(_lengths(tuple(band[n] for n in s.variables)), s.tile) for s in strips
+            )
+        case Transpose():
+            free = {v.name: v for v in _free(stmt)}
+            column, row = free.pop(mapping.column), free.pop(mapping.row)
+            tiles = (StripEntry(_lengths((v,)), mapping.tile) for v in (column, row))
+            return (*tiles, StripEntry(_lengths(tuple(free.values())), 1))
+        case ThreadNest():
+            assert isinstance(stmt, Loop), "the verifier admits only loops"
+            spaces = (loop.var.space.name for loop in parallel_chain(stmt))
+            return (StripEntry(tuple((name, None, None) for name in spaces), mapping.threads),)
+        case Nest():
+            return _nest_strips(kernel)
+        case None | Library():
+            raise AssertionError(f"kernel {kernel.name} is not launched on a grid")
+        case _:
+            assert_never(mapping)
 
 
 def _ranges(scope: Scope) -> tuple[tuple[tuple[str, int | None], ...], ...]:
@@ -117,27 +128,14 @@ def _free(stmt: object) -> tuple[BandVar, ...]:
     return tuple(v for v in stmt.band if v.name in stmt.out.variables)
 
 
-def _lengths(variables: tuple[BandVar, ...], scope: Scope) -> _Lengths:
-    return tuple(
-        (v.space.name, v.tile, None if v.base is None else scope.variables[v.base])
-        for v in variables
-    )
+def _lengths(variables: tuple[BandVar, ...]) -> _Lengths:
+    return tuple((v.space.name, v.tile, v.base) for v in variables)
 
 
-def _complex(scope: Scope) -> bool:
-    return any(b.dtype == "complex128" for b in scope.buffers.values())
-
-
-def _target(scope: Scope) -> str:
-    stmt = scope.kernel.body[0]
-    assert isinstance(stmt, Assign)
-    return stmt.out.buffer
-
-
-def _nest_strips(scope: Scope) -> tuple[StripEntry, ...]:
+def _nest_strips(kernel: Kernel) -> tuple[StripEntry, ...]:
     """One strip for each parallel loop; its points are tiles of a tile loop."""
     strips: list[StripEntry] = []
-    body = scope.kernel.body
+    body = kernel.body
     while len(body) == 1 and isinstance(loop := body[0], Loop) and loop.parallel:
         var: LoopVar = loop.var
         strips.append(StripEntry(((var.space.name, None, None),), var.tile or 1))

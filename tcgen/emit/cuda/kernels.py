@@ -16,9 +16,10 @@ from ...artifact.grid import NARROW
 from ...dtypes import BY_NAME
 from ...errors import VerifyError
 from ...ir.executed import StatementWork, executed_by
-from ...ir.expr import REAL_ALONE, functions
-from ...ir.loop_analysis import is_total
-from ...ir.loops import Assign, Kernel, Module, Zero
+from ...ir.expr import REAL_VALUED, functions
+from ...ir.loop_analysis import contraction_of, is_total
+from ...ir.loops import Assign, Gemm, Kernel, Module, Zero
+from ...ir.pretty.loops import format_product
 from ...ir.reduction import Reduction
 from ...ir.thread_mapping import (
     Library,
@@ -30,17 +31,16 @@ from ...ir.thread_mapping import (
     Transpose,
     resident_blocks,
 )
-from ...resources import fill
+from ...resources import fill, part
 from ..kernel_comment import kernel_comment
 from ..names import CUDA_RESERVED
 from ..parts import FIRST, LAST
-from ..printing import indented, symbol
+from ..printing import symbol
 from ..scope import Scope, make_scope, private_buffers, statements
-from .library import library_comment, library_product
-from .nest import nest_body
+from .expressions import THREADS
+from .nest import nest_body, thread_nest_body
 from .points import points_body, zero_body
 from .sums import sums_body, sums_finish
-from .thread_nest import thread_nest_body
 from .tiles import tiles_body, tiles_finish
 from .transpose import transpose_body
 
@@ -58,7 +58,7 @@ def cuda_source(module: Module, version: str) -> str:
     parts = [head]
     body = [s for k in module.kernels for s, _ in statements(k.body) if isinstance(s, Assign)]
     called = {name for s in body for name in functions(s.expr)}
-    if called & REAL_ALONE or any(s.reduction is not Reduction.SUM for s in body):
+    if called & REAL_VALUED or any(s.reduction is not Reduction.SUM for s in body):
         parts.append(fill("cuda/functions.cu"))
     if any(isinstance(s, Tiles) for s in mappings):
         parts += [fill("cuda/async.cu"), fill("cuda/tile_loop.cu")]
@@ -89,6 +89,22 @@ def totals(kernel: Kernel) -> int:
 def scratch_argument(scope: Scope) -> bool:
     """True if a kernel takes scratch memory: for partial sums, or for private buffers."""
     return finish_symbol(scope.kernel) is not None or bool(private_buffers(scope))
+
+
+def library_product(kernel: Kernel) -> tuple[Gemm, Library] | None:
+    """The product of a kernel that is a call of a library, and which one; else None."""
+    if not isinstance(kernel.mapping, Library):
+        return None
+    (first, *_) = kernel.body
+    product = first if isinstance(first, Gemm) else contraction_of(first)
+    return None if product is None else (product, kernel.mapping)
+
+
+def library_comment(product: Gemm, library: Library) -> str:
+    """``cuBLAS: r[i,a] += f[i,c] * t[c,a], m = i, n = a, k = c``."""
+    groups = (("batch", product.batch), ("m", product.m), ("n", product.n), ("k", product.k))
+    named = [f"{name} = {','.join(v.name for v in group)}" for name, group in groups if group]
+    return ", ".join((f"{library}: {format_product(product)}", *named))
 
 
 def _kernel(kernel: Kernel, module: Module, work: list[StatementWork]) -> str:
@@ -124,8 +140,8 @@ def _function(name: str, body: list[str], scope: Scope) -> list[str]:
     bounds = str(threads(scope.kernel))
     if isinstance(scope.kernel.mapping, Tiles):
         bounds += f", {_residence(scope.kernel.mapping, scope)}"
-    head = f'extern "C" __global__ void __launch_bounds__({bounds})'
-    return [head, f"{name}(", *_lines(arguments), "{", *indented(body), "}"]
+    lines = [*(f"{a}," for a in arguments[:-1]), f"{arguments[-1]})"]
+    return part(THREADS, "function", bounds=bounds, name=name, arguments=lines, body=body)
 
 
 def _residence(mapping: Tiles, scope: Scope) -> int:
@@ -138,11 +154,6 @@ def _residence(mapping: Tiles, scope: Scope) -> int:
     out = _only_assign(scope).out
     dtype = BY_NAME[scope.buffers[out.buffer].dtype]
     return max(1, resident_blocks(*mapping.per_thread, dtype))
-
-
-def _lines(arguments: list[str]) -> list[str]:
-    last = len(arguments) - 1
-    return [f"    {a}{')' if n == last else ','}" for n, a in enumerate(arguments)]
 
 
 def threads(kernel: Kernel) -> int:

@@ -1,8 +1,11 @@
-"""Nests of a thread block: its threads divide each statement and synchronise after it.
+"""Nests of loops on a GPU: by the threads of a block together, or by each thread alone.
 
-Before: ``parallel for i: (zero f; f += ...; X[i] = f)`` mapped to Nest. After: the blocks take the
-values of i in turn. Private buffers are in shared memory, or in scratch if they do not fit. A
-register of a CPU thread becomes one variable in shared memory.
+Before: ``parallel for i: (zero f; f += ...; X[i] = f)``. Mapped to Nest, the blocks take the values
+of i in turn; the threads of a block divide each statement and synchronise after it. Private buffers
+are in shared memory, or in scratch if they do not fit, and a register of a CPU thread becomes one
+variable in shared memory. Mapped to ThreadNest, the threads take the values of i in turn,
+neighbouring threads neighbouring values of the innermost loop. Private buffers are then single
+elements in registers, so that threads are independent.
 """
 
 from __future__ import annotations
@@ -11,17 +14,19 @@ from typing import assert_never
 
 from ...dtypes import BY_NAME
 from ...errors import VerifyError
+from ...ir.loop_analysis import parallel_chain
 from ...ir.loops import Assign, Gemm, Loop, Stmt, Zero
-from ...ir.reduction import Reduction
-from ...ir.thread_mapping import Nest
-from ..c.stores import combined, start_of
+from ...ir.thread_mapping import Nest, ThreadNest
+from ...resources import part
+from ..c.stores import combined
 from ..parts import numbered, skip_lines
 from ..printing import elements, indented
 from ..scope import Scope, private_buffers
 from .expressions import (
+    THREADS,
     block_total,
     free_and_summed,
-    loop_head,
+    loop,
     points,
     start,
     store,
@@ -32,7 +37,7 @@ from .expressions import (
     values,
     when,
 )
-from .points import element_guards, element_lines, summed_guards
+from .points import element_guards, element_lines, loop_of_threads, neutral, summed_guards
 
 SYNC = "__syncthreads();"
 
@@ -54,16 +59,11 @@ def _own_memory(scope: Scope) -> list[str]:
     if not private:
         return lines
     own = [_bytes(scope, name) for name in private]
-    lines += [
-        f"const tc_int tc_own_bytes = {' + '.join(own)};",
-        "extern __shared__ __align__(16) char tc_dynamic[];",
-        "char *tc_own = tc_in_shared ? tc_dynamic : tc_scratch + blockIdx.x*tc_own_bytes;",
-    ]
+    buffers = []
     for name, size in zip(private, own, strict=True):
         kind = BY_NAME[scope.buffers[name].dtype].cuda_type
-        lines.append(f"{kind} *const {scope.names[name]} = ({kind} *)tc_own;")
-        lines.append(f"tc_own += {size};")
-    return lines[:-1]
+        buffers += [f"{kind} *const {scope.names[name]} = ({kind} *)tc_own;", f"tc_own += {size};"]
+    return [*lines, *part(THREADS, "own_memory", bytes=" + ".join(own), buffers=buffers[:-1])]
 
 
 def _bytes(scope: Scope, name: str) -> str:
@@ -89,7 +89,7 @@ def _loop(stmt: Loop, mapping: Nest, scope: Scope, dtype: str) -> list[str]:
     if not stmt.parallel:
         body = skip_lines(scope, "tc_int") if numbered(stmt.var, scope) else []
         body += [line for s in stmt.body for line in _statement(s, mapping, scope, dtype)]
-        return [f"{loop_head(stmt.var, scope)} {{", *indented(body), "}"]
+        return loop(stmt.var, scope, body)
     # Parallel loops are directly inside each other; their points are counted as one.
     around = [stmt]
     while len(around[-1].body) == 1 and isinstance(inner := around[-1].body[0], Loop):
@@ -101,25 +101,16 @@ def _loop(stmt: Loop, mapping: Nest, scope: Scope, dtype: str) -> list[str]:
     if any(numbered(var, scope) for var in variables):
         body = skip_lines(scope, "tc_int")  # of a part: all threads of a block go on alike
     body += [line for s in around[-1].body for line in _statement(s, mapping, scope, dtype)]
-    head = (
-        f"for (tc_int tc_point = blockIdx.x; tc_point < {points(variables, scope)}; "
-        f"tc_point += gridDim.x) {{"
-    )
     declare = values(variables, "tc_loops", scope, "tc_point")
-    return [head, *indented([*declare, *when(triangles(variables, scope), body)]), "}"]
+    body = [*declare, *when(triangles(variables, scope), body)]
+    return part(THREADS, "loop_of_blocks", points=points(variables, scope), body=body)
 
 
 def _zero(stmt: Zero, mapping: Nest, scope: Scope) -> list[str]:
     buffer, word = scope.buffers[stmt.buffer], scope.names[stmt.buffer]
-    neutral = "0" if stmt.reduction is Reduction.SUM else start_of(stmt.reduction, scope)
-    kind = BY_NAME[buffer.dtype].cuda_type
     if buffer.place == "register":
-        return [f"if (threadIdx.x == 0) {word} = {kind}({neutral});"]
-    return [
-        f"{_thread_loop(elements(buffer), mapping)} {{",
-        f"    {word}[tc_n] = {kind}({neutral});",
-        "}",
-    ]
+        return [f"if (threadIdx.x == 0) {word} = {neutral(stmt, scope)};"]
+    return _loop_of_block(elements(buffer), mapping, [f"{word}[tc_n] = {neutral(stmt, scope)};"])
 
 
 def _assign(stmt: Assign, mapping: Nest, scope: Scope, dtype: str) -> list[str]:
@@ -127,27 +118,61 @@ def _assign(stmt: Assign, mapping: Nest, scope: Scope, dtype: str) -> list[str]:
     if free:
         inner = when(element_guards(stmt, free, scope), element_lines(stmt, scope, dtype))
         body = [*values(free, "tc_rest", scope, "tc_n"), *inner]
-        return [f"{_thread_loop(points(free, scope), mapping)} {{", *indented(body), "}"]
+        return _loop_of_block(points(free, scope), mapping, body)
+    first_thread = ["threadIdx.x == 0", *element_guards(stmt, free, scope)]
     if not summed:
-        guards = ["threadIdx.x == 0", *element_guards(stmt, free, scope)]
-        return when(guards, [store(stmt, scope, value(stmt, scope, dtype, coefficient=True))])
-    kind = sum_type(stmt, scope)
+        line = store(stmt, scope, value(stmt, scope, dtype, coefficient=True))
+        return when(first_thread, [line])
     own = [combined(stmt.reduction, "tc_sum", value(stmt, scope, dtype, coefficient=False))]
     guards = [*summed_guards(free, summed, scope), *triangles(summed, scope)]
-    final = when(
-        ["threadIdx.x == 0", *element_guards(stmt, free, scope)],
-        [store(stmt, scope, total(stmt.coeff, dtype))],
+    body = [*values(summed, "tc_rest", scope, "tc_n"), *when(guards, own)]
+    return part(
+        THREADS,
+        "sum_of_block",
+        kind=sum_type(stmt, scope),
+        start=start(stmt, scope, dtype),
+        loop=_loop_of_block(points(summed, scope), mapping, body),
+        reduce=block_total(stmt.reduction),
+        store=when(first_thread, [store(stmt, scope, total(stmt.coeff, dtype))]),
     )
-    lines = [
-        f"{kind} tc_sum = {start(stmt, scope, dtype)};",
-        f"{_thread_loop(points(summed, scope), mapping)} {{",
-        *indented([*values(summed, "tc_rest", scope, "tc_n"), *when(guards, own)]),
-        "}",
-        block_total(stmt.reduction),
-        *final,
-    ]
-    return ["{", *indented(lines), "}"]
 
 
-def _thread_loop(count: str, mapping: Nest) -> str:
-    return f"for (tc_int tc_n = threadIdx.x; tc_n < {count}; tc_n += {mapping.threads})"
+def _loop_of_block(points: str, mapping: Nest, body: list[str]) -> list[str]:
+    return part(THREADS, "loop_of_block", points=points, threads=mapping.threads, body=body)
+
+
+def thread_nest_body(mapping: ThreadNest, scope: Scope, dtype: str) -> list[str]:
+    """The whole body of a kernel."""
+    (nest,) = scope.kernel.body
+    assert isinstance(nest, Loop), "the verifier admits only loops"
+    around = tuple(parallel_chain(nest))
+    variables = [loop.var for loop in around]
+    body = []
+    for name, buffer in scope.buffers.items():
+        if buffer.place == "register":
+            body.append(f"{BY_NAME[buffer.dtype].cuda_type} {scope.names[name]};")
+    if any(numbered(var, scope) for var in variables):
+        body += skip_lines(scope, "tc_int")
+    for stmt in around[-1].body:
+        body += _thread_statement(stmt, scope, dtype)
+    declare = values(variables, "tc_rest", scope, "tc_n")
+    inside = [*declare, *when(triangles(variables, scope), body)]
+    return loop_of_threads(points(variables, scope), mapping.threads, inside)
+
+
+def _thread_statement(stmt: Stmt, scope: Scope, dtype: str) -> list[str]:
+    match stmt:
+        case Loop():
+            body = skip_lines(scope, "tc_int") if numbered(stmt.var, scope) else []
+            body += [line for s in stmt.body for line in _thread_statement(s, scope, dtype)]
+            return loop(stmt.var, scope, body)
+        case Zero(name):
+            return [f"{scope.names[name]} = {neutral(stmt, scope)};"]
+        case Assign():
+            free, summed = free_and_summed(stmt)
+            lines = when(element_guards(stmt, free, scope), element_lines(stmt, scope, dtype))
+            return ["{", *indented(lines), "}"] if summed else lines
+        case Gemm():
+            raise VerifyError("a matrix product for a CPU in a kernel for a GPU")
+        case _:
+            assert_never(stmt)

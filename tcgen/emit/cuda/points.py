@@ -13,14 +13,16 @@ from ...ir.expr import Access, leaves
 from ...ir.loops import Assign, BandVar, Zero
 from ...ir.reduction import Reduction
 from ...ir.thread_mapping import Points
+from ...resources import part
 from ..c.expressions import store_guards
 from ..c.joined_loops import joined
 from ..c.stores import combined, start_of
 from ..printing import elements, indented
 from ..scope import Scope
 from .expressions import (
+    THREADS,
     free_and_summed,
-    loop_head,
+    loop,
     points,
     start,
     store,
@@ -35,10 +37,15 @@ from .expressions import (
 
 def zero_body(stmt: Zero, mapping: Points, scope: Scope) -> list[str]:
     """Set a whole buffer to zero."""
-    kind = BY_NAME[scope.buffers[stmt.buffer].dtype].cuda_type
-    head = stride_loop(elements(scope.buffers[stmt.buffer]), mapping.threads)
-    neutral = "0" if stmt.reduction is Reduction.SUM else start_of(stmt.reduction, scope)
-    return [head, f"    {scope.names[stmt.buffer]}[tc_n] = {kind}({neutral});", "}"]
+    buffer = scope.buffers[stmt.buffer]
+    line = f"{scope.names[stmt.buffer]}[tc_n] = {neutral(stmt, scope)};"
+    return loop_of_threads(elements(buffer), mapping.threads, [line])
+
+
+def neutral(stmt: Zero, scope: Scope) -> str:
+    """The neutral element of a reduction in the type of its buffer."""
+    start = "0" if stmt.reduction is Reduction.SUM else start_of(stmt.reduction, scope)
+    return f"{BY_NAME[scope.buffers[stmt.buffer].dtype].cuda_type}({start})"
 
 
 def points_body(stmt: Assign, mapping: Points, scope: Scope, dtype: str) -> list[str]:
@@ -50,9 +57,11 @@ def points_body(stmt: Assign, mapping: Points, scope: Scope, dtype: str) -> list
     inner = element_lines(stmt, scope, dtype)
     if not free:
         return ["if (blockIdx.x == 0 && threadIdx.x == 0) {", *indented(inner), "}"]
-    guards = element_guards(stmt, free, scope)
-    body = [*values(free, "tc_rest", scope, "tc_n"), *when(guards, inner)]
-    return [stride_loop(points(free, scope), mapping.threads), *indented(body), "}"]
+    body = [
+        *values(free, "tc_rest", scope, "tc_n"),
+        *when(element_guards(stmt, free, scope), inner),
+    ]
+    return loop_of_threads(points(free, scope), mapping.threads, body)
 
 
 def _lanes_body(stmt: Assign, mapping: Points, scope: Scope, dtype: str) -> list[str]:
@@ -80,32 +89,33 @@ def _lanes_body(stmt: Assign, mapping: Points, scope: Scope, dtype: str) -> list
         names={**scope.names, **{name: f"{text}.of" for name, text in own.items()}},
         variables={**scope.variables, free[-1].name: "tc_lane"},
     )
-    body = []
+    loads = []
     for name in walked:
         place = f"reinterpret_cast<const {group[name]} *>({scope.names[name]})[tc_n]"
         held = "" if name == target else "const "
-        body.append(f"{held}{group[name]} {own[name]}{f' = {place}' if name in read else ''};")
-    body += [
-        "#pragma unroll",
-        f"for (tc_int tc_lane = 0; tc_lane < {lanes}; ++tc_lane) {{",
-        *indented(element_lines(stmt, inside, dtype)),
-        "}",
-        f"reinterpret_cast<{group[target]} *>({scope.names[target]})[tc_n] = {own[target]};",
-    ]
+        loads.append(f"{held}{group[name]} {own[name]}{f' = {place}' if name in read else ''};")
+    body = part(
+        THREADS,
+        "group_of_lanes",
+        loads=loads,
+        lanes=lanes,
+        element=element_lines(stmt, inside, dtype),
+        group=group[target],
+        target=scope.names[target],
+        own=own[target],
+    )
     total = points(free, scope)
     groups = f"{total if total.isidentifier() else f'({total})'}/{lanes}"
-    aligned = " && ".join(f"tc_aligned({scope.names[name]})" for name in walked)
-    return [
-        "tc_int tc_done = 0;",
-        f"if ({aligned}) {{",
-        *indented([stride_loop(groups, mapping.threads), *indented(body), "}"]),
-        f"    tc_done = {groups}*{lanes};",
-        "}",
-        stride_loop(total, mapping.threads, "tc_done + "),
-        *indented(values(free, "tc_rest", scope, "tc_n")),
-        *indented(element_lines(stmt, scope, dtype)),
-        "}",
-    ]
+    rest = [*values(free, "tc_rest", scope, "tc_n"), *element_lines(stmt, scope, dtype)]
+    return part(
+        THREADS,
+        "lanes",
+        aligned=" && ".join(f"tc_aligned({scope.names[name]})" for name in walked),
+        groups=loop_of_threads(groups, mapping.threads, body),
+        count=groups,
+        lanes=lanes,
+        rest=loop_of_threads(total, mapping.threads, rest, "tc_done + "),
+    )
 
 
 def element_guards(stmt: Assign, free: tuple[BandVar, ...], scope: Scope) -> list[str]:
@@ -129,7 +139,7 @@ def element_lines(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
     own = [combined(stmt.reduction, "tc_sum", value(stmt, scope, dtype, coefficient=False))]
     lines = when(summed_guards(free, summed, scope), own)
     for var in reversed(summed):
-        lines = [f"{loop_head(var, scope)} {{", *indented(lines), "}"]
+        lines = loop(var, scope, lines)
     begin = f"{kind} tc_sum = {start(stmt, scope, dtype)};"
     return [begin, *lines, store(stmt, scope, total(stmt.coeff, dtype))]
 
@@ -142,8 +152,6 @@ def summed_guards(
     return triangles((v for v in free if v.below in names), scope)
 
 
-def stride_loop(total_points: str, threads: int, first: str = "") -> str:
-    """The head of a loop in which the threads of all blocks take points in turn."""
-    step = f"(tc_int)gridDim.x*{threads}"
-    begin = f"{first}(tc_int)blockIdx.x*{threads} + threadIdx.x"
-    return f"for (tc_int tc_n = {begin}; tc_n < {total_points}; tc_n += {step}) {{"
+def loop_of_threads(points: str, threads: int, body: list[str], first: str = "") -> list[str]:
+    """A loop in which the threads of all blocks take points in turn."""
+    return part(THREADS, "loop_of_threads", first=first, threads=threads, points=points, body=body)

@@ -15,12 +15,13 @@ from ...ir.expr import Access, Delta, Equal, Expr, leaves, map_leaves
 from ...ir.loops import Assign, BandVar, Buffer
 from ...ir.tensor import Ref
 from ...ir.thread_mapping import Sums
+from ...resources import part
 from ..c.expressions import expression
 from ..c.joined_loops import joined
 from ..c.stores import combined
-from ..printing import indented
 from ..scope import Scope
 from .expressions import (
+    THREADS,
     block_total,
     count,
     first_value,
@@ -47,16 +48,17 @@ def sums_body(stmt: Assign, mapping: Sums, scope: Scope, dtype: str) -> list[str
     kind = sum_type(stmt, scope)
     guards = [*summed_guards(free, summed, scope), *triangles(summed, scope)]
     walk = _walk_numbers if mapping.along is None else _walk_rows
-    lines = [
-        *_which_element(stmt, free, scope, split=True),
-        f"{kind} tc_sum = {start(stmt, scope, dtype)};",
-        *walk(stmt, summed, guards, mapping, scope, dtype),
-        block_total(stmt.reduction),
-    ]
-    if mapping.splits > 1:
-        part = f"if (threadIdx.x == 0) (({kind} *)tc_scratch)[blockIdx.x] = tc_sum;"
-        return [*lines, part]
-    return [*lines, _final(stmt, scope, dtype)]
+    store = f"if (threadIdx.x == 0) (({kind} *)tc_scratch)[blockIdx.x] = tc_sum;"
+    return part(
+        THREADS,
+        "sum",
+        element=_which_element(stmt, free, scope, split=True),
+        kind=kind,
+        start=start(stmt, scope, dtype),
+        walk=walk(stmt, summed, guards, mapping, scope, dtype),
+        reduce=block_total(stmt.reduction),
+        store=store if mapping.splits > 1 else _final(stmt, scope, dtype),
+    )
 
 
 def _walk_numbers(
@@ -77,12 +79,14 @@ def _walk_numbers(
     ]
     moving = frozenset(v.name for v in summed)
     inside = [f"tc_here < {points(summed, scope)}", *guards]
-    return [
-        f"for (tc_int tc_n = {first}; tc_n < {points(summed, scope)};"
-        f" tc_n += {_AT_ONCE * step}) {{",
-        *indented(_at_once(stmt, declare, inside, moving, scope, dtype)),
-        "}",
-    ]
+    return part(
+        THREADS,
+        "walk_points",
+        first=first,
+        points=points(summed, scope),
+        step=_AT_ONCE * step,
+        body=_at_once(stmt, declare, inside, moving, scope, dtype),
+    )
 
 
 def _walk_rows(
@@ -102,7 +106,6 @@ def _walk_rows(
     step = str(mapping.splits * warps)
     if mapping.splits > 1:
         index = f"tc_split*{warps} + {index}"
-    groups = f"tc_tiles({count(several, scope)}, {_AT_ONCE})"
     rows = f"{points(others, scope)}*tc_groups" if others else "tc_groups"
     declare = [
         f"const tc_int {scope.variables[several.name]} ="
@@ -110,21 +113,21 @@ def _walk_rows(
     ]
     inside = [f"tc_group + tc_at < {count(several, scope)}", *guards]
     moving = frozenset(mapping.along)
-    walk = [
-        f"for (tc_int tc_x = threadIdx.x%{WARP_THREADS}; tc_x < {count(lane, scope)};"
-        f" tc_x += {WARP_THREADS}) {{",
-        f"    const tc_int {scope.variables[lane.name]} = {first_value(lane, scope, 'tc_x')};",
-        *indented(_at_once(stmt, declare, inside, moving, scope, dtype)),
-        "}",
-    ]
-    return [
-        f"const tc_int tc_groups = {groups};",
-        f"for (tc_int tc_n = {index}; tc_n < {rows}; tc_n += {step}) {{",
-        *indented(values(others, "tc_rest", scope, "tc_n/tc_groups")),
-        f"    const tc_int tc_group = tc_n%tc_groups*{_AT_ONCE};",
-        *indented(walk),
-        "}",
-    ]
+    return part(
+        THREADS,
+        "walk_rows",
+        count=count(several, scope),
+        at_once=_AT_ONCE,
+        first=index,
+        rows=rows,
+        step=step,
+        others=values(others, "tc_rest", scope, "tc_n/tc_groups"),
+        warp=WARP_THREADS,
+        lanes=count(lane, scope),
+        lane=scope.variables[lane.name],
+        value=first_value(lane, scope, "tc_x"),
+        body=_at_once(stmt, declare, inside, moving, scope, dtype),
+    )
 
 
 def _at_once(
@@ -163,63 +166,50 @@ def _at_once(
     add = combined(stmt.reduction, "tc_sum", value(loaded_stmt, here, dtype, coefficient=False))
     types = {n: BY_NAME[kind].cuda_type for n, kind in kinds.items()}
     counted = stmt.orbit or any(isinstance(leaf, Equal) for leaf in leaves(stmt.expr))
-    each = f"for (int tc_at = 0; tc_at < {_AT_ONCE}; ++tc_at) {{"
-    return [
-        f"bool tc_inside[{_AT_ONCE}];",
-        *(f"{kind} {name}[{_AT_ONCE}];" for name, kind in types.items()),
-        "#pragma unroll",
-        each,
-        *indented(declare),
-        f"    tc_inside[tc_at] = {' && '.join(inside)};",
-        *(
-            f"    {name}[tc_at] = tc_inside[tc_at] ? {expression(a, scope, dtype)} :"
-            f" {types[name]}(0);"
+    return part(
+        THREADS,
+        "points_at_once",
+        at_once=_AT_ONCE,
+        arrays=[f"{kind} {name}[{_AT_ONCE}];" for name, kind in types.items()],
+        declare=declare,
+        inside=" && ".join(inside),
+        loads=[
+            f"{name}[tc_at] = tc_inside[tc_at] ? {expression(a, scope, dtype)} : {types[name]}(0);"
             for a, name in loads.items()
-        ),
-        "}",
-        "#pragma unroll",
-        each,
-        *indented(declare if counted else []),
-        f"    if (tc_inside[tc_at]) {add}",
-        "}",
-    ]
+        ],
+        declare_again=declare if counted else [],
+        add=add,
+    )
 
 
 def sums_finish(stmt: Assign, mapping: Sums, scope: Scope, dtype: str) -> list[str]:
     """The second pass: a block adds the parts of one element in a fixed order."""
     free, _ = free_and_summed(stmt)
     kind = sum_type(stmt, scope)
-    part = f"((const {kind} *)tc_scratch)[tc_n*(tc_int)gridDim.x + blockIdx.x]"
-    return [
-        *_which_element(stmt, free, scope, split=False),
-        f"{kind} tc_sum = {start(stmt, scope, dtype)};",
-        f"for (int tc_n = threadIdx.x; tc_n < {mapping.splits}; tc_n += {mapping.threads}) {{",
-        f"    {combined(stmt.reduction, 'tc_sum', part)}",
-        "}",
-        block_total(stmt.reduction),
-        _final(stmt, scope, dtype),
-    ]
+    each = f"((const {kind} *)tc_scratch)[tc_n*(tc_int)gridDim.x + blockIdx.x]"
+    add = combined(stmt.reduction, "tc_sum", each)
+    return part(
+        THREADS,
+        "sum",
+        element=_which_element(stmt, free, scope, split=False),
+        kind=kind,
+        start=start(stmt, scope, dtype),
+        walk=part(THREADS, "walk_parts", splits=mapping.splits, threads=mapping.threads, add=add),
+        reduce=block_total(stmt.reduction),
+        store=_final(stmt, scope, dtype),
+    )
 
 
 def _which_element(
     stmt: Assign, free: tuple[BandVar, ...], scope: Scope, *, split: bool
 ) -> list[str]:
     """Declare the element's variables and the split; blocks without an element return."""
-    lines: list[str] = []
     if not free:
-        lines += ["const tc_int tc_split = blockIdx.x;"] if split else []
-        return lines
-    number = "(tc_int)blockIdx.x"
-    if split:
-        lines.append(f"const tc_int tc_elements = {points(free, scope)};")
-        lines.append("const tc_int tc_split = blockIdx.x/tc_elements;")
-        lines.append("const tc_int tc_element = blockIdx.x%tc_elements;")
-        number = "tc_element"
-    lines += values(free, "tc_left", scope, number)
+        return ["const tc_int tc_split = blockIdx.x;"] if split else []
+    lines = part(THREADS, "split", points=points(free, scope)) if split else []
+    lines += values(free, "tc_left", scope, "tc_element" if split else "(tc_int)blockIdx.x")
     guards = element_guards(stmt, free, scope)
-    if guards:
-        lines.append(f"if (!({' && '.join(guards)})) return;")
-    return lines
+    return [*lines, f"if (!({' && '.join(guards)})) return;"] if guards else lines
 
 
 def _final(stmt: Assign, scope: Scope, dtype: str) -> str:

@@ -8,14 +8,18 @@ variables costs the same. In the generated text, rows are points of m and column
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from ...dtypes import BY_NAME
 from ...ir.expr import Access
 from ...ir.loops import Assign, BandVar
 from ...ir.thread_mapping import Strip, Tiles
-from ..printing import indented, literal, product
+from ...resources import part
+from ..printing import literal, product
 from ..scope import Scope
 from .expressions import part_of_address, points, values
+
+TILES = "cuda/kernels/tiles.cu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,73 +104,69 @@ def tile_lines(
 ) -> list[str]:
     """Tile and point of the batch of a block, and the offsets of its points of m and n in C.
 
-    ``named``: variables that need a table of their values, too. ``operands``: tables of the first
-    term.
+    Args:
+        printer: the kernel.
+        named: variables that need a table of their values, too.
+        operands: tables of the first term.
     """
     mapping, scope = printer.mapping, printer.scope
     length = {n: mapping.tile_m for strip in mapping.m for n in strip.variables}
     length |= {n: mapping.tile_n for strip in mapping.n for n in strip.variables}
-    lines = [
-        f"__shared__ tc_int tc_out_row[{mapping.tile_m}], tc_out_column[{mapping.tile_n}];",
-        *(
-            f"__shared__ tc_int {value_table(n, printer)}[{length[n]}];"
-            for n in named
-            if n in length
-        ),
-        *_own_place(printer),
-    ]
+    batch = printer.variables(mapping.batch)
+    batch_points = points(batch, scope)
     sides = (("r", "row", mapping.m), ("c", "column", mapping.n))
-    for side, _, strips in sides:
-        for number, strip in enumerate(strips):
-            name = f"tc_{side}{number}"
-            count = points(printer.variables(strip.variables), scope)
-            lines.append(f"const tc_int {name}_points = {count};")
-            lines.append(f"const tc_int {name}_tiles = tc_tiles({name}_points, {strip.tile});")
+    counts, firsts, tables = [], [], []
+    for number, (side, place, strips) in enumerate(sides):
+        for n, strip in enumerate(strips):
+            held = points(printer.variables(strip.variables), scope)
+            name = f"tc_{side}{n}"
+            counts += part(TILES, "points_of_strip", strip=name, points=held, tile=strip.tile)
+        for n, strip in reversed(list(enumerate(strips))):
+            which = "first_of_strip" if n else "first_of_last_strip"
+            firsts += part(TILES, which, strip=f"tc_{side}{n}", side=place, tile=strip.tile)
+        offsets = [Table(f"tc_out_{place}", printer.out, guarded=True)]
+        offsets += [operands[number]] if operands else []
+        tables += table_lines(side, strips, printer, offsets, named=named)
     rows, columns = (
         product([f"tc_{side}{n}_tiles" for n in range(len(strips))]) for side, _, strips in sides
     )
-    lines += [
-        "tc_int tc_block = blockIdx.x, tc_row, tc_column;",
-        f"tc_tile_of_block(tc_block%({rows}*{columns}), {rows}, {columns}, tc_row, tc_column);",
-        f"tc_block /= {rows}*{columns};",
-    ]
-    for side, place, strips in sides:
-        for number, strip in reversed(list(enumerate(strips))):
-            name = f"tc_{side}{number}"
-            if number:
-                lines.append(f"const tc_int {name}_first = tc_{place}%{name}_tiles*{strip.tile};")
-                lines.append(f"tc_{place} /= {name}_tiles;")
-            else:
-                lines.append(f"const tc_int {name}_first = tc_{place}*{strip.tile};")
-    batch = printer.variables(mapping.batch)
-    if batch:
-        lines += [
-            f"const tc_int tc_batch = tc_block%({points(batch, scope)});",
-            f"tc_block /= {points(batch, scope)};"
-            if len(batch) == 1
-            else f"tc_block /= ({points(batch, scope)});",
-            *values(batch, "tc_rest", scope, "tc_batch"),
-        ]
-    for number, (side, place, strips) in enumerate(sides):
-        tables = [Table(f"tc_out_{place}", printer.out, guarded=True)]
-        tables += [operands[number]] if operands else []
-        lines += table_lines(side, strips, printer, tables, named=named)
-    return lines
+    return part(
+        TILES,
+        "tile",
+        tile_m=mapping.tile_m,
+        tile_n=mapping.tile_n,
+        value_tables=[
+            f"__shared__ tc_int {value_table(n, printer)}[{length[n]}];"
+            for n in named
+            if n in length
+        ],
+        own_place=_own_place(printer),
+        points=counts,
+        rows=rows,
+        columns=columns,
+        firsts=firsts,
+        batch=part(
+            TILES,
+            "batch",
+            points=batch_points,
+            divisor=batch_points if len(batch) == 1 else f"({batch_points})",
+            values=values(batch, "tc_rest", scope, "tc_batch"),
+        )
+        if batch
+        else [],
+        tables=tables,
+    )
 
 
 def keeping_lines(printer: TilePrinter) -> list[str]:
-    """Keep the tile's place in shared memory: registers would hold it over the loops of all terms.
+    """Store the tile's place in shared memory, so that no register holds it over all loops.
 
     The barriers of the first term's loop, which every block passes, stand before it is read.
     """
     names = _place_names(printer)
-    return [
-        *(f"const tc_int tc_given{n} = {name};" for n, name in enumerate(_given(printer))),
-        f"__shared__ tc_int tc_place[{len(names)}];",
-        "if (threadIdx.x == 0) {",
-        *(f"    tc_place[{n}] = {name};" for n, name in enumerate(names)),
-        "}",
-    ]
+    given = (f"const tc_int tc_given{n} = {name};" for n, name in enumerate(_given(printer)))
+    places = [f"tc_place[{n}] = {name};" for n, name in enumerate(names)]
+    return part(TILES, "keep", numbers=list(given), count=len(names), places=places)
 
 
 def kept_lines(printer: TilePrinter, *, strips: bool) -> list[str]:
@@ -221,16 +221,11 @@ def blocks(printer: TilePrinter) -> str:
 def _own_place(printer: TilePrinter) -> list[str]:
     """First point of m and of n of a thread."""
     mapping = printer.mapping
-    wide = mapping.threads_n
     if not mapping.tensor_cores:
-        return [f"const int tc_y = threadIdx.x/{wide}, tc_x = threadIdx.x%{wide};"]
-    warps_n = wide // 4
+        return part(TILES, "place_of_thread", threads_n=mapping.threads_n)
+    warps_n = mapping.threads_n // 4
     warp_m, warp_n = mapping.tile_m * 8 // mapping.threads_m, mapping.tile_n // warps_n
-    return [
-        "const int tc_lane = threadIdx.x%32, tc_warp = threadIdx.x/32;",
-        f"const int tc_top = tc_warp/{warps_n}*{warp_m}, tc_side = tc_warp%{warps_n}*{warp_n};",
-        "const int tc_y = tc_top + tc_lane/4, tc_x = tc_side + tc_lane%4*2;",
-    ]
+    return part(TILES, "place_of_lane", warps_n=warps_n, warp_m=warp_m, warp_n=warp_n)
 
 
 def table_lines(
@@ -243,30 +238,29 @@ def table_lines(
 ) -> list[str]:
     """Fill tables of the offsets of a tile's points of m or n."""
     scope = printer.scope
-    length = 1
-    for strip in strips:
-        length *= strip.tile
-    body = ["int tc_m = tc_n;"] if len(strips) > 1 else []
+    length = prod(strip.tile for strip in strips)
+    places = ["int tc_m = tc_n;"] if len(strips) > 1 else []
     inside = []
     for number, strip in reversed(list(enumerate(strips))):
         name = f"tc_{side}{number}"
         here = "tc_n" if len(strips) == 1 else (f"tc_m%{strip.tile}" if number else "tc_m")
-        body.append(f"const tc_int {name} = {name}_first + {here};")
+        places.append(f"const tc_int {name} = {name}_first + {here};")
         if len(strips) > 1 and number:
-            body.append(f"tc_m /= {strip.tile};")
+            places.append(f"tc_m /= {strip.tile};")
         inside.append(f"{name} < {name}_points")
         number_text = f"({name} < {name}_points ? {name} : 0)"
-        variables = printer.variables(strip.variables)
-        body += values(variables, f"{name}_rest", scope, number_text)
+        places += values(printer.variables(strip.variables), f"{name}_rest", scope, number_text)
     names = [n for strip in strips for n in strip.variables]
+    entries = []
     for table in tables:
         place = part_of_address(table.access, names, scope)
         if table.guarded:
             place = f"{' && '.join(inside)} ? {place} : -1"
         run = table.run
         entry = "tc_n" if run == 1 else f"tc_n%{run}*{length // run} + tc_n/{run}"
-        body.append(f"{table.name}[{entry}] = {place};")
+        entries.append(f"{table.name}[{entry}] = {place};")
     own = (n for n in names if n in named)
-    body += [f"{value_table(n, printer)}[tc_n] = {scope.variables[n]};" for n in own]
-    head = f"for (int tc_n = threadIdx.x; tc_n < {length}; tc_n += {printer.threads}) {{"
-    return ["#pragma unroll 1", head, *indented(body), "}"]
+    entries += [f"{value_table(n, printer)}[tc_n] = {scope.variables[n]};" for n in own]
+    return part(
+        TILES, "table", length=length, threads=printer.threads, places=places, entries=entries
+    )

@@ -14,10 +14,11 @@ from ...ir.expr import Access, Equal, leaves
 from ...ir.loop_analysis import is_total
 from ...ir.loops import Assign
 from ...ir.thread_mapping import Strip
-from ..printing import indented, literal
+from ...resources import part
+from ..printing import literal
 from ..scope import Scope
 from .expressions import adjacent, even_conditions, fixed_address, store, sum_type, total, value
-from .tile_addresses import TilePrinter, blocks, value_table, zero
+from .tile_addresses import TILES, TilePrinter, blocks, value_table, zero
 
 PART = 16  # bytes of scratch for each block and total: the widest element
 
@@ -25,21 +26,15 @@ PART = 16  # bytes of scratch for each block and total: the widest element
 def write_parts(printer: TilePrinter) -> list[str]:
     """Write the partial sums of the tile to scratch, for the second pass."""
     each_m, each_n = printer.mapping.per_thread
-    whole = printer.mapping.tile_m * printer.mapping.tile_n
-    if _in_pairs(printer):
-        place = f"&tc_parts[{_place_of_part(printer)}]"
-        write = f"tc_write_pair({place}, tc_sum[tc_r][tc_c], tc_sum[tc_r][tc_c + 1]);"
-    else:
-        write = f"tc_parts[{_place_of_part(printer)}] = tc_sum[tc_r][tc_c];"
-    return [
-        f"{printer.kind} *const tc_parts = ({printer.kind} *)tc_scratch"
-        f" + (tc_int)blockIdx.x*{whole};",
-        "#pragma unroll",
-        f"for (int tc_r = 0; tc_r < {each_m}; ++tc_r) {{",
-        "    #pragma unroll",
-        f"    for (int tc_c = 0; tc_c < {each_n}; tc_c += {1 + _in_pairs(printer)}) {write}",
-        "}",
-    ]
+    return part(
+        TILES,
+        "write_pairs" if _in_pairs(printer) else "write_sums",
+        kind=printer.kind,
+        whole=printer.mapping.tile_m * printer.mapping.tile_n,
+        each_m=each_m,
+        each_n=each_n,
+        place=_place_of_part(printer),
+    )
 
 
 def _in_pairs(printer: TilePrinter) -> bool:
@@ -63,51 +58,46 @@ def store_lines(printer: TilePrinter, dtype: str) -> list[str]:
         f"{sum_type(s, printer.scope)} tc_total{n} = {literal(0 * s.coeff, dtype)};"
         for n, s in enumerate(totals)
     ]
-    element = _element(printer, dtype, "tc_sum[tc_r][tc_c]")
-    whole = _each_element(printer, element, ("#pragma unroll",))
+    elements = _each_element(
+        printer, _element(printer, dtype, "tc_sum[tc_r][tc_c]"), ["#pragma unroll"]
+    )
     pairs = _pair_conditions(printer)
-    if pairs is None:
-        lines += whole
-    else:
-        lines += [f"if ({' && '.join(pairs)}) {{", *indented(_each_pair(printer))]
-        lines += ["} else {", *indented(whole), "}"]
+    lines += elements if pairs is None else _pairs(printer, pairs, elements)
     for number, stmt in enumerate(totals):
         kind = sum_type(stmt, printer.scope)
-        lines += [
-            f"tc_total{number} = tc_block_sum(tc_total{number});",
-            f"if (threadIdx.x == 0) *({kind} *)(tc_scratch + "
-            f"({number}*(tc_int)gridDim.x + blockIdx.x)*{PART}) = tc_total{number};",
-        ]
+        lines += part(TILES, "total", number=number, kind=kind, bytes=PART)
     return lines
 
 
 def finish_lines(printer: TilePrinter, dtype: str) -> list[str]:
     """The second pass of a tile: add the parts of each element in order, apply the epilogue."""
-    whole = printer.mapping.tile_m * printer.mapping.tile_n
-    place = f"(tc_n*(tc_int)gridDim.x + blockIdx.x)*{whole}"
-    element = [
-        f"{printer.kind} tc_sum = {zero(printer)};",
-        f"for (tc_int tc_n = 0; tc_n < {printer.mapping.splits}; ++tc_n) {{",
-        f"    tc_sum += ((const {printer.kind} *)tc_scratch)[{place} + {_place_of_part(printer)}];",
-        "}",
-        *_element(printer, dtype, "tc_sum"),
-    ]
-    return ["__syncthreads();", *_each_element(printer, element, ())]
+    element = part(
+        TILES,
+        "sum_of_parts",
+        kind=printer.kind,
+        zero=zero(printer),
+        splits=printer.mapping.splits,
+        whole=printer.mapping.tile_m * printer.mapping.tile_n,
+        place=_place_of_part(printer),
+        element=_element(printer, dtype, "tc_sum"),
+    )
+    return ["__syncthreads();", *_each_element(printer, element, [])]
 
 
 def totals_finish(printer: TilePrinter, dtype: str) -> list[str]:
     """The second pass for totals: one block adds the parts of all blocks in order."""
     lines = [f"const tc_int tc_blocks = {blocks(printer)};"]
     for number, stmt in enumerate(totals_of(printer)):
-        kind = sum_type(stmt, printer.scope)
-        add = [
-            f"{kind} tc_sum = {literal(0 * stmt.coeff, dtype)};",
-            f"for (tc_int tc_n = threadIdx.x; tc_n < tc_blocks; tc_n += {printer.threads})",
-            f"    tc_sum += *(const {kind} *)(tc_scratch + ({number}*tc_blocks + tc_n)*{PART});",
-            "tc_sum = tc_block_sum(tc_sum);",
-            f"if (threadIdx.x == 0) {store(stmt, printer.scope, total(stmt.coeff, dtype))}",
-        ]
-        lines += ["{", *indented(add), "}"]
+        lines += part(
+            TILES,
+            "total_of_parts",
+            number=number,
+            kind=sum_type(stmt, printer.scope),
+            zero=literal(0 * stmt.coeff, dtype),
+            threads=printer.threads,
+            bytes=PART,
+            store=store(stmt, printer.scope, total(stmt.coeff, dtype)),
+        )
     return lines
 
 
@@ -139,21 +129,20 @@ def _named(printer: TilePrinter, strips: tuple[Strip, ...], place: str) -> list[
     ]
 
 
-def _each_element(printer: TilePrinter, element: list[str], unrolled: tuple[str, ...]) -> list[str]:
+def _each_element(printer: TilePrinter, element: list[str], unrolled: list[str]) -> list[str]:
     """Loops of a thread over its elements."""
     each_m, each_n = printer.mapping.per_thread
-    return [
-        *unrolled,
-        f"for (int tc_r = 0; tc_r < {each_m}; ++tc_r) {{",
-        f"    const tc_int tc_i = tc_out_row[{printer.row()}];",
-        *indented(_named(printer, printer.mapping.m, printer.row())),
-        *(f"    {line}" for line in unrolled),
-        f"    for (int tc_c = 0; tc_c < {each_n}; ++tc_c) {{",
-        f"        const tc_int tc_j = tc_out_column[{printer.column()}];",
-        *indented(indented(element)),
-        "    }",
-        "}",
-    ]
+    return part(
+        TILES,
+        "elements",
+        unrolled=unrolled,
+        each_m=each_m,
+        each_n=each_n,
+        row=printer.row(),
+        column=printer.column(),
+        row_values=_named(printer, printer.mapping.m, printer.row()),
+        element=element,
+    )
 
 
 def _pair_conditions(printer: TilePrinter) -> list[str] | None:
@@ -174,26 +163,27 @@ def _pair_conditions(printer: TilePrinter) -> list[str] | None:
     return [*even_conditions(printer.out, last, 2, scope), f"(unsigned long long){name}%16 == 0"]
 
 
-def _each_pair(printer: TilePrinter) -> list[str]:
-    """Store two neighbouring elements at once."""
+def _pairs(printer: TilePrinter, aligned: list[str], elements: list[str]) -> list[str]:
+    """Store two neighbouring elements at once if the target is aligned, else ``elements``."""
     scope, stmt = printer.scope, printer.stmts[0]
     each_m, each_n = printer.mapping.per_thread
-    values = [f"tc_sum[tc_r][tc_c{next}]" for next in ("", " + 1")]
+    first, second = (f"tc_sum[tc_r][tc_c{next}]" for next in ("", " + 1"))
     if len(printer.stmts) == 1:
-        values = [total(stmt.coeff, printer.dtype, v) for v in values]
-    how = "tc_add_pair" if stmt.accumulate else "tc_store_pair"
-    place = f"{scope.names[printer.out.buffer]} + ({_start(printer)}tc_i + tc_j)"
-    return [
-        "#pragma unroll",
-        f"for (int tc_r = 0; tc_r < {each_m}; ++tc_r) {{",
-        f"    const tc_int tc_i = tc_out_row[{printer.row()}];",
-        "    #pragma unroll",
-        f"    for (int tc_c = 0; tc_c < {each_n}; tc_c += 2) {{",
-        f"        const tc_int tc_j = tc_out_column[{printer.column()}];",
-        f"        if (tc_i >= 0 && tc_j >= 0) {how}({place}, {', '.join(values)});",
-        "    }",
-        "}",
-    ]
+        first, second = (total(stmt.coeff, printer.dtype, v) for v in (first, second))
+    return part(
+        TILES,
+        "pairs",
+        aligned=" && ".join(aligned),
+        each_m=each_m,
+        each_n=each_n,
+        row=printer.row(),
+        column=printer.column(),
+        store="tc_add_pair" if stmt.accumulate else "tc_store_pair",
+        place=f"{scope.names[printer.out.buffer]} + ({_start(printer)}tc_i + tc_j)",
+        first=first,
+        second=second,
+        elements=elements,
+    )
 
 
 def _start(printer: TilePrinter) -> str:
@@ -209,15 +199,11 @@ def _element(printer: TilePrinter, dtype: str, own: str) -> list[str]:
     scope, stmt = printer.scope, printer.stmts[0]
     held = f"{scope.names[printer.out.buffer]}[{_start(printer)}tc_i + tc_j]"
     given = own if len(printer.stmts) > 1 else total(stmt.coeff, printer.dtype, own)
-    guard = "if (tc_i >= 0 && tc_j >= 0)"
     if not printer.epilogue:
-        return [f"{guard} {held} {'+=' if stmt.accumulate else '='} {given};"]
+        sign = "+=" if stmt.accumulate else "="
+        return [f"if (tc_i >= 0 && tc_j >= 0) {held} {sign} {given};"]
     inner = _in_register(printer)
-    lines = [
-        *_named(printer, printer.mapping.n, printer.column()),
-        f"{printer.kind} tc_value = {f'{held} + {given}' if stmt.accumulate else given};",
-    ]
-    number = 0
+    lines, number = [], 0
     for after in printer.epilogue:
         if is_total(after):
             lines.append(f"tc_total{number} += {value(after, inner, dtype, coefficient=False)};")
@@ -226,7 +212,14 @@ def _element(printer: TilePrinter, dtype: str, own: str) -> list[str]:
             lines.append(store(after, inner, value(after, inner, dtype, coefficient=True)))
     if scope.buffers[printer.out.buffer].place != "tile":
         lines.append(f"{held} = tc_value;")
-    return [f"{guard} {{", *indented(lines), "}"]
+    return part(
+        TILES,
+        "value",
+        column_values=_named(printer, printer.mapping.n, printer.column()),
+        kind=printer.kind,
+        value=f"{held} + {given}" if stmt.accumulate else given,
+        epilogue=lines,
+    )
 
 
 def _in_register(printer: TilePrinter) -> Scope:

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 from ...dtypes import BY_NAME
 from ...ir.expr import Access, map_leaves
-from ...ir.loops import Assign, Axis, BandVar, Buffer
+from ...ir.loops import Assign, Axis, Buffer
 from ...ir.thread_mapping import Transpose
+from ...resources import part
 from ..c.expressions import bounds
 from ..c.expressions import value as element_value
-from ..printing import indented
 from ..scope import Scope
-from .expressions import count, store, value, values
+from .expressions import THREADS, count, store, value, values
 
 _TILE = "tc_tile"
 
@@ -29,50 +29,27 @@ def transpose_body(stmt: Assign, mapping: Transpose, scope: Scope, dtype: str) -
     batch = tuple(v for v in stmt.band if v.name not in (mapping.row, mapping.column))
     side = mapping.tile
     buffer = scope.buffers[source.buffer]
-    lines = [
-        f"__shared__ {BY_NAME[buffer.dtype].cuda_type} {_TILE}[{side}][{side + 1}];",
-        f"const int tc_x = threadIdx.x%{side}, tc_y = threadIdx.x/{side};",
-        "tc_int tc_block = blockIdx.x;",
-    ]
-    for name, var in (("column", column), ("row", row)):
-        lines += [
-            f"const tc_int tc_{name}s = {count(var, scope)};",
-            f"const tc_int tc_{name} = tc_block%tc_tiles(tc_{name}s, {side})*{side};",
-            f"tc_block /= tc_tiles(tc_{name}s, {side});",
-        ]
-    lines += values(batch, "tc_rest", scope, "tc_block")
     loaded, _ = element_value(source, scope)
-    lines += [
-        *_walk(row, column, "tc_row + tc_x", "tc_column + tc_n", mapping, scope),
-        f"        {_TILE}[tc_n][tc_x] = {loaded};",
-        "    }",
-        "}",
-        "__syncthreads();",
-        *_walk(row, column, "tc_row + tc_n", "tc_column + tc_x", mapping, scope),
-        *indented(indented([store(*_from_tile(stmt, source, scope, buffer, dtype))])),
-        "    }",
-        "}",
-    ]
-    return lines
-
-
-def _walk(
-    row: BandVar, column: BandVar, here: str, there: str, mapping: Transpose, scope: Scope
-) -> list[str]:
-    """Loop of the threads over a tile; the caller closes the body."""
-    rows_at_once = mapping.threads // mapping.tile
-
-    def at(var: BandVar, number: str) -> str:
-        low, _ = bounds(var, scope)
-        start = number if low == "0" else f"{low} + {number}"
-        return f"const tc_int {scope.variables[var.name]} = {start};"
-
-    return [
-        f"for (int tc_n = tc_y; tc_n < {mapping.tile}; tc_n += {rows_at_once}) {{",
-        f"    {at(row, here)}",
-        f"    {at(column, there)}",
-        f"    if ({here} < tc_rows && {there} < tc_columns) {{",
-    ]
+    firsts = {
+        v.name: "" if (low := bounds(v, scope)[0]) == "0" else f"{low} + " for v in (row, column)
+    }
+    return part(
+        THREADS,
+        "transpose",
+        kind=BY_NAME[buffer.dtype].cuda_type,
+        side=side,
+        pitch=side + 1,
+        columns=count(column, scope),
+        rows=count(row, scope),
+        batch=values(batch, "tc_rest", scope, "tc_block"),
+        rows_at_once=mapping.threads // side,
+        row=scope.variables[row.name],
+        first_row=firsts[row.name],
+        column=scope.variables[column.name],
+        first_column=firsts[column.name],
+        loaded=loaded,
+        store=store(*_from_tile(stmt, source, scope, buffer, dtype)),
+    )
 
 
 def _from_tile(

@@ -29,7 +29,7 @@ from ...ir.expr import (
 from ...ir.loops import BandVar, LoopVar
 from ...ir.tensor import Packing, Ref, Space
 from ..printing import ATOM, PROD, SUM, extent, is_complex, literal
-from ..scope import Scope, stored_axes
+from ..scope import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def transposed(text: str, letters: list[str], wanted: list[str]) -> str:
 def place(access: Access, scope: Scope, vectors: Vectors) -> tuple[str, list[tuple[str, ...]]]:
     """Index arrays of an access that slices cannot express, and its antisymmetric axes."""
     parts, signed = [], []
-    for axis, packing in stored_axes(scope.buffers[access.buffer]):
+    for axis, packing in scope.buffers[access.buffer].stored():
         if packing is None:
             parts.append(_points(access.subscripts[axis], scope, vectors))
             continue
@@ -147,7 +147,7 @@ def _packed_points(
 def packed_guard(access: Access, scope: Scope, vectors: Vectors) -> str:
     """Condition that a point is in the stored triangles of a packed target."""
     conditions = []
-    for _, packing in stored_axes(scope.buffers[access.buffer]):
+    for _, packing in scope.buffers[access.buffer].stored():
         if packing is not None:
             compare = "greater" if packing.antisymmetric else "greater_equal"
             held = _packed_points(access, packing, scope, vectors)

@@ -19,7 +19,8 @@ from ...ir.tensor import Index, Ref, symmetry_group
 from ...ir.term_rewriting import rename_term
 
 _POOLS = {"o": "ijklmn", "v": "abcdefgh"}
-_MOST_NAMINGS = 5_000  # tried for one term: enough for six indices of a space, or five of each
+# Namings that are tried for one term: enough for six indices of a space, or five of each.
+_MOST_NAMINGS = 5_000
 _Key: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 """Names and letters of the factors, in their order."""
 

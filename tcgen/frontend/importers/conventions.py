@@ -48,8 +48,7 @@ def is_name(text: str) -> bool:
 def integrals(*, real: bool) -> dict[str, Any]:
     """Declarations of f and of v = <pq||rs> for a term list: constant, antisymmetric as printed.
 
-    Args:
-        real: orbitals are real: bra and ket may be exchanged too, which needs fewer blocks.
+    With ``real`` orbitals bra and ket may also be exchanged, which needs fewer blocks.
     """
     bra_ket = (["sym(0,1)"], ["swap(01,23)"]) if real else ([], [])
     fock, physicist = ({"sym": text, "constant": True} for text in bra_ket)

@@ -50,10 +50,10 @@ def from_pdaggerq(
             indices); ``{"r2(a,b,i,j)": pq.strings(), ...}`` for several; their printed text, with a
             line ``r2(a,b,i,j) =`` before each target; or the JSON lines that
             ``pq_graph.to_strings("ir")`` returns, as text or as they are.
-        name: of the system.
+        name: name of the system.
         real: orbitals are real, so that bra and ket of f and <pq||rs> may be exchanged. JSON lines
             have an array for each block that they name; this has no effect on them.
-        filename: for messages.
+        filename: name for messages.
 
     Returns:
         Inputs are f_oo, v_oovv = <ij||ab>, ... and the amplitudes with their axes as written,
@@ -92,7 +92,7 @@ def _groups(source: object, filename: str) -> dict[str, list[tuple[int, String]]
             raise refuse(filename, 1, "", message, "write a name and labels: r2(a,b,i,j)")
         groups[heading] = _numbered(strings, filename)
     if not groups:
-        raise refuse(filename, 1, "", "there are no terms", 'pass {"r2(a,b,i,j)": pq.strings()}')
+        raise refuse(filename, 1, "", "no terms", 'pass {"r2(a,b,i,j)": pq.strings()}')
     return groups
 
 
@@ -173,9 +173,9 @@ class _Letters:
             stem, number = label, itertools.count(1)
             if not label[0].islower() or not label.isalpha():
                 stem = _letter(label)
-            wanted = name = stem.upper() if upper else stem
-            while name in self._taken or (stem != label and name == wanted):
-                name = f"{wanted}{next(number)}"
+            plain = name = stem.upper() if upper else stem
+            while name in self._taken or (stem != label and name == plain):
+                name = f"{plain}{next(number)}"
             self._taken.add(name)
             self._names[label, upper] = name
         return self._names[label, upper]
@@ -200,7 +200,7 @@ def _numbered(strings: object, filename: str) -> list[tuple[int, String]]:
             raise refuse(filename, number, shown, "a term is not a list of strings", advice)
     if not numbered:
         advice = "call simplify() before strings(); leave out targets that are zero"
-        raise refuse(filename, 1, "", "there are no terms", advice)
+        raise refuse(filename, 1, "", "no terms", advice)
     return numbered
 
 
@@ -231,7 +231,7 @@ def _printed(text: str, filename: str) -> dict[str, list[tuple[int, String]]]:
         groups.setdefault(heading, []).append((number, value))
     if not any(groups.values()):
         advice = "write the lists that strings() returns to the file"
-        raise refuse(filename, 1, "", "there are no terms", advice)
+        raise refuse(filename, 1, "", "no terms", advice)
     return {heading: strings for heading, strings in groups.items() if strings}
 
 
@@ -246,11 +246,7 @@ class _Part:
 
 
 def _term(string: String, letters: _Letters) -> _Term:
-    """Reads one list.
-
-    Raises:
-        ValueError: naming the part that cannot be understood.
-    """
+    """Reads one list."""
     if not string:
         raise ValueError("the term is empty")
     try:
@@ -349,11 +345,7 @@ def _space(label: str) -> str:
 
 
 def _target(heading: str, terms: Sequence[_Term]) -> dict[str, Any]:
-    """A target of the term list; its indices are those that occur once in a term.
-
-    Raises:
-        ValueError: the heading has other labels.
-    """
+    """A target of the term list; its indices are those that occur once in a term."""
     name, _, inside = heading.partition("(")
     inside = inside.rstrip(")").strip()
     written = tuple(x.strip() for x in inside.split(",")) if inside else ()

@@ -34,12 +34,7 @@ _ONE = Fraction(1)
 
 
 def read_ir(text: str, name: str, filename: str) -> System:
-    """The system of JSON lines.
-
-    Args:
-        text: lines; those that do not start with a brace are skipped.
-        name: of the system.
-        filename: for messages.
+    """The system of JSON lines; lines that do not start with a brace are skipped.
 
     Raises:
         SpecError: a line cannot be understood.
@@ -51,7 +46,7 @@ def read_ir(text: str, name: str, filename: str) -> System:
                 data = json.loads(line)
                 lines.append((number, line, data, values.line(data)))
     if not lines:
-        raise refuse(filename, 1, "", "there are no equations", "export with to_strings('ir')")
+        raise refuse(filename, 1, "", "no equations", "export with to_strings('ir')")
     reader = _Reader(values)
     for number, line, data, named in lines:
         with _place(filename, number, line):
@@ -79,7 +74,7 @@ def _place(filename: str, number: int, line: str) -> Iterator[None]:
 
 
 _Value = tuple[str, int]
-"""A name and which of its values: 1, 2, ...; 0 for an input."""
+"""A name and the number of its value: 1, 2, ...; 0 for an input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +82,9 @@ class _Named:
     """The values that one line writes and reads.
 
     Attributes:
-        target: the value that it writes.
-        operands: in order.
-        carries: the old value was read before: the new one is the sum of it and this line.
+        target: value that it writes.
+        operands: values that it reads.
+        carries: the old value was read before, so the new one is the sum of it and this line.
     """
 
     target: _Value
@@ -113,7 +108,7 @@ class _Values:
         """Number the values of the next line.
 
         Raises:
-            ValueError: an intermediate is read before it is written, or an input is a target too.
+            ValueError: an intermediate is read before it is written, or an input is also a target.
         """
         operands = []
         for operand in data["operands"]:

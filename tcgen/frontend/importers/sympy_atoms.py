@@ -2,7 +2,7 @@
 
 A space is a whole axis: its elements are numbered from 0, and its extent is known when a program is
 called. A range that begins elsewhere, depends on another index or contradicts the shape of an array
-is refused. SymPy's symbols are told apart by what they are and not by how they print.
+is refused. SymPy's symbols are compared as objects and not by their names.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Ranges:
         self.indices: frozenset[Any] = frozenset()
         self._letters = _space_of_letter(letters)
         self._spaces: dict[str, Space] = {}
-        self._extents: dict[str, Any] = {}  # of each space: a symbol or a number
+        self._extents: dict[str, Any] = {}  # a symbol or a number for each space
         self._symbols: dict[Index, Any] = {}
         self._free: dict[tuple[Any, Space], Index] = {}
         self._bound: list[dict[Any, Index]] = []
@@ -55,7 +55,7 @@ class Ranges:
 
     @property
     def written(self) -> dict[str, str]:
-        """How the symbol of each space is written."""
+        """The form of each space's symbol in the source."""
         return {
             name: extent.name
             for name, extent in self._extents.items()
@@ -63,7 +63,7 @@ class Ranges:
         }
 
     def begin(self, symbols: Iterable[Any]) -> None:
-        """Begin an equation in which these symbols are bound by no Sum; they keep their names."""
+        """Begin an equation whose symbols that no Sum binds are given; these keep their names."""
         self._free, self._symbols, self._taken = {}, {}, set()
         self._reserved = frozenset(map(_name, symbols))
 
@@ -121,7 +121,7 @@ class Ranges:
         return tuple(indices)
 
     def index(self, symbol: Any, where: Any, extent: Any) -> Index:
-        """The index of a symbol; ``extent`` is that of its axis, or None where it is unknown."""
+        """The index of a symbol; ``extent`` is that of its axis, or None if it is unknown."""
         for names in reversed(self._bound):
             bound: Index | None = names.get(symbol)
             if bound is not None:
@@ -270,7 +270,7 @@ def not_a_name(name: object) -> SpecError:
 
 
 def _character(character: str) -> str:
-    """A part of an identifier; what is no part of a name is kept, and refused."""
+    """A part of an identifier; any other character is left, and refused later."""
     if character.isascii() and character.isalnum():
         return character
     if character in _PLAIN:
@@ -283,11 +283,12 @@ def _character(character: str) -> str:
 
 
 _FLOAT_BITS = 53
-_MOST_TERMS = 10_000  # of one expression; read in a few seconds
+# Terms of one expression, which are read in a few seconds.
+_MOST_TERMS = 10_000
 
 
 def exact_number(number: Any) -> Fraction:
-    """The value of a Rational, or of a Float: the decimal that it shows, or the fraction it rounds.
+    """The value of a Rational, or of a Float: its decimal, or the fraction that it rounds.
 
     Raises:
         SpecError: no program can hold it.
@@ -315,9 +316,7 @@ def exact_number(number: Any) -> Fraction:
 def check_term_count(expression: Any, *, powers: bool) -> None:
     """Refuse an expression that expands to too many products.
 
-    Args:
-        expression: of SymPy.
-        powers: powers of sums are expanded too; else those alone that hold a Sum.
+    With ``powers`` all powers of sums are expanded, otherwise only those that hold a Sum.
 
     Raises:
         SpecError: it does.
@@ -330,7 +329,7 @@ def check_term_count(expression: Any, *, powers: bool) -> None:
 
 
 def _count(expression: Any, powers: bool) -> int:
-    """Terms after expansion; about right where there are too many."""
+    """Terms after expansion; an estimate if there are too many."""
     if isinstance(expression, sympy.Add):
         return sum(_count(part, powers) for part in expression.args)
     if isinstance(expression, sympy.Mul):

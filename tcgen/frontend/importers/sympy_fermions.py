@@ -15,7 +15,7 @@ from sympy.physics import secondquant as second
 from .conventions import amplitudes_symmetry, is_name, signed_letters
 from .sympy_atoms import exact_number, identifier_of, wrong
 
-_LARGEST_EXPONENT = 100  # of a factor
+_LARGEST_EXPONENT = 100
 _POOLS = {"o": "ijklmn", "v": "abcdefgh"}
 
 
@@ -41,7 +41,8 @@ def _target(
     left: Any, right: Any, blocks: tuple[str, ...], tensors: dict[str, Any]
 ) -> dict[str, Any]:
     for function in right.atoms(sympy.Function):
-        if not isinstance(function, sympy.KroneckerDelta):  # before SymPy would evaluate it
+        # Functions are refused before SymPy would evaluate them.
+        if not isinstance(function, sympy.KroneckerDelta):
             raise wrong(
                 f"{function!s:.80} is a function", "give it a name in an equation of its own"
             )

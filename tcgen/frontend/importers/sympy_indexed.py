@@ -20,8 +20,8 @@ from sympy.physics import secondquant as second
 from ...ir.expr import Call, Const, Delta, Expr, Pow, Prod, Quot, Sum
 from ...ir.system import Apply, Equation, Factor, System, Term, factor_indices
 from ...ir.tensor import Index, Ref, Role, Tensor, distinct
-from ...ir.term_rewriting import rename_left, resolve_deltas
-from ..assemble import assemble, find_cycles
+from ...ir.term_rewriting import resolve_deltas
+from ..assemble import add_terms, assemble, find_cycles
 from ..exact_numbers import OUTSIDE, rejection_reason
 from ..source import refuse_deep_nesting
 from ..terms import read_term_data
@@ -39,7 +39,8 @@ from .sympy_atoms import (
 )
 from .sympy_fermions import fermion_targets
 
-_LARGEST_EXPONENT = 1000  # of a power; the message for larger ones advises exp(n*log(x))
+# Largest exponent of a power; the message for larger ones advises exp(n*log(x)).
+_LARGEST_EXPONENT = 1000
 _FUNCTIONS: dict[Any, str] = {
     sympy.exp: "exp",
     sympy.log: "log",
@@ -67,7 +68,7 @@ def from_sympy(
         equations: ``Eq(left, right)``, a list of them, ``{left: right}``, or one expression
             without free indices, which defines ``e``. A left side is an Indexed, a Symbol, an
             AntiSymmetricTensor, or a text such as ``"r2(a,b,i,j)"``.
-        name: of the system.
+        name: name of the system.
         spaces: letters of indices that have no range of their own: ``{"o": "i j", "v": "a b"}``.
             A range is that of an Idx, of a Sum, or of the shape of an IndexedBase: the space is
             then named after its symbol, or n5 for a range of 5.
@@ -77,9 +78,9 @@ def from_sympy(
 
     Raises:
         ArgumentError: a keyword is of another type.
-        SpecError: an expression cannot be understood, or says what a space cannot: a range that
+        SpecError: an expression cannot be understood, or has no equivalent space: a range that
             does not begin at 0, or is not that of an array's shape. A range that is a number is
-            accepted where the arrays have it in their shapes.
+            accepted if the arrays have it in their shapes.
 
     Example:
         >>> from sympy import Eq, Idx, IndexedBase, symbols
@@ -94,9 +95,7 @@ def from_sympy(
     with refuse_deep_nesting("<sympy>"):
         pairs = [(_left_side(left), _expression(right)) for left, right in _pairs(equations)]
         if not pairs:
-            raise wrong(
-                "there are no equations", "give Eq(left, right), a list of them, or {left: right}"
-            )
+            raise wrong("no equations", "give Eq(left, right), a list of them, or {left: right}")
         if not any(right.has(second.AntiSymmetricTensor) for _, right in pairs):
             return _Reader(ranges).system(name, pairs)
         for _, right in pairs:
@@ -152,7 +151,7 @@ def _expression(given: Any) -> Any:
 
 
 def _left_side(given: Any) -> Any:
-    """What an equation defines: elements, a symbol, or a text for the front end that reads it."""
+    """The left side of an equation: elements, a symbol, or a text for another front end."""
     if isinstance(given, sympy.Indexed | sympy.Symbol | second.AntiSymmetricTensor):
         return given
     if isinstance(given, str) and is_name(given.partition("(")[0]):
@@ -206,12 +205,7 @@ class _Reader:
             self._ranges.begin(s for s in free if isinstance(s, sympy.Symbol))
             lhs = Ref(self._tensors[own], self._left(left))
             terms = tuple(t for flat in self._flat(right) for t in self._finish(flat, lhs))
-            old = equations.get(own)
-            if old is None:
-                equations[own] = Equation(lhs, terms)
-            else:
-                moved = tuple(rename_left(t, lhs.indices, old.lhs.indices) for t in terms)
-                equations[own] = replace(old, terms=old.terms + moved)
+            add_terms(equations, lhs, terms)
         for cycle in find_cycles(list(equations.values())):
             text = " -> ".join(e.lhs.tensor.name for e in (*cycle, cycle[0]))
             raise wrong(

@@ -48,13 +48,13 @@ def from_wicked(
     Args:
         text: lines, or the equation objects themselves: those of one block,
             ``to_manybody_equation("r")["oo|vv"]``, or the dictionary of all blocks.
-        name: of the system.
+        name: name of the system.
         real: orbitals are real, so that bra and ket of f and v may be exchanged.
         energy: name of the target that has no indices.
         blocks: tensors given by blocks, v_oovv = <ij||ab>; the others get the number of their
             upper indices: t^{o0}_{v0} is t1[i,a], r^{o0,o1}_{v0,v1} is r2[i,j,a,b]. A name with
-            axes of several kinds is given by blocks too: t1_ov, t1_av; r1_ov, r1_av.
-        filename: for messages.
+            axes of several kinds is also given by blocks: t1_ov, t1_av; r1_ov, r1_av.
+        filename: name for messages.
 
     Raises:
         ArgumentError: a keyword is of another type.
@@ -108,11 +108,7 @@ class _Line:
 
 
 def _lines(source: object, filename: str) -> list[_Line]:
-    """The lines, each checked by itself.
-
-    Raises:
-        SpecError: with all lines that are wrong.
-    """
+    """The lines, each checked by itself."""
     try:
         if isinstance(source, Mapping):
             source = [equation for block in source.values() for equation in block]
@@ -134,16 +130,12 @@ def _lines(source: object, filename: str) -> list[_Line]:
     if problems:
         raise SpecError(tuple(problems))
     if not lines:
-        raise refuse(filename, 1, "", "there are no equations", "write those of wick&d to the file")
+        raise refuse(filename, 1, "", "no equations", "write those of wick&d to the file")
     return lines
 
 
 def _line(number: int, text: str) -> _Line:
-    """Reads one line.
-
-    Raises:
-        ValueError: naming what is wrong.
-    """
+    """Reads one line."""
     match = _LINE.fullmatch(" ".join(text.split()))
     if match is None:
         raise ValueError("the line is not an equation of wick&d")
@@ -254,11 +246,7 @@ class _Reader:
 
 
 def _labels(text: str) -> tuple[str, ...]:
-    """The labels between braces.
-
-    Raises:
-        ValueError: naming one that is not a letter of a space with a number.
-    """
+    """The labels between braces."""
     labels = tuple(x.strip() for x in text.split(",")) if text.strip() else ()
     for label in labels:
         if len(label) > _LONGEST_LABEL or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", label):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
 from ...errors import TcgenError
-from ...ir.quantity import Quantity
 from ...ir.tensor import (
     MOST_SYMMETRIES,
     Packing,
@@ -16,8 +16,10 @@ from ...ir.tensor import (
     Storage,
     Symmetry,
     Tensor,
+    exchanged,
     symmetry_group,
 )
+from ...records.quantity import Quantity
 from ..source import Problems
 from .syntax import Attribute, Declaration, Word
 
@@ -44,16 +46,9 @@ def declare(
     letters: tuple[str, ...],
     problems: Problems,
 ) -> Declared | None:
-    """The tensor that a declaration describes.
+    """The tensor that a declaration describes, or None after an error.
 
-    Args:
-        declaration: of an input or output.
-        spaces: of its axes.
-        letters: indices that name the axes in attributes, or () where axes are spaces.
-        problems: receives errors.
-
-    Returns:
-        The tensor, or None after an error.
+    ``letters`` are the indices that name its axes in attributes, or () if spaces name them.
     """
     before = problems.count
     reader = _Reader(declaration, spaces, letters, problems)
@@ -317,11 +312,8 @@ class _Reader:
         self._wrong(at, message, "axes that are exchanged or packed must have the same space")
         return False
 
-    def _swap(self, pairs: tuple[tuple[int, ...], ...], sign: int, conj: bool = False) -> Symmetry:
-        perm = list(range(len(self._spaces)))
-        for first, second in pairs:
-            perm[first], perm[second] = second, first
-        return Symmetry(tuple(perm), sign, conj)
+    def _swap(self, pairs: Iterable[tuple[int, int]], sign: int, conj: bool = False) -> Symmetry:
+        return Symmetry(exchanged(len(self._spaces), *pairs), sign, conj)
 
     def _wrong(self, at: Word | Attribute, message: str, advice: str) -> None:
         self._problems.add(at.span, message, advice)
@@ -340,7 +332,7 @@ WORDS = {
 
 
 def word_of(quantity: Quantity) -> str:
-    """How the language writes a quantity.
+    """The words of the language for a quantity.
 
     Example:
         >>> word_of(Quantity.THREE_INDEX)

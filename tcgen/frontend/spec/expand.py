@@ -27,10 +27,10 @@ _NEVER = frozenset((0,))
 
 
 class Expander:
-    """Expands the right sides of one spec and keeps the intermediates that brackets make.
+    """Expands the right sides of one spec and collects the intermediates that brackets make.
 
     Attributes:
-        anonymous: equations of brackets so far.
+        anonymous: equations of brackets.
     """
 
     def __init__(self, taken: Iterable[str], problems: Problems) -> None:
@@ -41,12 +41,7 @@ class Expander:
         self.anonymous: list[Equation] = []
 
     def expand(self, products: tuple[Flat, ...], left: tuple[Index, ...]) -> list[Term]:
-        """Flat terms of a right side.
-
-        Args:
-            products: of the right side.
-            left: indices on the left.
-        """
+        """Flat terms of a right side."""
         self._left = left
         return self._sum(products, left, frozenset(left), {})
 

@@ -19,8 +19,10 @@ from .syntax import Declaration, EquationLine, IndexLine, Line, SpaceLine, Word
 
 KINDS = ("occupied", "virtual", "auxiliary", "general", "quadrature", "atomic")
 RESERVED = (*FUNCTIONS, "delta")
-_LONGEST_MISTAKE = 40  # letters of a name for which a similar one is sought
-_COMPARISONS = 100_000  # of unknown names with known ones in one spec, within a second
+# Letters of a name for which a similar one is sought.
+_LONGEST_MISTAKE = 40
+# Comparisons of unknown names with known ones in one spec, which take a second.
+_COMPARISONS = 100_000
 
 
 class Names:
@@ -29,8 +31,8 @@ class Names:
     Attributes:
         tensors: declared and defined tensors by name, including tensors given by blocks.
         inputs: input arrays in declared order, with blocks in place of the tensor they form.
-        outputs: in declared order.
-        families: how to read a tensor that is given by blocks, by its name.
+        outputs: outputs in declared order.
+        families: tensors that are given by blocks, by name.
     """
 
     def __init__(self, lines: Sequence[Line], problems: Problems) -> None:
@@ -156,10 +158,10 @@ class Names:
             return None
         try:
             value = literal(line.extent.text)
-        except ValueError:  # too long, or out of range
+        except ValueError:
             value = Fraction(0)
         if value.denominator != 1 or not 1 <= value < 2**63:
-            message = f"the extent {line.extent.text:.20} is not a whole number of 1 to 2^63 - 1"
+            message = f"the extent {line.extent.text:.20} is not an integer of 1 to 2^63 - 1"
             self._problems.add(line.extent.span, message, f"write space {line.name.text} = 10")
             return None
         return int(value)
@@ -170,7 +172,7 @@ class Names:
             space = self._known_space(line.space)
             for word in line.names:
                 if word.text in self._spaces:
-                    message = f"{word.text} is a space and cannot be an index too"
+                    message = f"{word.text} is a space and cannot also be an index"
                     self._problems.add(
                         word.span, message, "use different names for spaces and indices"
                     )
@@ -268,7 +270,7 @@ class Names:
             self.families[tensor.name] = family
             for member in family.members:
                 if member.name in self._places:
-                    message = f"block {member.name} of {tensor.name} is declared elsewhere too"
+                    message = f"block {member.name} of {tensor.name} is also declared elsewhere"
                     self._problems.add(line.name.span, message, "rename one of them")
                 self._places[member.name] = line.name.span
                 self.inputs.append(member)
@@ -358,14 +360,7 @@ def _same(new: Declared, old: Declared, line: Declaration, earlier: Declaration)
 
 
 def block_family(declared: Declared, span: Span, problems: Problems) -> Family:
-    """The family that ``blocks oooo ooov ..`` declares.
-
-    Args:
-        declared: the whole tensor, on joined spaces, and its blocks, whose names are made of the
-            names of base spaces.
-        span: place of the tensor's name.
-        problems: receives errors.
-    """
+    """The family that ``blocks oooo ooov ..`` declares, whose names consist of names of spaces."""
     tensor = declared.tensor
     if all(not space.parts for space in tensor.spaces):
         advice = "declare a joined space, such as p = o + v, for its axes"

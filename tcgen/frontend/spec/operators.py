@@ -12,6 +12,7 @@ from typing import TypeAlias
 from ...errors import Span
 from ...ir.system import Permutation
 from ...ir.tensor import Index
+from ...simplices import parity
 from ..assemble import FEWER, MOST_PERMUTATIONS, TOO_MANY, permutation_lists
 from ..source import Problems
 from .names import Names
@@ -139,7 +140,7 @@ def _split(word: Word) -> tuple[Word, ...]:
 Renaming: TypeAlias = tuple[tuple[Index, Index], ...]
 """Pairs (old index, new index); other indices are unchanged."""
 Signed: TypeAlias = tuple[tuple[int, Renaming], ...]
-"""Terms of an operator: how often each renaming is added, or subtracted; the identity first.
+"""Terms of an operator: the number of times that each renaming is added; the identity first.
 
 Operators that cancel are ``((0, ()),)``.
 """
@@ -156,7 +157,7 @@ def tuple_operator(items: tuple[tuple[Index, ...], ...], signed: bool) -> Signed
     """
     result = []
     for order in itertools.permutations(range(len(items))):
-        sign = _parity(order) if signed else 1
+        sign = parity(order) if signed else 1
         pairs = tuple(
             (old, new)
             for k, image in enumerate(order)
@@ -190,9 +191,7 @@ def slash_operator(groups: tuple[tuple[Index, ...], ...], signed: bool) -> Signe
 def term_count(groups: tuple[int, ...], slashed: bool) -> int:
     """Terms of an operator, before it is made: of P(i,j,k) 6, of P(i/jk) 3.
 
-    Args:
-        groups: letters of each group between slashes; the number of tuples if there are none.
-        slashed: the groups stand between slashes.
+    ``groups`` are the numbers of letters between slashes, or the number of tuples.
 
     Example:
         >>> term_count((3,), False), term_count((1, 2), True), term_count((1, 1, 1), True)
@@ -244,8 +243,3 @@ def gather(
     for count, renaming in operator:
         counts[position_images(renaming, lhs)] += count
     return permutation_lists(counts, len(lhs))
-
-
-def _parity(order: tuple[int, ...]) -> int:
-    inversions = sum(a > b for a, b in itertools.combinations(order, 2))
-    return -1 if inversions % 2 else 1

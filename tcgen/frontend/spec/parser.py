@@ -49,16 +49,14 @@ _STARTS = {
     "include": "include_line",
     None: "equation",
 }
-_LARGEST_EXPONENT = 1000  # of **; the message for larger ones advises exp(n*log(x))
+# Largest exponent of **; the message for larger ones advises exp(n*log(x)).
+_LARGEST_EXPONENT = 1000
 
 
 def parse_statement(statement: Statement, problems: Problems) -> tuple[Line, ...]:
-    """Lines of a statement; a list of inputs or outputs gives one line for each.
+    """Lines of a statement other than ``include``; inputs and outputs give one line each.
 
-    Args:
-        statement: anything but an ``include``.
-        problems: receives a syntax error; the result is then empty, and the names in the
-            statement become doubtful.
+    After a syntax error the result is empty, and the names in the statement become doubtful.
     """
     tree = _parse(statement, problems)
     if tree is None:
@@ -186,10 +184,10 @@ class _Builder:
 
     def _function(self, name: str, children: list[Any], span: Span) -> Node:
         args = tuple(map(self.node, children))
-        wanted = SEVERAL.get(name, 1)
-        if len(args) != wanted:
-            takes = "one argument" if wanted == 1 else f"{wanted} arguments"
-            example = f"{name}({', '.join('xyz'[:wanted])})"
+        count = SEVERAL.get(name, 1)
+        if len(args) != count:
+            takes = "one argument" if count == 1 else f"{count} arguments"
+            example = f"{name}({', '.join('xyz'[:count])})"
             self._problems.add(span, f"{name} takes {takes}, not {len(args)}", f"write {example}")
             return Number(Fraction(1), span)
         return Function(name, args, span)
@@ -328,13 +326,7 @@ _OPERATOR_BEFORE = re.compile(r"\b(?:P|S|sum|max|min|prod)\s*\((?:[^()]|\([^()]*
 
 
 def explain_syntax_error(statement: Statement, error: Any, problems: Problems) -> None:
-    """Add a message for a statement that does not parse.
-
-    Args:
-        statement: as written.
-        error: lark's ``UnexpectedInput``.
-        problems: receives the message.
-    """
+    """Add a message for a statement that lark refused with an ``UnexpectedInput``."""
     shape = f"for example: {_SHAPES[statement.keyword]}"
     lines = statement.text.split("\n")
     token = getattr(error, "token", None)
@@ -381,7 +373,7 @@ def explain_syntax_error(statement: Statement, error: Any, problems: Problems) -
 
 
 def _instead_of(character: str) -> str:
-    """What to write for a character that the language does not have."""
+    """Advice for a character that the language does not have."""
     for characters, advice in _FOREIGN.items():
         if character in characters:
             return advice

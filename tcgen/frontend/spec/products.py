@@ -6,6 +6,7 @@ A bracket remains a factor here; :mod:`tcgen.frontend.spec.expand` makes it an i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import assert_never
@@ -44,14 +45,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """The largest or smallest of the values of an expression, or their product.
-
-    Attributes:
-        reduction: which of them.
-        expr: the expression.
-        bound: indices over which it is reduced.
-        span: of the operator.
-    """
+    """The maximum, minimum or product of the values of an expression over the ``bound`` indices."""
 
     reduction: Reduction
     expr: Expr
@@ -72,12 +66,10 @@ class Flat:
     """``coeff * operator * sum over sums of the product of pieces``.
 
     Attributes:
-        coeff: exact number.
-        pieces: factors, in the order written.
-        operator: composed P and S; () for none.
-        moved: indices that the operator renames, where they are written.
-        sums: indices of sum(..), where they are written.
-        span: of the term.
+        pieces: factors in the order of the text.
+        operator: composed P and S, or ().
+        moved: indices that the operator renames, with their places in the text.
+        sums: indices of sum(..), with their places in the text.
     """
 
     coeff: Fraction
@@ -373,25 +365,23 @@ def _signed(sign: int, expr: Expr) -> Expr:
     return Prod((Const(Fraction(-1)), *(expr.args if isinstance(expr, Prod) else (expr,))))
 
 
-def _elements(node: Node) -> list[Element]:
+def _elements(node: Node) -> Iterator[Element]:
+    parts: tuple[Node, ...]
     match node:
         case Element():
-            return [node]
+            yield node
+            return
         case Number():
-            return []
-        case Function(_, args, _):
-            return [element for arg in args for element in _elements(arg)]
-        case Negative(arg, _):
-            return _elements(arg)
-        case Power(base, _, _):
-            return _elements(base)
-        case Bracket(inner, _):
-            return _elements(inner)
-        case Product(left, right, _, _):
-            return _elements(left) + _elements(right)
-        case SignedSum(terms, _):
-            return [element for _, term in terms for element in _elements(term)]
-        case Operated(_, body, _):
-            return _elements(body)
+            return
+        case Function(_, parts):
+            pass
+        case Negative(part) | Power(part) | Bracket(part) | Operated(_, part):
+            parts = (part,)
+        case Product(left, right):
+            parts = (left, right)
+        case SignedSum(terms):
+            parts = tuple(term for _, term in terms)
         case _:
             assert_never(node)
+    for part in parts:
+        yield from _elements(part)

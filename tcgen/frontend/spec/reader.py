@@ -37,9 +37,9 @@ def read_spec(text: str, filename: str = "<spec>", *, folder: str | Path | None 
     """The system of equations that a spec describes.
 
     Args:
-        text: of the spec.
-        filename: for messages; its stem names the system.
-        folder: where ``include`` looks; None refuses includes.
+        text: text of the spec.
+        filename: name for messages; its stem names the system.
+        folder: folder of files to ``include``; None refuses includes.
 
     Raises:
         ArgumentError: ``text`` is not a string.
@@ -93,10 +93,7 @@ def _read(text: str, filename: str, folder: Path | None) -> System:
 
 
 def read_spec_file(path: str | Path) -> System:
-    """The system of a .spec file, named after the file.
-
-    Args:
-        path: of the file; ``include`` looks in its folder.
+    """The system of a .spec file, named after the file; ``include`` looks in its folder.
 
     Raises:
         SpecError: with all errors of the file, in order of appearance.
@@ -156,7 +153,7 @@ def _equations(lines: list[EquationLine], names: Names, problems: Problems) -> l
 
 
 def _without_copies(equations: tuple[Equation, ...]) -> list[Equation]:
-    """The equations, where one that is only a maximum, minimum or product of a bracket is that."""
+    """The equations; a copy of the maximum, minimum or product of a bracket takes its place."""
     reduced = {
         e.lhs.tensor: e for e in equations if e.anonymous and e.reduction is not Reduction.SUM
     }

@@ -75,7 +75,7 @@ class Negative:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """``left*right``, or ``left/right`` where ``divided``."""
+    """``left*right``, or ``left/right`` if ``divided``."""
 
     left: Node
     right: Node
@@ -99,7 +99,7 @@ class Operator:
         kind: the word before the bracket.
         groups: parts between slashes; each a tuple of items; each item the words of a tuple, or
             one word.
-        span: from the operator to its closing bracket.
+        span: text from the operator to its closing bracket.
     """
 
     kind: str
@@ -162,7 +162,7 @@ class IndexLine:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One tensor of an ``input`` or ``output`` list; ``axes`` is None where none are given."""
+    """One tensor of an ``input`` or ``output`` list; ``axes`` is None if none are given."""
 
     output: bool
     name: Word

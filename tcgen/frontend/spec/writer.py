@@ -18,7 +18,17 @@ from ...errors import TcgenError
 from ...ir.expr import Const, Delta, Expr, Pow, Prod, Quot, Sum, format_expr
 from ...ir.reduction import Reduction
 from ...ir.system import Apply, Equation, Factor, Permutation, System, Term, factor_indices
-from ...ir.tensor import Index, Ref, Role, Space, Symmetry, Tensor, distinct, symmetry_group
+from ...ir.tensor import (
+    Index,
+    Ref,
+    Role,
+    Space,
+    Symmetry,
+    Tensor,
+    distinct,
+    exchanged,
+    symmetry_group,
+)
 from ...ir.term_rewriting import fresh_index, rename_equation, rename_term
 from .attributes import word_of
 from .names import RESERVED
@@ -36,7 +46,7 @@ def spec_text(
     Args:
         system: a verified system.
         heading: comment lines after the name of the system.
-        notes: a comment by the name of an input, which stands behind its declaration.
+        notes: comments behind the declarations of inputs, by name.
 
     Raises:
         TcgenError: the language cannot express the system: a tensor has a reserved name, a
@@ -59,21 +69,7 @@ def spec_text(
         <BLANKLINE>
         y[i,j] = P(i,j) x[i,k1]*x[j,k1]
     """
-    for tensor in system.tensors:
-        if tensor.name in RESERVED:
-            raise TcgenError(
-                f"a .spec cannot have a tensor named {tensor.name}: the language reserves that "
-                f"name; rename it in the source"
-            )
-        if tensor.role is Role.GENERATED and (tensor.storage.order or tensor.storage.packed):
-            raise TcgenError(
-                f"a .spec cannot say that the generated input {tensor.name} has a stored layout: "
-                f"its tiles come in declared order"
-            )
-        if tensor.storage.within:
-            raise TcgenError(
-                f"a .spec cannot say that the array of {tensor.name} is a slice of a larger one"
-            )
+    _refuse_unwritable(system)
     system = _with_own_letters(system)
     letters: dict[Space, list[str]] = {}
     for index in _indices(system):
@@ -94,11 +90,29 @@ def spec_text(
     return "\n".join(lines) + "\n"
 
 
+def _refuse_unwritable(system: System) -> None:
+    for tensor in system.tensors:
+        if tensor.name in RESERVED:
+            raise TcgenError(
+                f"a .spec cannot have a tensor named {tensor.name}: the language reserves that "
+                f"name; rename it in the source"
+            )
+        if tensor.role is Role.GENERATED and (tensor.storage.order or tensor.storage.packed):
+            raise TcgenError(
+                f"a .spec cannot say that the generated input {tensor.name} has a stored layout: "
+                f"its tiles come in declared order"
+            )
+        if tensor.storage.within:
+            raise TcgenError(
+                f"a .spec cannot say that the array of {tensor.name} is a slice of a larger one"
+            )
+
+
 def _input_lines(system: System, notes: Mapping[str, str]) -> list[str]:
     """Declarations of inputs, and their comments in one column."""
     written = [(tensor, *_declaration(tensor)) for tensor in system.inputs]
-    noted = [len(text) for tensor, text, _ in written if tensor.name in notes]
-    width = max(noted, default=0)
+    commented = [len(text) for tensor, text, _ in written if tensor.name in notes]
+    width = max(commented, default=0)
     lines = []
     for tensor, text, left_out in written:
         note = f"{text:<{width}}  # {notes[tensor.name]}" if tensor.name in notes else text
@@ -311,7 +325,7 @@ def _atom(expr: Expr) -> str:
         case Pow() | Quot():
             return text
         case _ if text.endswith(")") and not text.startswith("("):
-            return text  # a function
+            return text
         case _:
             return f"({text})**1"
 
@@ -330,10 +344,7 @@ def _bracketed(expr: Expr) -> str:
 def symmetry_text(tensor: Tensor) -> tuple[str, list[str]]:
     """Attributes that declare a tensor's symmetry, and sentences on symmetry they cannot express.
 
-    Returns:
-        Text such as `` antisymmetric (0,1) (2,3)``, starting with a blank, and one sentence for
-        each generator that the language cannot express. Leaving out a symmetry costs operations but
-        does not change values.
+    Leaving out a symmetry costs operations but does not change values.
 
     Example:
         >>> from tcgen.ir.tensor import Role, Space
@@ -387,7 +398,7 @@ def _phrases(tensor: Tensor) -> Iterator[_Phrase]:
         for first in range(rank - gap):
             second = first + gap
             if spaces[first] == spaces[second]:
-                perm = _swapped(rank, ((first, second),))
+                perm = exchanged(rank, (first, second))
                 axes = f"({first},{second})"
                 yield _Phrase("symmetric", axes, Symmetry(perm))
                 yield _Phrase("antisymmetric", axes, Symmetry(perm, -1))
@@ -400,17 +411,10 @@ def _phrases(tensor: Tensor) -> Iterator[_Phrase]:
             yield _Phrase(word, f"({left})<->({right})", symmetry)
 
 
-def _swapped(rank: int, pairs: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
-    perm = list(range(rank))
-    for first, second in pairs:
-        perm[first], perm[second] = second, first
-    return tuple(perm)
-
-
 def _pairs(perm: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
     """Pairs that an involution exchanges; () for the identity and for other permutations."""
     pairs = tuple((k, image) for k, image in enumerate(perm) if k < image)
-    return pairs if _swapped(len(perm), pairs) == perm else ()
+    return pairs if exchanged(len(perm), *pairs) == perm else ()
 
 
 _Images = dict[tuple[int, ...], int]
@@ -424,11 +428,8 @@ def operator_text(
 ) -> str:
     """``P(i,j) P(a,b) `` for a list of permutations, or "" if no product of operators equals it.
 
-    Args:
-        perms: of a term, the identity included.
-        left: indices on the left of its equation.
-        symmetry: symmetry of the permuted term. Permutations that differ by one of these are equal,
-            so a list of cosets is P(k/ij) with any representatives.
+    ``perms`` includes the identity. Permutations that differ by one of ``symmetry``, which leaves
+    the term unchanged, are equal, so a list of cosets is P(k/ij) with any representatives.
 
     Example:
         >>> from tcgen.ir.tensor import Space
@@ -485,14 +486,14 @@ def invariant_exchanges(term: Term, left: tuple[Index, ...]) -> Group:
             images[one], images[other] = other, one
             signs[tuple(images)] = sign
     generators = list(signs.items())
-    waiting = list(signs)
-    while waiting:
-        first = waiting.pop()
+    pending = list(signs)
+    while pending:
+        first = pending.pop()
         for second, sign in generators:
             both = tuple(first[k] for k in second)
             if both not in signs:
                 signs[both] = signs[first] * sign
-                waiting.append(both)
+                pending.append(both)
     return tuple(Permutation(sign, images) for images, sign in signs.items())
 
 

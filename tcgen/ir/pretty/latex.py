@@ -98,7 +98,8 @@ def _cycles(images: tuple[int, ...]) -> list[list[int]]:
 
 def _ref(ref: Ref) -> str:
     text = _name(ref.tensor.name)
-    if not ref.indices:  # of a scalar the block is no superscript, since a power may follow
+    if not ref.indices:
+        # A power may follow a scalar, so its block is a subscript.
         return text.replace("^", "_")
     return f"{text}_{{{_letters(ref.indices)}}}"
 
@@ -133,7 +134,7 @@ def _number(value: Fraction) -> str:
 
 
 def _format(expr: Expr, outer: int) -> str:
-    """An expression, in brackets where it binds weaker than what is around it."""
+    """An expression, in brackets if it binds weaker than the one around it."""
     level = _ATOM
     match expr:
         case Const(value):
@@ -154,7 +155,8 @@ def _format(expr: Expr, outer: int) -> str:
             text = f"\\frac{{{_format(num, 0)}}}{{{_format(den, 0)}}}"
         case Pow(base, exponent):
             inner = _format(base, _ATOM)
-            raised = isinstance(base, Ref) and "^" in inner  # a second superscript needs brackets
+            # A second superscript needs brackets.
+            raised = isinstance(base, Ref) and "^" in inner
             inner = f"\\left({inner}\\right)" if raised else inner
             text = f"{inner}^{{{exponent}}}"
         case Call("sqrt", arg):
@@ -168,7 +170,7 @@ def _format(expr: Expr, outer: int) -> str:
         case Infinity(sign):
             text, level = ("\\infty", _ATOM) if sign > 0 else ("-\\infty", _SUM)
         case Access() | Equal():
-            text = str(expr)  # elements of buffers, which no system has
+            text = str(expr)
         case _:
             assert_never(expr)
     return f"\\left({text}\\right)" if level < outer else text

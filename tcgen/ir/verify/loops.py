@@ -189,13 +189,16 @@ def _check_buffer(buffer: Buffer) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """Scope of a statement: buffers and enclosing loop variables."""
+    """Scope of a statement: buffers and enclosing loop variables.
+
+    ``chain``: the statement is the only one of a parallel loop.
+    """
 
     buffers: Mapping[str, Buffer]
     loops: Mapping[str, LoopVar]
     parallel: bool
     depth: int
-    chain: bool = False  # directly inside a parallel loop whose only statement this is
+    chain: bool = False
 
     def inside(self, loop: Loop) -> _Scope:
         return _Scope(

@@ -179,9 +179,9 @@ def _check_instance(plan: FusionPlan, array: ArrayPlan, made: list[int], used: l
     uses = sorted({*made, *used})
     if not uses or array.live != (uses[0], uses[-1]):
         raise VerifyError("its live range is not from its first use to its last one")
-    wanted = [s.id for s in plan.program.producers(array.tensor)]
-    if [plan.visits[n].step for n in made] != wanted:
-        raise VerifyError(f"its producers are not steps {wanted}, each once and in this order")
+    expected = [s.id for s in plan.program.producers(array.tensor)]
+    if [plan.visits[n].step for n in made] != expected:
+        raise VerifyError(f"its producers are not steps {expected}, each once and in this order")
     if used and made[-1] > used[0]:
         raise VerifyError(f"{named(plan, used[0])} reads it before visit {made[-1]} has written it")
     if array.tensor.role is Role.OUTPUT and array.home is not None:
@@ -399,11 +399,7 @@ def _distinct_phases(steps: list[Step]) -> list[Phase]:
 
 
 def _check_phases(plan: FusionPlan) -> None:
-    """Constant visits come first, and no array is written in both phases.
-
-    Raises:
-        VerifyError: naming the visit or the array.
-    """
+    """Constant visits come first, and no array is written in both phases."""
     phases = _phase_of_visits(plan)
     for n in range(1, len(phases)):
         if phases[n] is Phase.CONSTANT and phases[n - 1] is Phase.VOLATILE:
@@ -418,11 +414,7 @@ def _check_phases(plan: FusionPlan) -> None:
 
 
 def _check_groups(plan: FusionPlan) -> None:
-    """Kernels have all visits in order, each of one phase, and each fits its kind.
-
-    Raises:
-        VerifyError: naming the kernel that does not.
-    """
+    """Kernels have all visits in order, each of one phase, and each fits its kind."""
     covered = [n for group in plan.groups for n in group.visits]
     if covered != list(range(len(plan.visits))) or any(not g.visits for g in plan.groups):
         raise VerifyError("the kernels do not have every visit once, in order")
@@ -458,11 +450,7 @@ def _check_groups(plan: FusionPlan) -> None:
 
 
 def _check_places(plan: FusionPlan) -> None:
-    """Each array is stored where all visits that use it can access it.
-
-    Raises:
-        VerifyError: naming the array that does not.
-    """
+    """Each array is stored in memory that all visits using it can access."""
     for array in plan.arrays:
         name, role = array.tensor.name, array.tensor.role
         if (role is Role.OUTPUT) != (array.place is Place.CALLER):

@@ -51,16 +51,7 @@ def _check_step(
     read: set[Tensor],
     constant: set[Tensor],
 ) -> None:
-    """Check one step.
-
-    Args:
-        step: in question.
-        position: in the program.
-        known: all tensors of the program.
-        written: by the steps before.
-        read: by the steps before.
-        constant: arrays that do not change from call to call.
-    """
+    """Check one step; earlier steps wrote and read the tensors of ``written`` and ``read``."""
     if step.id != position:
         raise VerifyError(f"its id is {step.id}")
     for ref in (step.out, *step.operands):
@@ -131,7 +122,7 @@ def _check_reduction(step: Step, written: set[Tensor]) -> None:
 
 
 def _may_be_constant(step: Step, constant: set[Tensor]) -> bool:
-    """True where nothing that the step reads, or adds to, changes from call to call."""
+    """True if neither inputs nor target of the step change from call to call."""
     if isinstance(step.op, Produce):
         return not step.op.tensor.volatile
     return not step.out.tensor.accumulate and all(r.tensor in constant for r in step.operands)

@@ -22,7 +22,7 @@ def check_names(system: System) -> None:
     """Check that names are identifiers: of the system, spaces, indices and tensors.
 
     Raises:
-        VerifyError: naming what is not.
+        VerifyError: naming the one that is not.
 
     Example:
         >>> check_names(System("ccsd", (), (), ()))

@@ -1,6 +1,6 @@
-"""Rules of thread mappings: blocks and threads of a GPU must compute what the statements say.
+"""Rules of thread mappings: blocks and threads of a GPU must compute the statements.
 
-An epilogue is the statements after the products of a tile: each thread executes them alone, for
+An epilogue is the statements after the products of a tile: each thread executes them for
 the elements that it holds. Blocks run at once and in any order, so no element may depend on what
 another thread writes.
 """
@@ -25,7 +25,7 @@ from ..loop_analysis import (
 from ..loops import Assign, Buffer, Gemm, Kernel, Loop, Stmt, Zero
 from ..thread_mapping import Library, Nest, Points, Sums, Term, ThreadNest, Tiles, Transpose
 
-_MAX_BLOCK_THREADS = 1024  # limit of CUDA
+_MAX_BLOCK_THREADS = 1024  # CUDA
 
 
 def check_thread_mapping(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
@@ -85,7 +85,7 @@ def _check_lanes(stmt: Zero | Assign, lanes: int, buffers: Mapping[str, Buffer])
     sizes = {lanes * BY_NAME[buffers[name].dtype].itemsize for name in walked}
     if sizes != {COPY_BYTES}:
         raise VerifyError(
-            f"a thread computes {lanes} elements at once only where arrays are walked in step, "
+            f"a thread computes {lanes} elements at once only if arrays are walked in step, "
             f"with {COPY_BYTES} bytes of each"
         )
 
@@ -177,7 +177,7 @@ def _check_thread_nest(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
         _check_single(inner, buffers)
     used = {name for s in kernel.body for name in used_buffers(s)}
     if any(buffers[name].place == "private" for name in used):
-        raise VerifyError("a thread has private buffers in registers alone")
+        raise VerifyError("a private buffer of a thread is not a register")
 
 
 def _check_single(stmt: Stmt, buffers: Mapping[str, Buffer]) -> None:
@@ -190,7 +190,7 @@ def _check_single(stmt: Stmt, buffers: Mapping[str, Buffer]) -> None:
                 _check_single(inner, buffers)
         case Zero(name):
             if buffers[name].place != "register":
-                raise VerifyError(f"a thread zeroes {name}, which is no register")
+                raise VerifyError(f"a thread zeroes {name}, which is not a register")
         case Assign(out, band=band):
             if any(v.name in out.variables for v in band):
                 raise VerifyError(f"a thread of a nest assigns more than one element of {out}")
@@ -273,11 +273,7 @@ def check_epilogue(
     mapping: Tiles,
     buffers: Mapping[str, Buffer],
 ) -> None:
-    """Check the statements after the terms of a tile.
-
-    Raises:
-        VerifyError: naming the rule that is broken.
-    """
+    """Check the statements after the terms of a tile."""
     target = terms[0].out
     free = {v.name: v for v in terms[0].band if v.name in target.variables}
     for stmt in epilogue:
@@ -296,11 +292,7 @@ def check_epilogue(
 
 
 def _check_one_element_each(terms: tuple[Assign, ...], epilogue: tuple[Assign, ...]) -> None:
-    """Check that only the thread that writes an element accesses it.
-
-    Raises:
-        VerifyError: naming the array that several threads would access.
-    """
+    """Check that only the thread that writes an element accesses it."""
     written: dict[str, Access] = {}
     for stmt in (*terms[:1], *epilogue):
         again = stmt.out.buffer in written and is_total(stmt)

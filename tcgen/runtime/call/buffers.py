@@ -6,7 +6,8 @@ import ctypes
 from collections.abc import Mapping
 from typing import Any
 
-from ...artifact.manifest import BufferEntry, KernelEntry
+from ...artifact.manifest import KernelEntry
+from ...records.loops import Buffer
 from ..device_protocol import Device
 from ..host_device import address
 from ..parts import Part
@@ -60,10 +61,10 @@ class PhaseBuffers:
             return given
         return (*given, part.first, part.last)
 
-    def view(self, buffer: BufferEntry) -> Any:
+    def view(self, buffer: Buffer) -> Any:
         """A buffer as an array in stored order; None if it has no memory in this phase."""
         if buffer.place == "caller":
-            return self.arrays.get(buffer.tensor or buffer.name)
+            return self.arrays.get(buffer.source)
         place = self.phase.arrays.get(buffer.name)
         if place is None:
             return None
@@ -74,7 +75,7 @@ class PhaseBuffers:
         """A buffer by its name, as for ``view``."""
         buffer = self.layout.buffers[name]
         if buffer.place == "caller":
-            return self.arrays.get(buffer.tensor or name)
+            return self.arrays.get(buffer.source)
         return self.view(buffer)
 
     def views(self) -> dict[str, Any]:

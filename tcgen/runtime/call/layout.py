@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ...artifact.arena import Layout
-from ...artifact.manifest import BufferEntry, HostEntry, LaunchEntry, Manifest, TensorEntry
-from ...artifact.sizes import array_bytes, stored_shape
+from ...artifact.manifest import Manifest, array_bytes, stored_shape
+from ...records.loops import Buffer, Host, Launch
+from ...records.tensors import Tensor, element_type
 from ..host_program import on_host
 from ..memory.footprint import MemoryUse
 from ..memory.usage import memory_use, packs
@@ -32,7 +33,7 @@ class Output:
         bytes: of the array.
     """
 
-    tensor: TensorEntry
+    tensor: Tensor
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     bytes: int
@@ -75,7 +76,7 @@ class Phase:
     """
 
     name: str
-    host: tuple[HostEntry, ...]
+    host: tuple[Host, ...]
     on_host: bool
     arena: Layout
     offsets: Mapping[str, int]
@@ -106,7 +107,7 @@ class CallLayout:
     """
 
     manifest: Manifest
-    buffers: Mapping[str, BufferEntry]
+    buffers: Mapping[str, Buffer]
     extents: Mapping[str, int]
     threads: int
     use: MemoryUse
@@ -134,7 +135,7 @@ def resolve_layout(manifest: Manifest, values: tuple[int | None, ...], threads: 
         Output(
             tensors[name],
             shape,
-            np.dtype(tensors[name].dtype),
+            np.dtype(element_type(tensors[name], manifest.dtype)),
             array_bytes(tensors[name], manifest, extents),
         )
         for name, shape in use.shapes
@@ -168,14 +169,14 @@ def _phase(
         b.name: ArenaArray(
             b.name in before,
             before[b.name] if b.name in before else own[b.name],
-            stored_shape(b, manifest, extents),
+            stored_shape(b, extents),
             np.dtype(b.dtype),
         )
         for b in manifest.buffers
         if b.name in before or b.name in own
     }
-    callers = [(n, b.tensor or b.name) for n, b in enumerate(addressed) if b.place == "caller"]
-    launches = [item.kernel for item in host if isinstance(item, LaunchEntry)]
+    callers = [(n, b.source) for n, b in enumerate(addressed) if b.place == "caller"]
+    launches = [item.kernel for item in host if isinstance(item, Launch)]
     return Phase(
         name,
         host,

@@ -13,9 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ...artifact.manifest import FetchEntry, TensorEntry
-from ...artifact.sizes import stored_shape
+from ...artifact.manifest import stored_shape
 from ...errors import ArgumentError
+from ...records.loops import Fetch
+from ...records.tensors import Tensor, element_type
 from ..arguments import Source, check_here
 from ..device_protocol import Device
 from ..host_program import Values, fetch_tile
@@ -54,7 +55,7 @@ class Backend(Protocol):
             UnavailableError: as for ``device``.
         """
 
-    def run(self, buffers: PhaseBuffers, fetch: Callable[[FetchEntry, Values], None]) -> None:
+    def run(self, buffers: PhaseBuffers, fetch: Callable[[Fetch, Values], None]) -> None:
         """Run the phase of the host program whose memory is given.
 
         Args:
@@ -130,7 +131,7 @@ def compute_state(
     backend: Backend,
     layout: CallLayout,
     constants: Mapping[str, Source],
-    results: tuple[TensorEntry, ...],
+    results: tuple[Tensor, ...],
     copied_bytes: int,
 ) -> ConstantState:
     """Run the constant phase of a bound program.
@@ -151,7 +152,9 @@ def compute_state(
             check_here(name, array, device)
     ledger = Ledger(device, copied_bytes)
     outputs = {
-        t.name: ledger.array(stored_shape(t, layout.manifest, layout.extents), t.dtype)
+        t.name: ledger.array(
+            stored_shape(t, layout.extents), element_type(t, layout.manifest.dtype)
+        )
         for t in results
     }
     lasting = ledger.arena(layout.use.lasting)
@@ -177,7 +180,7 @@ def _run(
     arena = ledger.arena(phase.arena)
     buffers = PhaseBuffers(backend.device, layout, phase, arrays, lasting, arena, part)
 
-    def fetch(entry: FetchEntry, values: Values) -> None:
+    def fetch(entry: Fetch, values: Values) -> None:
         _fetch(backend.device, buffers, sources, entry, values)
 
     backend.run(buffers, fetch)
@@ -188,21 +191,21 @@ def _fetch(
     device: Device,
     buffers: PhaseBuffers,
     sources: Mapping[str, Source],
-    entry: FetchEntry,
+    entry: Fetch,
     values: Values,
 ) -> None:
     """Ask the caller for a tile; on the CPU it is written where kernels read it, else copied."""
     manifest, extents = buffers.layout.manifest, buffers.layout.extents
     buffer = next(b for b in manifest.buffers if b.name == entry.buffer)
-    tensor = next(t for t in manifest.tensors if t.name == (buffer.tensor or buffer.name))
+    tensor = next(t for t in manifest.tensors if t.name == (buffer.source))
     target = buffers.view(buffer)
     if target is None:
         raise ArgumentError(f"buffer {buffer.name} has no memory in this phase")
     ranges = []
-    for space, length, variable in zip(buffer.spaces, buffer.lengths, entry.ranges, strict=True):
-        extent = manifest.extent(space, extents)
-        low = 0 if variable is None else values[variable]
-        high = extent if variable is None else min(low + (length or 1), extent)
+    for axis, variable in zip(buffer.axes, entry.ranges, strict=True):
+        extent = manifest.extent(axis.space.name, extents)
+        low = 0 if variable is None else values[variable.name]
+        high = extent if variable is None else min(low + (axis.length or 1), extent)
         ranges.append(slice(low, high))
     source = sources[tensor.name]
     if device.holds(source):

@@ -176,7 +176,7 @@ def _check_target(device: Device, output: Output, target: Any) -> None:
         raise ArgumentError(f'out["{tensor.name}"] is a masked array: pass its .data')
     if not device.on_cpu and device.holds(target):
         check_here(f'out["{tensor.name}"]', target, device)
-    check_dtype(tensor, np.dtype(target.dtype), target=True)
+    check_dtype(tensor, output.dtype.name, np.dtype(target.dtype), target=True)
     if tuple(target.shape) != shape:
         raise ShapeError(
             f'out["{tensor.name}"] for {describe(tensor)} must have shape {shape}, '

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ...artifact.manifest import TensorEntry
+from ...records.tensors import Tensor
 from ..device_protocol import Device
 
 Array = npt.NDArray[Any]
@@ -49,7 +49,7 @@ def left_out(array: Array) -> tuple[int, ...] | None:
     return tuple(gaps)
 
 
-def gap_extents(device: Device, tensor: TensorEntry, array: Any) -> dict[str, int] | None:
+def gap_extents(device: Device, tensor: Tensor, array: Any) -> dict[str, int] | None:
     """Extents of the gaps behind the axes of an array; None where kernels cannot take it in place.
 
     Args:
@@ -57,14 +57,14 @@ def gap_extents(device: Device, tensor: TensorEntry, array: Any) -> dict[str, in
         tensor: an argument or a result.
         array: the caller's, of the tensor's shape.
     """
-    if not tensor.gaps or not device.holds(array) or not device.aligned(array):
+    if not tensor.storage.within or not device.holds(array) or not device.aligned(array):
         return None
     gaps = left_out(array)
     if gaps is None:
         return None
-    extents = {}
-    for axis, elements in zip(tensor.order, gaps, strict=True):
-        base = tensor.gaps[axis]
+    extents, behind = {}, tensor.gaps
+    for axis, elements in zip(tensor.stored_order, gaps, strict=True):
+        base = behind[axis]
         if base is not None:
             extents[base] = elements
         elif elements:

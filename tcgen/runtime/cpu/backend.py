@@ -16,10 +16,11 @@ from typing import Any
 
 from ...artifact.folder import Artifact
 from ...artifact.kernel_abi import CALLERS, FALLBACK, HEIGHTS, TILES, library
-from ...artifact.manifest import SOURCES, FetchEntry
+from ...artifact.manifest import SOURCES
 from ...dtypes import ALL as DTYPES
 from ...dtypes import BY_NAME
 from ...errors import ArtifactError
+from ...records.loops import Fetch
 from ..call.buffers import PhaseBuffers
 from ..call.host_loops import walk
 from ..fork_safe_lock import Once
@@ -242,7 +243,7 @@ class CpuBackend:
             return 1
         return used_threads(linked.library.tcgen_threads())
 
-    def run(self, buffers: PhaseBuffers, fetch: Callable[[FetchEntry, Values], None]) -> None:
+    def run(self, buffers: PhaseBuffers, fetch: Callable[[Fetch, Values], None]) -> None:
         """Run one phase of the host program."""
         linked = self._linked.get()
         layout, phase, table = buffers.layout, buffers.phase, buffers.table()

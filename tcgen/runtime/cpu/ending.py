@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
 
-from ...artifact.manifest import Manifest
-from ...artifact.sizes import array_bytes
+from ...artifact.manifest import Manifest, array_bytes
 from ..call.layout import CallLayout
 from ..part_work import longest_seconds
 

@@ -19,8 +19,9 @@ from ...artifact.grid import (
     GridEntry,
 )
 from ...artifact.kernel_abi import NARROW_INTEGERS
-from ...artifact.manifest import SOURCES, FetchEntry, KernelEntry, Manifest
+from ...artifact.manifest import SOURCES, KernelEntry, Manifest
 from ...errors import ExtentError
+from ...records.loops import Fetch
 from ..call.buffers import PhaseBuffers
 from ..call.host_loops import walk
 from ..call.layout import CallLayout
@@ -70,11 +71,11 @@ class GpuBackend:
             planned = dict.fromkeys(self.manifest.bases, 1)
         for narrow in {_is_narrow(kernel, self.manifest, planned) for kernel in kernels}:
             (self._narrow if narrow else self._wide).get()
-        products = (k.product for k in self.manifest.kernels if k.product is not None)
-        for library in dict.fromkeys(product.library for product in products):
+        libraries = (k.library for k in self.manifest.kernels if k.library is not None)
+        for library in dict.fromkeys(libraries):
             self.device.load_library(library)
 
-    def run(self, buffers: PhaseBuffers, fetch: Callable[[FetchEntry, Values], None]) -> None:
+    def run(self, buffers: PhaseBuffers, fetch: Callable[[Fetch, Values], None]) -> None:
         """Queue one phase of the host program."""
         device, layout = self.device, buffers.layout
         number = device.number

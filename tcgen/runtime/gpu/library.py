@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from itertools import product as combinations
 from math import prod
 
-from ...artifact.manifest import BufferEntry, KernelEntry, Manifest
-from ...artifact.product import MatrixEntry, ProductEntry, VariableEntry
-from ...artifact.sizes import stored_shape
+from ...artifact.manifest import KernelEntry, Manifest, stored_shape
 from ...errors import ExtentError
 from ...hardware import CUTENSOR
+from ...records.loops import Access, BandVar, Buffer, Gemm
 from ..call.buffers import PhaseBuffers
 from ..device_protocol import Contraction, Gpu, Matrix, MatrixProduct, Operand
 from ..host_program import Values
@@ -42,7 +40,7 @@ class LibraryLaunch:
     """
 
     kernel: KernelEntry
-    entry: ProductEntry
+    entry: Gemm
     device: Gpu
     dtype: str
     extent: Callable[[str], int]
@@ -64,14 +62,14 @@ class LibraryLaunch:
         def contract(values: Values) -> None:
             self.device.contract(self.contraction(values), *operands)
 
-        return contract if entry.library == CUTENSOR else multiply
+        return contract if self.kernel.library == CUTENSOR else multiply
 
     def contraction(self, values: Values) -> Contraction:
         """The only call of a library that takes axes in any order."""
         entry = self.entry
         variables = (*entry.batch, *entry.m, *entry.n, *entry.k)
 
-        def operand(matrix: MatrixEntry) -> Operand:
+        def operand(matrix: Access) -> Operand:
             held = {s.variable for s in matrix.subscripts}
             modes = tuple(mode for mode, v in enumerate(variables) if v.name in held)
             strides = tuple(self.stride(matrix, variables[mode].name) for mode in modes)
@@ -80,7 +78,7 @@ class LibraryLaunch:
         return Contraction(
             self.dtype,
             tuple(self.length(v, values) for v in variables),
-            float(Fraction(entry.coefficient)),
+            float(entry.coeff),
             entry.accumulate,
             *(operand(x) for x in (entry.out, entry.a, entry.b)),
         )
@@ -119,28 +117,28 @@ class LibraryLaunch:
                 Matrix(starts[x] + moved[x], *steps[x], apart[x] if count > 1 else 0)
                 for x in range(3)
             )
-            factor = float(Fraction(entry.coefficient))
+            factor = float(entry.coeff)
             yield MatrixProduct(self.dtype, m, n, k, count, factor, entry.accumulate, out, a, b)
 
-    def count(self, group: tuple[VariableEntry, ...], values: Values) -> int:
+    def count(self, group: tuple[BandVar, ...], values: Values) -> int:
         """Points of a group."""
         return prod(self.length(v, values) for v in group)
 
-    def length(self, variable: VariableEntry, values: Values) -> int:
+    def length(self, variable: BandVar, values: Values) -> int:
         """Values of a variable; the last tile of a space may be shorter."""
-        extent = self.extent(variable.space)
-        if variable.tile is None or variable.start is None:
+        extent = self.extent(variable.space.name)
+        if variable.tile is None or variable.base is None:
             return extent
-        return min(variable.tile, extent - values[variable.start])
+        return min(variable.tile, extent - values[variable.base])
 
-    def start(self, matrix: MatrixEntry, values: Values) -> int:
+    def start(self, matrix: Access, values: Values) -> int:
         """Offset of the first element."""
         entry = self.entry
         groups = (entry.batch, entry.m, entry.n, entry.k)
-        first = {v.name: v.start for group in groups for v in group}
+        first = {v.name: v.base for group in groups for v in group}
         offset = 0
         for subscript, stride in zip(matrix.subscripts, self.strides[matrix.buffer], strict=True):
-            place = sum(self.extent(space) for space in subscript.offset)
+            place = sum(self.extent(space.name) for space in subscript.offset)
             name = subscript.variable
             if name is not None:
                 begin = first.get(name, name)  # a variable of the host is its own value
@@ -150,12 +148,12 @@ class LibraryLaunch:
             offset += stride * place
         return offset
 
-    def stride(self, matrix: MatrixEntry, name: str) -> int:
+    def stride(self, matrix: Access, name: str) -> int:
         """Elements between two values of a variable; 0 in an operand without it."""
         pairs = zip(matrix.subscripts, self.strides[matrix.buffer], strict=True)
         return sum(stride for subscript, stride in pairs if subscript.variable == name)
 
-    def step(self, matrix: MatrixEntry, group: tuple[VariableEntry, ...]) -> int:
+    def step(self, matrix: Access, group: tuple[BandVar, ...]) -> int:
         """Elements between two points of a group, whose variables are adjacent axes."""
         return self.stride(matrix, group[-1].name) if group else 1
 
@@ -196,16 +194,14 @@ def prepare_product(
         device,
         buffers[entry.out.buffer].dtype,
         partial(manifest.extent, extents=extents),
-        {name: _strides(buffers[name], manifest, extents) for name in held},
+        {name: _strides(buffers[name], extents) for name in held},
     )
 
 
-def _strides(
-    buffer: BufferEntry, manifest: Manifest, extents: Mapping[str, int]
-) -> tuple[int, ...]:
+def _strides(buffer: Buffer, extents: Mapping[str, int]) -> tuple[int, ...]:
     """Elements between neighbours on each logical axis."""
-    shape = stored_shape(buffer, manifest, extents)
-    strides = [0] * len(buffer.spaces)
+    shape = stored_shape(buffer, extents)
+    strides = [0] * len(buffer.axes)
     for place, (axis, _) in enumerate(buffer.stored()):
         strides[axis] = prod(shape[place + 1 :])
     return tuple(strides)

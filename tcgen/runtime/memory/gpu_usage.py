@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from ...artifact.arena import Block, aligned, place
 from ...artifact.grid import SHARED_BYTES, SPILLED_BLOCKS
-from ...artifact.manifest import BufferEntry, KernelEntry, Manifest
-from ...artifact.sizes import array_bytes, stored_shape
+from ...artifact.manifest import KernelEntry, Manifest, array_bytes, stored_shape
+from ...records.loops import Buffer
 from .footprint import MemoryUse
 
 
@@ -20,7 +20,7 @@ def gpu_memory_use(
     """
     arena = [b for b in manifest.buffers if b.place == "arena"]
 
-    def block(entry: BufferEntry, *, together: bool = False) -> Block:
+    def block(entry: Buffer, *, together: bool = False) -> Block:
         live = (0, 0) if together else entry.live
         return Block(entry.name, array_bytes(entry, manifest, extents), *live, entry.rank)
 
@@ -43,7 +43,7 @@ def gpu_memory_use(
             place(() if constant_only else phase(constant=False)),
         ),
         strides=tuple(0 for _ in manifest.kernels),
-        shapes=tuple((t.name, stored_shape(t, manifest, extents)) for t in outputs),
+        shapes=tuple((t.name, stored_shape(t, extents)) for t in outputs),
         outputs=sum(array_bytes(t, manifest, extents) for t in outputs),
     )
 

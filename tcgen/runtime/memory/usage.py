@@ -7,15 +7,10 @@ from math import prod
 
 from ...artifact.arena import ALIGNMENT, Block, Layout, aligned, place
 from ...artifact.kernel_abi import packing_bytes
-from ...artifact.manifest import (
-    BufferEntry,
-    ContractionEntry,
-    KernelEntry,
-    Manifest,
-    TensorEntry,
-)
-from ...artifact.sizes import array_bytes, stored_shape
+from ...artifact.manifest import ContractionEntry, KernelEntry, Manifest, array_bytes, stored_shape
 from ...errors import MemoryLimitError
+from ...records.loops import Buffer
+from ...records.tensors import Tensor
 from .footprint import MemoryUse
 
 
@@ -45,7 +40,7 @@ def memory_use(
     inside = {n for k in manifest.kernels if k.name in frames for n in k.private}
     alone = [b for name, b in placed.items() if name not in inside]
 
-    def block(entry: BufferEntry, *, together: bool = False) -> Block:
+    def block(entry: Buffer, *, together: bool = False) -> Block:
         live = (0, 0) if together else entry.live
         return Block(entry.name, array_bytes(entry, manifest, extents), *live, entry.rank)
 
@@ -79,7 +74,7 @@ def memory_use(
         lasting=place(tuple(block(b, together=True) for b in alone if b.keep), alignment),
         phases=(phase(constant=True), place(()) if constant_only else phase(constant=False)),
         strides=tuple(strides.get(k.name, 0) for k in manifest.kernels),
-        shapes=tuple((t.name, stored_shape(t, manifest, extents)) for t in outputs),
+        shapes=tuple((t.name, stored_shape(t, extents)) for t in outputs),
         outputs=sum(array_bytes(t, manifest, extents) for t in outputs),
     )
 
@@ -136,12 +131,12 @@ def check_limit(
     limit = manifest.memory_limit
     if limit is None or needed <= limit:
         return
-    entries: list[BufferEntry | TensorEntry] = [*manifest.outputs]
+    entries: list[Buffer | Tensor] = [*manifest.outputs]
     entries += [b for b in manifest.buffers if b.place in ("arena", "private")]
     arrays = [
         (array_bytes(entry, manifest, extents), entry.name)
         for entry in entries
-        if all(base in extents for space in entry.spaces for base in manifest.bases_of(space))
+        if all(base.name in extents for space in entry.spaces for base in space.bases)
     ]
     largest = sorted(arrays, key=lambda a: -a[0])[:4]
     shown = ", ".join(f"{name} {count:,}" for count, name in largest)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 import tcgen
-from tcgen.artifact.launches import constant_launches, launches
-from tcgen.artifact.manifest import HostEntry, LaunchEntry, LoopEntry, Manifest
+from tcgen.artifact.manifest import Manifest, constant_launches, launches
+from tcgen.records.loops import Host, HostLoop, Launch, LoopVar
+from tcgen.records.tensors import Space
 
 CHAIN = """
 space o
@@ -19,16 +20,17 @@ r[i,j] = x[i,a]*y[j,a]
 """
 
 
-def walked(items: tuple[HostEntry, ...], manifest: Manifest, values: dict[str, int]) -> int:
+def walked(items: tuple[Host, ...], manifest: Manifest, values: dict[str, int]) -> int:
     count = 0
     for item in items:
-        if isinstance(item, LoopEntry):
-            stop = manifest.extent(item.space, dict(manifest.planning_extents))
-            if item.below is not None:
-                stop = min(stop, values[item.below] + 1)
-            for n in range(0, stop, item.tile or 1):
-                count += walked(item.body, manifest, {**values, item.variable: n})
-        count += isinstance(item, LaunchEntry)
+        if isinstance(item, HostLoop):
+            var = item.var
+            stop = manifest.extent(var.space.name, dict(manifest.planning_extents))
+            if var.below is not None:
+                stop = min(stop, values[var.below] + 1)
+            for n in range(0, stop, var.tile or 1):
+                count += walked(item.body, manifest, {**values, var.name: n})
+        count += isinstance(item, Launch)
     return count
 
 
@@ -54,17 +56,17 @@ def test_loops_of_the_host_are_counted(host: str) -> None:
     assert constant_launches(manifest, extents) == walked(items, manifest, {})
 
 
-def parsed(text: str) -> tuple[HostEntry, ...]:
+def parsed(text: str) -> tuple[Host, ...]:
     """Host statements: ``v3<0(L)`` is a loop over tiles of v, below that of depth 0."""
     rest = text.replace(" ", "")
 
-    def items(depth: int) -> tuple[HostEntry, ...]:
+    def items(depth: int) -> tuple[Host, ...]:
         nonlocal rest
-        found: list[HostEntry] = []
+        found: list[Host] = []
         while rest and rest[0] != ")":
             if rest[0] == "L":
                 rest = rest[1:]
-                found.append(LaunchEntry("launch", "k"))
+                found.append(Launch("k"))
                 continue
             head, rest = rest.split("(", 1)
             size, _, below = head.partition("<")
@@ -72,7 +74,7 @@ def parsed(text: str) -> tuple[HostEntry, ...]:
             body = items(depth + 1)
             rest = rest[1:]
             bound = f"n{below}" if below else None
-            found.append(LoopEntry("loop", f"n{depth}", size[0], tile, bound, body))
+            found.append(HostLoop(LoopVar(f"n{depth}", Space(size[0]), tile, bound), body))
         return tuple(found)
 
     return items(0)

@@ -11,7 +11,7 @@ import pytest
 from support import hand_modules as hand
 from support.golden import check_golden, head_and_kernels, not_of_templates
 from support.marks import slow
-from tcgen.artifact.sizes import stored_shape
+from tcgen.artifact.manifest import stored_shape
 from tcgen.emit import emit_artifact
 from tcgen.interp.modules import run_module
 from tcgen.ir.loops import Module
@@ -37,7 +37,7 @@ def arrays_for(
     inputs: dict[str, Any] = {}
     starts: dict[str, Any] = {}
     for tensor, entry in zip(module.tensors, program.manifest.tensors, strict=True):
-        shape = stored_shape(entry, program.manifest, extents)
+        shape = stored_shape(entry, extents)
         values = random.uniform(-1, 1, shape)
         dtype = element_type(tensor, module.dtype)
         if dtype == "complex128":
@@ -60,7 +60,7 @@ def compare(module: Module, target: str, extents: dict[str, int]) -> Program:
     assert set(actual) == set(expected)
     for name, reference in expected.items():
         entry = next(t for t in program.manifest.tensors if t.name == name)
-        assert actual[name].dtype == np.dtype(entry.dtype)
+        assert actual[name].dtype == np.dtype(element_type(entry, module.dtype))
         assert actual[name].shape == reference.shape
         scale = max(1.0, float(np.max(np.abs(reference), initial=0)))
         error = float(np.max(np.abs(actual[name] - reference), initial=0)) / scale
@@ -70,6 +70,7 @@ def compare(module: Module, target: str, extents: dict[str, int]) -> Program:
     return program
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("dtype", ["float64", *slow("float32"), "complex128"])
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", hand.ALL)
@@ -98,6 +99,7 @@ def test_plain_product_without_blas(name: str, dtype: str, monkeypatch: pytest.M
     compare(hand.ALL[name](dtype), "cpu", {"o": 21, "v": 83})
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("most", [7, 50])
 @pytest.mark.parametrize("name", ["gemm", "tiles", "phases", "energy"])
 def test_matrices_larger_than_the_blas_takes(

@@ -52,7 +52,7 @@ def test_as_a_default(number: str) -> None:
 
 @pytest.mark.parametrize("extent", ["1e999999999", "9" * 5000, "9223372036854775808", "0", "1.5"])
 def test_as_an_extent(extent: str) -> None:
-    with pytest.raises(SpecError, match=mentions("whole number 1 2^63 - 1")):
+    with pytest.raises(SpecError, match=mentions("integer 1 2^63 - 1")):
         read_spec(f"space o = {extent}\nindex i : o\ninput x[o]\noutput e\ne = x[i]*x[i]\n")
 
 
@@ -101,7 +101,8 @@ def coefficient(system: Any) -> Fraction:
         ("0.33333", "33333/100000"),
         ("+0.1000000", "1/10"),
         ("0.271828", "271828/1000000"),
-        ("-0.0277778", "-1/36"),  # what pdaggerq prints today, and what it printed before
+        # Output of the newest pdaggerq and of earlier ones.
+        ("-0.0277778", "-1/36"),
         ("0.016667", "1/60"),
         ("0.333333333333", "1/3"),
         ("0.00173611111111", "1/576"),

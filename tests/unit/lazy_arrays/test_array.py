@@ -114,7 +114,7 @@ def test_several_readers_share_one_value() -> None:
     """Cases 4 and 6: computed once, and kept in a register where the readers are one loop nest."""
     e = np.exp(tcgen.lazy(drawn(30, 40)))
     text = (e * e + e).explain()
-    assert text.count("exp(") == 2  # in the sequence and in the loop nest: one step
+    assert text.count("exp(") == 2  # the sequence and the loop nest
     assert "t1[1,1] register" in text
 
 

@@ -68,6 +68,7 @@ VECTORS = {
 }
 
 
+@pytest.mark.few(2)
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float64", *slow("float32", "complex128")])
 @pytest.mark.parametrize("name", VECTORS)
@@ -118,6 +119,7 @@ def _sums(stmt: Assign) -> bool:
     return any(v.name not in stmt.out.variables for v in stmt.band)
 
 
+@pytest.mark.few(5)
 @needs_compiler
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("text", ["ia,i->a", "ai,i->a", "ia,i->", "iab,ib->ba", "aibj,ij->ba"])
@@ -147,6 +149,7 @@ TURNED = {
 }
 
 
+@pytest.mark.few(2)
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float64", *slow("float32", "complex128")])
 @pytest.mark.parametrize("name", TURNED)

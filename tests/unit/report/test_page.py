@@ -25,7 +25,7 @@ from support.campaigns import cases
 from support.marks import slow_where
 from support.messages import says
 from support.paths import ROOT
-from tcgen.artifact.sizes import array_bytes
+from tcgen.artifact.manifest import array_bytes
 from tcgen.cli.commands import main
 from tcgen.compiler.driver import Compilation, compile_system, read_system
 from tcgen.ir.cost import Poly
@@ -344,6 +344,7 @@ def test_page_that_cannot_be_written_is_an_error_with_its_name(tmp_path: Path) -
     assert says(result.stderr, f"write {target}")
 
 
+@pytest.mark.slow
 def test_bytes_do_not_depend_on_the_hash_seed() -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); from test_page import *\n"

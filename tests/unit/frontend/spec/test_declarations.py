@@ -12,9 +12,9 @@ from support.messages import says
 from tcgen.errors import SpecError
 from tcgen.frontend import read_spec, read_spec_file, spec_text
 from tcgen.interp import evaluate_system
-from tcgen.ir.quantity import Quantity
 from tcgen.ir.system import System
 from tcgen.ir.tensor import Packing, Role, Symmetry, Tensor
+from tcgen.records.quantity import Quantity
 
 OV = "space o\nspace v\nindex i j k l m n : o\nindex a b c d : v\n"
 JOINED = OV + "space u = o + v\nindex p q r s : u\n"

@@ -115,6 +115,7 @@ def test_all_rows_of_the_page_are_read():
     assert len(A3A) == 8
 
 
+@pytest.mark.few(4)
 @pytest.mark.campaign
 @pytest.mark.parametrize("seed", numbers(9, 60))
 def test_plans_within_a_limit_compute_the_program(seed: int) -> None:
@@ -141,6 +142,7 @@ def test_plans_within_a_limit_compute_the_program(seed: int) -> None:
             np.testing.assert_allclose(found[name], value, rtol=1e-10, atol=1e-12, err_msg=name)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
 @pytest.mark.parametrize(
     ("spec", "extents", "optimize", "limits"),

@@ -100,6 +100,7 @@ def right(text: str, program: Program, extents: dict[str, int], dtype: str) -> N
     assert_same_values(program(**arrays), wanted, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("packed", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("name", CASES)
 def test_groups(name: str, packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,6 +121,7 @@ def test_element_types(name: str, dtype: str) -> None:
     right(text, program, {"o": 4, "v": 5}, dtype)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("name", ["sums of three", "an intermediate"])
 def test_objectives(name: str, objective: str) -> None:
@@ -170,6 +172,7 @@ def test_constants_are_gathered_once() -> None:
     assert_same_values(bound(**arrays), wanted)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", CASES)
 def test_large_factors_are_gathered_in_slices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices of one point and of a few, the last of them shorter."""

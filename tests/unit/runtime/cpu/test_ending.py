@@ -52,7 +52,7 @@ RUN = textwrap.dedent("""
     program = tcgen.compile(sys.argv[1])
     extents = dict(program.manifest.planning_extents)
     inputs = [t for t in program.manifest.tensors if t.role == "input"]
-    arrays = {t.name: np.ones([extents[s] for s in t.spaces]) for t in inputs}
+    arrays = {t.name: np.ones([extents[s.name] for s in t.spaces]) for t in inputs}
     program._execution.backend.build()
     out = {}
     try:

@@ -1,6 +1,6 @@
-"""What an input is in a calculation: integrals, a Fock matrix, orbital energies.
+"""Quantities of a mean field that inputs may be: integrals, a Fock matrix, orbital energies.
 
-Equations mean the same without it; ``tcgen.chem`` makes arrays by it.
+Equations mean the same without them; ``tcgen.chem`` uses them to make arrays.
 """
 
 from __future__ import annotations
