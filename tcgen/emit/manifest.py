@@ -11,10 +11,9 @@ from ..ir.loop_analysis import Positions, positions
 from ..ir.loops import Assign, Gemm, Kernel, Module
 from ..ir.tensor import Space
 from ..thresholds.time_model import Machine
-from .names import C_RESERVED
 from .parts import parts_entry, statement_entries
 from .printing import symbol
-from .scope import Scope, contractions, make_scope, private_buffers, statements
+from .scope import C_RESERVED, Scope, contractions, make_scope, private_buffers, statements
 
 
 def make_manifest(

@@ -36,7 +36,7 @@ from tcgen.ir.program import Contract, FormulaSequence
 from tcgen.ir.tensor import Index, Role, Space
 from tcgen.lower import lower_plan
 from tcgen.options import Options
-from tcgen.report.tables import readable_bytes
+from tcgen.report.units import readable_bytes
 from tcgen.resources import spec_path
 from tcgen.testing import random_arrays
 from tcgen.thresholds.time_model import Machine, parse_machine
