@@ -11,9 +11,9 @@ from typing import TypeVar
 
 from ..environment import cache_dir, compiler_command, einsum_target
 from ..errors import CacheWarning, UnavailableError
-from ..hardware import Machine, parse_machine
 from ..options import Planning
 from ..runtime.cpu.toolchain import find_compiler, no_compiler
+from ..thresholds.time_model import Machine, parse_machine
 
 T = TypeVar("T")
 

@@ -27,7 +27,7 @@ from ..cache_files import cache_folder, list_files, read_text, write_text
 from ..emit import emit_artifact
 from ..environment import openmp_threads
 from ..ir.tensor import Role, element_type
-from ..lower.cpu.product_benchmark import ProductBenchmark
+from ..lower.cpu.product_variants import ProductBenchmark
 from ..runtime.cpu.blas import blas_library
 from ..runtime.cpu.threads import get_threads
 from ..runtime.cpu.toolchain import probe_compiler, processor

@@ -24,7 +24,8 @@ from ...errors import (
     MemoryLimitError,
     UnavailableError,
 )
-from ...hardware import CUBLAS, CUTENSOR, GPUS, SECTOR_BYTES, Machine
+from ...hardware import CUBLAS, CUTENSOR, SECTOR_BYTES
+from ...thresholds.time_model import COPIED_SHARE, GPUS, Machine
 from ..device_protocol import Array, Contraction, Function, MatrixProduct
 from .cuda_libraries import Cublas, Cutensor
 from .host_copies import MIN_BUFFERED_BYTES, HostCopies
@@ -346,7 +347,6 @@ _FLOPS_PER_FMA = 2
 _FMAS = {(6, 0): 32, (7, 0): 32, (8, 0): 32, (9, 0): 64, (10, 0): 64}
 _OTHER_FMAS = 2  # graphics GPUs
 _TENSOR_CORES = (8, 0)  # first capability whose tensor cores double the rate, where FMAs are many
-_COPIED = (9, 10)  # share of the bandwidth of the memory that large copies reach
 
 
 def device_machine() -> Machine | None:
@@ -361,8 +361,8 @@ def device_machine() -> Machine | None:
 def machine_of(facts: Mapping[str, Any]) -> Machine:
     """Constants from the properties that the CUDA runtime has of a device.
 
-    Rates of a GPU that :data:`tcgen.hardware.GPUS` names are the ones there; of others they follow
-    from clocks.
+    Rates of a GPU in :data:`tcgen.thresholds.time_model.GPUS` are the ones there; those of others
+    follow from clocks.
 
     Args:
         facts: result of ``cupy.cuda.runtime.getDeviceProperties``.
@@ -380,7 +380,7 @@ def machine_of(facts: Mapping[str, Any]) -> Machine:
     fmas = _FMAS.get(capability, _OTHER_FMAS)
     fma = own["multiprocessors"] * fmas * _FLOPS_PER_FMA * int(facts["clockRate"]) * 1000
     tensor = capability >= _TENSOR_CORES and fmas > _OTHER_FMAS
-    part, whole = _COPIED
+    part, whole = COPIED_SHARE
     moved = 2 * int(facts["memoryClockRate"]) * 1000 * int(facts["memoryBusWidth"]) // 8
     usual = GPUS["h100"]
     return Machine(
