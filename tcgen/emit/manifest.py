@@ -12,7 +12,7 @@ from ..ir.loop_analysis import Positions, positions
 from ..ir.loops import Assign, Gemm, Kernel, Module
 from ..ir.tensor import Space
 from .names import C_RESERVED
-from .parts import parts_entry, statement_entries
+from .parts import statement_entries, touch_entries
 from .printing import symbol
 from .scope import Scope, contractions, make_scope, private_buffers, statements
 
@@ -42,7 +42,8 @@ def make_manifest(
         host_volatile=module.host_volatile,
         constant_positions=where.constant,
         tight=module.tight,
-        parts=parts_entry(module),
+        parts=module.parts,
+        touches=touch_entries(module),
         statements=statement_entries(module),
         machine=tuple(
             (constant.name, getattr(machine, constant.name)) for constant in fields(machine)
