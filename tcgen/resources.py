@@ -7,7 +7,7 @@ template, or several *parts*, each under a line ``//: name``.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -54,30 +54,35 @@ _PLACE = re.compile(
 )
 
 
-def part(file: str, name: str, /, **values: str | int | Sequence[str]) -> list[str]:
+def part(file: str, name: str, /, *owners: object, **values: object) -> list[str]:
     """The lines of one part of a template.
 
     Args:
         file: path of the template in the templates folder.
         name: name of the part.
-        values: text of each place. A place on a line of its own also takes a list of lines, which
+        owners: objects with attributes of the names of places that have no value.
+        values: value of each place. A place on a line of its own also takes a list of lines, which
             get its indentation; an empty list leaves nothing.
 
     Raises:
         VerifyError: there is no such part, a place without a value, or a value without a place.
     """
-    text, places = _parts(file).get(name, ("", None))
-    if places != values.keys():
+    text, places = _parts(file).get(name, ("", frozenset()))
+    for place in sorted(places - values.keys()):
+        owner = next((o for o in owners if hasattr(o, place)), None)
+        if owner is not None:
+            values[place] = getattr(owner, place)
+    if not text or places != values.keys():
         raise VerifyError(
-            f"part {name} of template {file} has the places {', '.join(sorted(places or ()))}, "
+            f"part {name} of template {file} has the places {', '.join(sorted(places))}, "
             f"but the values are {', '.join(sorted(values))}"
         )
 
     def filled(place: re.Match[str]) -> str:
         value = values[place[place.lastgroup or ""]]
         if place["lines"] is None:
-            return str(value)
-        lines = [str(value)] if isinstance(value, str | int) else value
+            return str(value).lower() if isinstance(value, bool) else str(value)
+        lines = value if isinstance(value, list) else [value]
         return "".join([f"{place['indent']}{line}\n" if line else "\n" for line in lines])
 
     return _PLACE.sub(filled, text).splitlines()

@@ -121,7 +121,23 @@ def pytest_configure(config: pytest.Config) -> None:
         Compiling.one_in = 1
 
 
+def _mark_slow_cases(items: list[pytest.Item]) -> None:
+    """Of each test that is marked ``few(n)``, leave n cases to the default list, spread evenly."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("few") and not item.get_closest_marker("slow"):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in tests.values():
+        (count,) = cases[0].get_closest_marker("few").args
+        chosen = {n * len(cases) // count for n in range(count)}
+        for number, item in enumerate(cases):
+            if number not in chosen:
+                item.add_marker("slow")
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    _mark_slow_cases(items)
     if config.getoption("--thresholds"):
         plans = [item for item in items if item.get_closest_marker("default_thresholds")]
         config.hook.pytest_deselected(items=plans)

@@ -13,7 +13,8 @@ from itertools import accumulate
 
 from ..hardware import CACHE_LINE_BYTES
 
-ALIGNMENT = CACHE_LINE_BYTES  # of arrays in an arena; also the bytes of the widest vector load
+# Alignment of arrays in an arena; also the bytes of the widest vector load.
+ALIGNMENT = CACHE_LINE_BYTES
 GRANTED = 16  # bytes: alignment of memory from the system
 
 
@@ -33,13 +34,13 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the blocks are in an arena.
+    """Places of blocks in an arena.
 
     Attributes:
-        offsets: of the blocks in bytes, in the order of the requests.
-        total: bytes to ask the system for. If the alignment is larger than GRANTED, they include
-            the bytes that may have to be skipped at the start.
-        alignment: in bytes, of the start of the arena and of every block in it.
+        offsets: offsets of the blocks in bytes, in the order of the requests.
+        total: bytes to request from the system. If the alignment is larger than GRANTED, they
+            include the bytes that may have to be skipped at the start.
+        alignment: alignment in bytes of the arena and of every block in it.
     """
 
     offsets: tuple[tuple[str, int], ...]
@@ -107,12 +108,13 @@ def _most_live_bytes(blocks: tuple[Block, ...], spans: list[int]) -> int:
     """The most bytes of blocks that are live at one position: a lower bound of the arena."""
     changes = [(b.first, n) for b, n in zip(blocks, spans, strict=True)]
     changes += [(b.last + 1, -n) for b, n in zip(blocks, spans, strict=True)]
-    changes.sort()  # at one position what ends comes before what begins
+    # At one position blocks end before others begin.
+    changes.sort()
     return max(accumulate((n for _, n in changes), initial=0))
 
 
 class _Placed:
-    """Placed blocks, found by their lifetimes in little time however many there are.
+    """Placed blocks, found fast by their lifetimes.
 
     A block is in the lists of the few nodes of a binary tree over all positions that make up its
     lifetime, so that those that are live at one position are in the nodes above it.

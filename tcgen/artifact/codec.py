@@ -72,7 +72,7 @@ def to_table(value: object, change: Callable[[Any], Any] = lambda part: part) ->
     nodes: list[list[Any]] = []
     # Parts are equal if their rows are: a row names its class, and the rows of its parts.
     positions: dict[str, dict[str, int]] = {}
-    seen: dict[int, dict[str, int]] = {}  # by identity, of the parts of ``value``
+    seen: dict[int, dict[str, int]] = {}  # rows by identity of the part
 
     def write(part: Any) -> Any:
         kind: type = type(part)

@@ -50,7 +50,7 @@ class Artifact:
         """Text of one file.
 
         Raises:
-            ArtifactError: there is no file with this path.
+            ArtifactError: the artifact does not have this file.
         """
         for path, text in self.files:
             if path == name:
@@ -61,7 +61,7 @@ class Artifact:
         """The JSON object in one file.
 
         Raises:
-            ArtifactError: there is no file with this path, or it holds something else.
+            ArtifactError: the artifact does not have this file, or it holds something else.
         """
         try:
             data = json.loads(self.text(name))
@@ -153,7 +153,7 @@ class Artifact:
         files = []
         for path, digest in digests:
             try:
-                if not (root / path).is_file():  # a pipe would be waited for
+                if not (root / path).is_file():  # reading a pipe would block
                     raise FileNotFoundError(errno.ENOENT, "no such file")
                 text = (root / path).read_bytes().decode()
             except (OSError, UnicodeDecodeError) as error:
@@ -271,7 +271,7 @@ def _link_others(target: Path, fresh: Path) -> None:
             (fresh / name).parent.mkdir(parents=True, exist_ok=True)
             try:
                 os.link(path, fresh / name, follow_symlinks=False)
-            except OSError:  # of a file system without links
+            except OSError:  # the file system has no links
                 shutil.copy2(path, fresh / name, follow_symlinks=False)
 
 

@@ -9,7 +9,8 @@ from types import MappingProxyType
 
 from ..hardware import PRIVATE_SHARED_BYTES
 
-SHARED_BYTES = PRIVATE_SHARED_BYTES  # of a block's private buffers, in shared memory
+# Bytes of shared memory for a block's private buffers.
+SHARED_BYTES = PRIVATE_SHARED_BYTES
 LARGEST_GRID = 2**31 - 1  # blocks of a launch, on every GPU
 # Elements of arrays and points of loops below which a kernel counts in integers of 32 bits: those
 # hold one more step of all threads of a grid.
@@ -24,8 +25,8 @@ class StripEntry:
     """Loop variables that are collapsed into one and cut into tiles.
 
     Attributes:
-        lengths: of each variable its space, the tile to which an outer loop limits it, and the host
-            variable at which that tile begins; None for no tile.
+        lengths: space of each variable, the tile to which an outer loop limits it or None, and the
+            host variable at which that tile begins or None.
         tile: iterations of a tile.
     """
 
@@ -35,21 +36,21 @@ class StripEntry:
 
 @dataclass(frozen=True, slots=True)
 class GridEntry:
-    """How many blocks of a GPU run a kernel, and the scratch memory that they take.
+    """Number of blocks of a kernel on a GPU, and the scratch memory that they need.
 
     Attributes:
         arguments: arrays that the function takes, in order.
-        strips: there is a block for each combination of tiles, times ``splits``.
-        splits: blocks among which one sum is divided.
-        most: upper bound of blocks, each of which then takes several combinations; or None.
-        threads: of a block.
+        strips: strips; each combination of their tiles has a block, times ``splits``.
+        splits: number of blocks that share one sum.
+        most: upper bound of blocks, which then take several combinations in turn; or None.
+        threads: threads of a block.
         finish: function of the second pass, which has one block for each combination; or None.
-        once: the second pass is one block, also if the first pass has none.
-        part_bytes: partial sums that each block leaves in scratch for the second pass.
-        shared_bytes: of dynamic shared memory that each block of the first pass takes, beside
-            private buffers.
-        ranges: what the integers of the function count, beside blocks and scratch: products of
-            lengths, each the extent of a space or the tile that limits it.
+        once: whether the second pass is one block, even if the first pass has none.
+        part_bytes: bytes of partial sums that each block leaves in scratch for the second pass.
+        shared_bytes: bytes of dynamic shared memory of each block of the first pass, in addition
+            to private buffers.
+        ranges: numbers that the integers of the function must hold, in addition to blocks and
+            scratch: products of lengths, each the extent of a space or the tile that limits it.
     """
 
     arguments: tuple[str, ...]
@@ -71,8 +72,8 @@ class GridEntry:
         Kernels rely on the exact number: no block is without work.
 
         Args:
-            extent: of each space.
-            values: of the host variables; by default tiles are whole, as in the largest launch.
+            extent: extent of each space.
+            values: values of host variables; by default tiles are whole, as in the largest launch.
 
         Example:
             >>> strip = StripEntry((("o", None, None), ("v", 4, "a0")), 16)
@@ -124,9 +125,9 @@ class BlockCount:
 
     Attributes:
         fixed: product of the tiles of the strips whose lengths no host variable changes.
-        varying: of each other strip its other iterations; of each variable of it that an outer loop
-            limits, that loop's host variable, the extent, and the loop's tile; its own tile.
-        most: upper bound.
+        varying: other strips: iterations of its fixed variables; host variable, extent and tile of
+            each variable that an outer loop limits; and the tile of the strip.
+        most: upper bound, or None.
     """
 
     fixed: int

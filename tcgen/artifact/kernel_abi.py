@@ -21,7 +21,8 @@ EDGE = 48  # m or n by which the micro-panels at the edge of a block are padded 
 TILES = ("packed", "left", "right")
 CALLERS = ("blocks", "staged")
 HEIGHTS = 4  # entries of a table of micro-kernels, by the vectors of MR: none, and one to three
-FALLBACK = "fallback"  # blocks, where they are called only if the buffer of a stage is too small
+# Name of the blocks if they are called only when the buffer of a stage is too small.
+FALLBACK = "fallback"
 
 
 def library(part: str, dtype: str) -> str:
@@ -63,7 +64,7 @@ NARROW_INTEGERS = "#define TC_INT int"
 
 
 def rounds_each(source: str) -> bool:
-    """True where a source asks for a rounding of each operation.
+    """True if a source requests a rounding of each operation.
 
     Example:
         >>> rounds_each(ROUND_EACH + " int x;"), rounds_each("int x;")

@@ -282,7 +282,7 @@ class _Counter:
 
     def __init__(self, manifest: Manifest, extents: Mapping[str, int]) -> None:
         self.manifest, self.extents = manifest, extents
-        self.known: dict[tuple[int, int], int] = {}  # by loop and trip count
+        self.known: dict[tuple[int, int], int] = {}  # launches by (loop, trip count)
 
     def count(self, items: tuple[Host, ...], last: Mapping[str, int]) -> int:
         """Launches of some items.

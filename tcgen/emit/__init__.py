@@ -1,9 +1,10 @@
 """From a module (level 4) to an artifact: sources, manifest, and the runtime that they need.
 
-In the order in which they work: ``names`` (legal identifiers) and ``scope`` (the buffers and
-variables of a kernel), ``manifest`` and ``parts`` (plain data for the runtime), ``printing`` and
-``kernel_comment`` (text for all targets), the printers ``c``, ``cuda`` and ``python``, and
-``package`` (the Python side of an artifact).
+Modules in their order of work: ``scope`` (buffers and variables of a kernel, with legal names),
+``manifest`` and ``parts`` (plain data for the runtime), ``printing`` (text for all targets), the
+printers ``c``, ``cuda`` and ``python``, and ``package`` (the Python side of an artifact). Generated
+control flow stands in ``templates/c/kernels`` and ``templates/cuda/kernels``: a printer chooses a
+part and fills its places.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from ..artifact.kernel_abi import ROUND_EACH
 from ..artifact.manifest import SOURCES
 from ..dtypes import fits
 from ..errors import ArgumentError, VerifyError
-from ..hardware import Machine
 from ..ir.expr import Const, nodes
 from ..ir.loop_analysis import launches, written_buffers
 from ..ir.loops import Assign, Module, Zero
 from ..thresholds.cpu import CpuThresholds
+from ..thresholds.time_model import Machine
 from .c.contraction import contraction_libraries
 from .c.kernels import c_source
 from .manifest import make_manifest
@@ -48,11 +49,11 @@ def emit_artifact(
     Args:
         module: verified loops.
         target: ``cpu`` (C with OpenMP), ``cuda`` (of a module that is bound to a GPU) or ``numpy``.
-        planning_extents: by base space; used for spaces that no array shows.
+        planning_extents: extents by base space, for spaces that occur in no array.
         memory_limit: bytes the program may allocate beyond its inputs, or None.
         machine: constants of predicted times.
         round_each: loops round each product before it is added, as NumPy does.
-        thresholds: of the loops that the target ``cpu`` prints.
+        thresholds: thresholds for loops of the target ``cpu``.
         extra_files: more (path, text) for the folder, such as the plan and reports.
         with_runtime: the folder has the runtime, so that it runs without tcgen.
         counted: the C counts the flops that it executes, by step, in its array ``tc_counted``.

@@ -10,7 +10,7 @@ from ..errors import ArgumentError
 from ..options import KEYWORDS
 from ..records.tensors import Role, Tensor, element_type
 from ..resources import fill
-from .names import PYTHON_RESERVED, unique
+from .scope import PYTHON_RESERVED, unique
 
 _NEEDS = {
     "cpu": " and a C compiler (once for each machine); SciPy's BLAS is used if it is there",

@@ -1,6 +1,9 @@
-"""Text that is equal in all targets: numbers, lengths, precedences, indentation.
+"""Text that is equal in all targets: numbers, lengths, precedences, indentation, kernel comments.
 
-Reads level 4. It decides nothing.
+Reads level 4. It decides nothing. The comment that opens each kernel has its equations, inputs,
+outputs, executed flops and bytes. Flops and bytes are polynomials in the extents, in all launches
+of a call: those of the reports (:mod:`tcgen.ir.executed`), so the source is the same for all
+extents.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from fractions import Fraction
 from typing import assert_never
 
 from ..errors import VerifyError
+from ..ir.executed import StatementWork, as_polynomial
 from ..ir.expr import (
     COMPLEX_BELOW_ZERO,
     Access,
@@ -131,3 +135,41 @@ def is_complex(expr: Expr, scope: Scope) -> bool:
             raise VerifyError(f"{expr} is a leaf of an earlier level")
         case _:
             assert_never(expr)
+
+
+def kernel_comment(
+    scope: Scope, work: Sequence[StatementWork], first: str, other: str, end: str
+) -> list[str]:
+    """Lines of the comment, with the marks of the language before and after them.
+
+    Args:
+        scope: names in the kernel.
+        work: executed work of its statements.
+        first: mark of the first line.
+        other: mark of the other lines.
+        end: mark after the last line; may be empty.
+    """
+    kernel = scope.kernel
+    written, read = scope.written(), scope.read()
+    lines = [f"kernel {kernel.name}", *(f"  {line}" for line in kernel.comment)]
+    for title, names in (("inputs ", read), ("outputs", written)):
+        shown = [_shape(scope.buffers[n]) for n in scope.outside() if n in names]
+        lines.append(f"{title} {', '.join(shown) or '(none)'}")
+    own = ("private", "register", "tile")
+    local = [_shape(b) for b in scope.buffers.values() if b.place in own]
+    if local:
+        lines.append(f"private {', '.join(local)}")
+    flops = as_polynomial(w.flops for w in work if w.flops is not None)
+    loaded = as_polynomial(amount for w in work for amount in w.read)
+    stored = as_polynomial(amount for w in work for amount in w.written)
+    lines.append(f"flops   {flops}")
+    lines.append(f"bytes   {loaded} read, {stored} written")
+    safe = [line.replace("*/", "* /").replace("\n", " ") for line in lines]
+    text = [f"{first}{safe[0]}", *(f"{other}{line}".rstrip() for line in safe[1:])]
+    return [*text, end] if end else text
+
+
+def _shape(buffer: Buffer) -> str:
+    """``t2[o,o,v,v]``; a contracted axis has its length."""
+    axes = [a.space.name if a.length is None else str(a.length) for a in buffer.axes]
+    return f"{buffer.name}[{','.join(axes)}]" if axes else buffer.name

@@ -1,12 +1,16 @@
-"""The buffers, variables and extents of a kernel, each with its name in the source.
+"""The buffers, variables and extents of a kernel, each with a legal and stable name in the source.
 
 Reads level 4. The printers of all targets and the manifest use the same scope, so that source and
-manifest never disagree.
+manifest never disagree. Names of the user's equations stay as they are if the language allows.
+Generated names start with ``tc_`` or ``N_``; a user's name with such a prefix is changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import builtins
+import keyword
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -34,7 +38,65 @@ from ..ir.loops import (
 )
 from ..ir.tensor import Space
 from ..thresholds.cpu import CpuThresholds
-from .names import unique
+
+_C_WORDS = """
+auto break case char const continue default do double else enum extern float for goto if inline int
+long register restrict return short signed sizeof static struct switch typedef union unsigned void
+volatile while asm typeof
+bool complex imaginary true false I NULL INFINITY NAN CMPLX noreturn alignas alignof assert offsetof
+int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t ptrdiff_t intptr_t
+main memset memcpy errno unix linux
+sqrt exp log abs fabs cabs sin cos tanh conj creal cimag real imag
+sqrtf expf logf fabsf sinf cosf tanhf csqrt cexp clog csin ccos ctanh
+tan sinh cosh asin acos atan atan2 pow floor fmod copysign
+tanf sinhf coshf asinf acosf atanf atan2f powf floorf fmodf copysignf
+"""
+_CUDA_WORDS = """
+and and_eq bitand bitor bool catch char16_t char32_t char8_t class co_await co_return co_yield
+compl concept consteval constexpr constinit const_cast decltype delete dynamic_cast explicit export
+false friend mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected
+public reinterpret_cast requires static_assert static_cast template this thread_local throw true
+try typeid typename using virtual wchar_t xor xor_eq final override
+threadIdx blockIdx blockDim gridDim warpSize half dim3 int2 int3 int4 float2 float3 float4 double2
+double3 double4 min max fma rsqrt hypot erf j0 j1 jn y0 y1 yn norm signbit
+isnan isinf isfinite ceil clock exit free malloc printf
+"""
+C_RESERVED = frozenset(_C_WORDS.split())
+CUDA_RESERVED = C_RESERVED | frozenset(_CUDA_WORDS.split())
+PYTHON_RESERVED = frozenset((*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "np"))
+
+
+def legal(name: str, reserved: frozenset[str]) -> str:
+    """An identifier as near to ``name`` as the language allows.
+
+    Example:
+        >>> legal("t2", C_RESERVED), legal("I", C_RESERVED), legal("tc_x", C_RESERVED)
+        ('t2', 'I_', 'x_tc_x')
+    """
+    word = re.sub(r"[^A-Za-z0-9_]", "_", name) or "x"
+    if word[0].isdigit() or word.startswith(("_", "tc_", "N_")):
+        word = f"x_{word}"
+    return f"{word}_" if word in reserved else word
+
+
+def unique(names: Iterable[str], reserved: frozenset[str], taken: Iterable[str] = ()) -> list[str]:
+    """Identifiers for names in their order; of two equal names the later one is changed.
+
+    Example:
+        >>> unique(["e", "I", "e"], C_RESERVED)
+        ['e', 'I_', 'e_2']
+    """
+    used = set(taken)
+    result = []
+    for name in names:
+        word = base = legal(name, reserved)
+        number = 2
+        while word in used:
+            word = f"{base}_{number}"
+            number += 1
+        used.add(word)
+        result.append(word)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +104,22 @@ class Scope:
     """A kernel, and names in the source for everything that it uses.
 
     Attributes:
-        kernel: being printed.
-        buffers: by name, those of the kernel, in order of first use.
-        names: of buffers in the source.
-        variables: host, loop and band variables in the source.
+        kernel: the kernel that is printed.
+        buffers: buffers of the kernel by name, in order of first use.
+        names: names of buffers in the source.
+        variables: names of host, loop and band variables in the source.
         bases: base spaces of the module, in the order of the extents.
         private: buffers of which each thread has a copy.
-        number: of the kernel in the module.
-        dtype: of the program.
-        ordered: pairs of variables in the source of which the first is never smaller.
-        apart: those of them that are never equal.
+        number: position of the kernel in the module.
+        dtype: element type of the program.
+        ordered: pairs of variables in the source whose first one is never smaller.
+        apart: pairs of ``ordered`` that are never equal.
         totals: numbers that the printed loops add up in variables of their own, those of single
             precision in double.
-        lengths: in the source, of variables that walk several axes at once.
-        thresholds: of blocks and pieces of loops in C.
-        counted: the printed code counts its flops.
-        parts: of the module, if the kernel has the loops of their chain.
+        lengths: lengths in the source of variables that walk several axes at once.
+        thresholds: thresholds of blocks and pieces of loops in C.
+        counted: whether the printed code counts its flops.
+        parts: parts of the module, if the kernel has the loops of their chain.
     """
 
     kernel: Kernel
@@ -79,7 +141,8 @@ class Scope:
     def walking(self, band: tuple[BandVar, ...]) -> Scope:
         """The scope inside a statement's own loops: rows of triangles are at least columns."""
         names = self.variables
-        above: dict[str, dict[str, bool]] = {}  # larger variables, and whether never equal
+        # Larger variables of each, and whether they are never equal.
+        above: dict[str, dict[str, bool]] = {}
         for var in band:
             if var.below is not None:
                 larger = {names[var.below]: var.strict}
@@ -91,7 +154,7 @@ class Scope:
         return replace(self, ordered=frozenset(pairs), apart=apart) if pairs else self
 
     def order_of(self, places: Sequence[str], *, strict: bool = False) -> tuple[int, ...] | None:
-        """Which of some positions is the largest, and so on; None if the loops do not tell."""
+        """Order of some positions, the largest first; None if the loops do not determine it."""
         known = self.apart if strict else self.ordered
         larger = [sum((p, q) in known for p in places) for q in places]
         sort = tuple(sorted(range(len(places)), key=lambda n: larger[n]))

@@ -7,11 +7,21 @@ be 2^n, although only n! differ. Front ends therefore count permutations after e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TypeAlias
 
-from ..ir.system import Equation, Permutation, System
-from ..ir.tensor import Role, Space, Tensor
+from ..ir.system import Equation, Permutation, System, Term
+from ..ir.tensor import Ref, Role, Space, Tensor
+from ..ir.term_rewriting import rename_left
+
+Counts: TypeAlias = Mapping[tuple[int, ...], int]
+"""Number of times that each permutation is added, by the images of positions."""
+# Permutations of one term: enough for two antisymmetric groups of five indices (14,400), and read
+# within a second.
+MOST_PERMUTATIONS = 20_000
+TOO_MANY = f"more than {MOST_PERMUTATIONS:,} permutations"
+FEWER = "declare the symmetry of tensors, and write only operators that change the product"
 
 
 def find_cycles(equations: Sequence[Equation]) -> list[tuple[Equation, ...]]:
@@ -98,6 +108,16 @@ def assemble(
     )
 
 
+def add_terms(equations: dict[str, Equation], lhs: Ref, terms: tuple[Term, ...]) -> None:
+    """Add terms to the equation of a tensor, in the letters of its first left side."""
+    old = equations.get(lhs.tensor.name)
+    if old is None:
+        equations[lhs.tensor.name] = Equation(lhs, terms)
+    else:
+        moved = tuple(rename_left(t, lhs.indices, old.lhs.indices) for t in terms)
+        equations[lhs.tensor.name] = replace(old, terms=old.terms + moved)
+
+
 def identifier(text: str) -> str:
     """``text`` as a legal identifier: other characters become ``_``."""
     name = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in text)
@@ -106,16 +126,6 @@ def identifier(text: str) -> str:
 
 def _at(equation: Equation) -> str:
     return f"{equation.span}: " if equation.span else ""
-
-
-Counts: TypeAlias = Mapping[tuple[int, ...], int]
-"""Number of times that each permutation is added, by the images of positions."""
-
-# Permutations of one term: enough for two antisymmetric groups of five indices (14,400), and read
-# within a second.
-MOST_PERMUTATIONS = 20_000
-TOO_MANY = f"more than {MOST_PERMUTATIONS:,} permutations"
-FEWER = "declare the symmetry of tensors, and write only operators that change the product"
 
 
 def permutation_lists(counts: Counts, rank: int) -> list[tuple[Fraction, tuple[Permutation, ...]]]:

@@ -39,13 +39,14 @@ from ..ir.tensor import (
     exchanged,
     symmetry_group,
 )
-from ..ir.term_rewriting import rename_left, resolve_deltas
+from ..ir.term_rewriting import resolve_deltas
 from ..simplices import parity
 from .assemble import (
     FEWER,
     MOST_PERMUTATIONS,
     TOO_MANY,
     Counts,
+    add_terms,
     assemble,
     find_cycles,
     permutation_lists,
@@ -57,6 +58,14 @@ from .source import read_text, refuse_deep_nesting
 _KINDS = {"o": "occupied", "v": "virtual", "x": "auxiliary", "q": "quadrature"}
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _REFERENCE = re.compile(rf"(-?) ?({_NAME}) ?(?:\[ ?({_NAME}(?: ?, ?{_NAME})*)? ?\])?")
+Wrong: TypeAlias = Callable[[str, str], None]
+"""Receives a problem: message and advice."""
+_DEFAULT_LETTERS = {"o": "ijklmno", "v": "abcdefgh", "x": "PQRSTUVX", "q": "Ww"}
+_WORD = re.compile(
+    r"(?P<word>8-fold|antisym|sym|swap)(?:\((?P<axes>[0-9, ]+)\))?"
+    r"|(?P<left>[A-Za-z_]\w*(?:\[[^\]]*\])?)\s*=\s*(?P<sign>-?)\s*"
+    r"(?P<right>[A-Za-z_]\w*(?:\[[^\]]*\])?)"
+)
 
 
 def read_terms_file(path: Path) -> System:
@@ -156,13 +165,9 @@ class _Reader:
             perms = self._antisymmetrizer(target)
             numbered = enumerate(target.terms)
             made = tuple(t for k, data in numbered for t in self._term(target, perms, k, data))
-            first = equations.get(target.name)
-            if first is None:
-                reference = Ref(self._targets[target.name], target.left)
-                equations[target.name] = Equation(reference, made)
-            elif len(first.lhs.indices) == len(target.left):
-                moved = tuple(rename_left(t, target.left, first.lhs.indices) for t in made)
-                equations[target.name] = replace(first, terms=first.terms + moved)
+            tensor = self._targets[target.name]
+            if tensor.rank == len(target.left):
+                add_terms(equations, Ref(tensor, target.left), made)
         self._check_order(list(equations.values()))
         self._check_names()
         if not self._problems:
@@ -455,12 +460,6 @@ def _texts(term: Any) -> list[str]:
     return texts
 
 
-Wrong: TypeAlias = Callable[[str, str], None]
-"""Receives a problem: message and advice."""
-
-_DEFAULT_LETTERS = {"o": "ijklmno", "v": "abcdefgh", "x": "PQRSTUVX", "q": "Ww"}
-
-
 def read_declared(data: dict[str, Any], wrong: Wrong) -> dict[str, dict[str, Any]]:
     """The valid entries of "tensors"."""
     declared = data.get("tensors", {})
@@ -502,13 +501,6 @@ def read_ranges(data: dict[str, Any], wrong: Wrong) -> dict[str, str]:
     for name, text in _DEFAULT_LETTERS.items():
         ranges[name] = ranges.get(name, "") + "".join(x for x in text if x not in taken)
     return ranges
-
-
-_WORD = re.compile(
-    r"(?P<word>8-fold|antisym|sym|swap)(?:\((?P<axes>[0-9, ]+)\))?"
-    r"|(?P<left>[A-Za-z_]\w*(?:\[[^\]]*\])?)\s*=\s*(?P<sign>-?)\s*"
-    r"(?P<right>[A-Za-z_]\w*(?:\[[^\]]*\])?)"
-)
 
 
 def read_symmetry(declared: Any, rank: int) -> tuple[Symmetry, ...]:

@@ -235,18 +235,18 @@ def with_inputs_on_disk(system: System, names: tuple[str, ...]) -> System:
             reason = "has packed axes" if tensor.rank else "is a scalar"
             raise ArgumentError(f"sliced input {name} {reason}: only a full array can be sliced")
         generated[tensor] = replace(tensor, role=Role.GENERATED)
-    return _with_tensors(system, generated) if generated else system
+    return with_tensors(system, generated) if generated else system
 
 
-def _with_tensors(part: Part, tensors: Mapping[Tensor, Tensor]) -> Part:
+def with_tensors(part: Part, tensors: Mapping[Tensor, Tensor]) -> Part:
     """A part of a system with tensors replaced by others."""
     replaced: object = part
     if isinstance(part, Tensor):
         replaced = tensors.get(part, part)
     elif isinstance(part, tuple):
-        replaced = tuple(_with_tensors(p, tensors) for p in part)
+        replaced = tuple(with_tensors(p, tensors) for p in part)
     elif is_dataclass(part) and not isinstance(part, type):
-        changes = {f.name: _with_tensors(getattr(part, f.name), tensors) for f in fields(part)}
+        changes = {f.name: with_tensors(getattr(part, f.name), tensors) for f in fields(part)}
         if any(changes[f.name] is not getattr(part, f.name) for f in fields(part)):
             replaced = replace(part, **changes)
     return replaced  # type: ignore[return-value]

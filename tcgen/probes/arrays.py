@@ -42,7 +42,8 @@ def random_arrays(
     denominators get values in [1, 2] or [-2, -1], so that each denominator keeps its sign and sqrt
     and log get positive arguments. If no choice of signs protects a denominator, all inputs are
     drawn again until its absolute value is at least 0.1 everywhere. A scalar with a default gets
-    that value. Blocks of one family are drawn independently, each with its own symmetry.
+    that value. Blocks of one family are drawn independently, each with its own symmetry. See
+    :func:`split_starts` for arrays of outputs that accumulate.
 
     Args:
         system: a system, or only its tensors (denominators are then unknown).
@@ -50,9 +51,6 @@ def random_arrays(
         dtype: element type of the program; tensors declared real are real under complex128 too.
         seed: equal seeds give equal arrays. The elements of a tensor depend on its name and its
             extents, not on the other tensors.
-
-    Returns:
-        Arrays by name; see :func:`split_starts`.
 
     Raises:
         ArgumentError: a denominator is near zero in every draw, or ``dtype`` is unknown.
@@ -96,12 +94,7 @@ def random_arrays(
 def split_starts(
     system: System, arrays: Mapping[str, Array]
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """The inputs, and the start arrays of outputs that accumulate (the ``out=`` of a call).
-
-    Args:
-        system: equations.
-        arrays: result of :func:`random_arrays`.
-    """
+    """The inputs, and the start arrays of outputs that accumulate (the ``out=`` of a call)."""
     outputs = {t.name for t in system.outputs}
     inputs = {name: a for name, a in arrays.items() if name not in outputs}
     return inputs, {name: a for name, a in arrays.items() if name in outputs}

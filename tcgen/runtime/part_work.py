@@ -1,9 +1,8 @@
 """Flops and predicted seconds of parts, statement by statement, from the manifest.
 
-The prediction is the model of the objective ``time``: a statement takes the time of its flops at
-the rate of the machine, a lower one in a product with a short m, n or k, of its bytes at the
-bandwidth of memory, and of a call. The objective predicts the steps of a plan; this module predicts
-the statements that implement them, with copies and triangles, and the lengths of the last tiles.
+The prediction is that of the objective ``time``, by the same model of a machine. The objective
+predicts the steps of a plan; here are the statements that became of them, with copies and
+triangles, and with the lengths of the last tiles.
 """
 
 from __future__ import annotations
@@ -16,11 +15,10 @@ from math import prod
 
 from ..artifact.manifest import Manifest, SpanEntry, StatementEntry, array_bytes
 from ..dtypes import BY_NAME
-from ..hardware import Machine
 from ..records.parts import count_iterations, iterations
+from ..thresholds.time_model import PICOSECONDS_PER_SECOND, Machine
 from .parts import runs_in
 
-_PICOSECONDS = 10**12
 _PRODUCT = 4  # groups of the loops of a matrix product: the batch, m, n and k
 
 
@@ -62,7 +60,7 @@ def _seconds(
     picoseconds = sum(
         times * work.picoseconds(machine, passing, manifest.dtype) for work, times in works
     )
-    return picoseconds / _PICOSECONDS
+    return picoseconds / PICOSECONDS_PER_SECOND
 
 
 def executed_flops(manifest: Manifest, first: int, last: int, extents: Mapping[str, int]) -> int:
@@ -98,10 +96,10 @@ class _Work:
             passing: bytes of an element of each buffer that passes between memory and caches.
             dtype: element type of the program.
         """
-        slow, fast = 1, 1
+        slowness = (1, 1)
         if len(self.lengths) == _PRODUCT:
             batch, m, n, k = (max(1, prod(group)) for group in self.lengths)
-            slow, fast = machine.slowness(batch, m, n, k, dtype=dtype)
+            slowness = machine.slowness(batch, m, n, k, dtype=dtype)
         given = self.statement.flops
         flops = machine.generated if given is None else given
         flat = [n for group in self.lengths for n in group]
@@ -109,11 +107,7 @@ class _Work:
             passing.get(o.buffer, 0) * o.passes * prod(flat[n] for n in o.spans)
             for o in self.statement.operands
         )
-        return (
-            self.points * flops * slow * _PICOSECONDS // (fast * machine.flops)
-            + self.calls * held * _PICOSECONDS // machine.bandwidth
-            + self.calls * machine.call * 1000
-        )
+        return machine.picoseconds(self.points * flops, slowness, self.calls * held, self.calls)
 
 
 def _passing(manifest: Manifest, machine: Machine, extents: Mapping[str, int]) -> dict[str, int]:
@@ -121,7 +115,7 @@ def _passing(manifest: Manifest, machine: Machine, extents: Mapping[str, int]) -
     return {
         b.name: BY_NAME[b.dtype].itemsize
         for b in manifest.buffers
-        if b.place == "caller" or 2 * array_bytes(b, manifest, extents) > machine.cache
+        if b.place == "caller" or not machine.caches(array_bytes(b, manifest, extents))
     }
 
 

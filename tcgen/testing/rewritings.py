@@ -1,18 +1,17 @@
 """Equivalent forms of a system, for tests that a result does not depend on how it is written.
 
-This module uses only the levels, so that it is independent of the planner that it tests.
+It uses only the levels, so that it is independent of the planner that it tests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from random import Random
-from typing import assert_never
 
-from ..ir.expr import Access, Delta, Equal, Expr, map_leaves
-from ..ir.system import Apply, Equation, Factor, Permutation, System, Term
-from ..ir.tensor import Index, Ref, Tensor
+from ..ir.system import Equation, Factor, Permutation, System, Term, with_tensors
+from ..ir.tensor import Index, Ref
+from ..ir.term_rewriting import rename_term
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,59 +49,47 @@ def rewritten(system: System, seed: int) -> Rewriting:
     draw = Random(seed)
     numbers = draw.sample(range(10, 100 + 10 * len(system.tensors)), len(system.tensors))
     names = {t.name: f"T{n}" for t, n in zip(system.tensors, numbers, strict=True)}
-    tensors = {t.name: replace(t, name=names[t.name]) for t in system.tensors}
-    order = list(tensors.values())
+    order = list(system.tensors)
     draw.shuffle(order)
     order.sort(key=lambda t: not t.is_input)
-    equations = [_equation(e, tensors, draw) for e in _any_order(system.equations, draw)]
-    return Rewriting(replace(system, tensors=tuple(order), equations=tuple(equations)), names)
+    equations = [_equation(e, draw) for e in _any_order(system.equations, draw)]
+    made = replace(system, tensors=tuple(order), equations=tuple(equations))
+    return Rewriting(
+        with_tensors(made, {t: replace(t, name=names[t.name]) for t in system.tensors}), names
+    )
 
 
 def _any_order(equations: tuple[Equation, ...], draw: Random) -> list[Equation]:
     """The equations in a random order in which each stands after those that it reads."""
-    waiting = list(equations)
+    pending = list(equations)
     made = {e.lhs.tensor.name for e in equations}
     ordered: list[Equation] = []
-    while waiting:
+    while pending:
         defined = {e.lhs.tensor.name for e in ordered}
-        ready = [
-            e
-            for e in waiting
-            if all(
-                r.tensor.name in defined or r.tensor.name not in made
-                for t in e.terms
-                for r in t.refs
-            )
-        ]
+        ready = [e for e in pending if all(name in defined or name not in made for name in e.reads)]
         ordered.append(draw.choice(ready))
-        waiting.remove(ordered[-1])
+        pending.remove(ordered[-1])
     return ordered
 
 
-def _equation(equation: Equation, tensors: Mapping[str, Tensor], draw: Random) -> Equation:
+def _equation(equation: Equation, draw: Random) -> Equation:
     """The equation with other indices and another order of its terms."""
     left = equation.lhs.indices
-    terms = [_term(term, left, tensors, draw) for term in equation.terms]
+    terms = [_term(term, left, draw) for term in equation.terms]
     draw.shuffle(terms)
     fresh = {i: Index(f"l{draw.randint(0, 9)}{n}", i.space) for n, i in enumerate(left)}
-    lhs = Ref(tensors[equation.lhs.tensor.name], tuple(fresh[i] for i in left))
-    return replace(
-        equation, lhs=lhs, terms=tuple(_renamed(t, lambda i: fresh.get(i, i)) for t in terms)
-    )
+    lhs = Ref(equation.lhs.tensor, tuple(fresh[i] for i in left))
+    return replace(equation, lhs=lhs, terms=tuple(rename_term(t, fresh) for t in terms))
 
 
-def _term(
-    term: Term,
-    left: tuple[Index, ...],
-    tensors: Mapping[str, Tensor],
-    draw: Random,
-) -> Term:
+def _term(term: Term, left: tuple[Index, ...], draw: Random) -> Term:
     """The term with other summed indices, another image, and another order of its factors."""
     number = draw.randint(10, 90)
     names = {i: Index(f"s{number + n}", i.space) for n, i in enumerate(term.sums)}
     coeff = term.coeff
     perms = term.perms
-    if perms:  # take another image of the diagram: p T = (p q^-1) (q T)
+    if perms:
+        # Another image of the diagram: p T = (p q^-1) (q T).
         chosen = draw.choice(perms)
         names |= {left[k]: left[image] for k, image in enumerate(chosen.images)}
         coeff *= chosen.sign
@@ -110,22 +97,18 @@ def _term(
             Permutation(p.sign * chosen.sign, tuple(p.images[k] for k in _inverse(chosen.images)))
             for p in perms
         )
-    renamed = _renamed(replace(term, coeff=coeff), lambda i: names.get(i, i))
+    renamed = rename_term(replace(term, coeff=coeff), names)
     factors: list[Factor] = []
     for factor in renamed.factors:
-        match factor:
-            case Ref(tensor, indices):
-                for symmetry in tensor.symmetry:
-                    if not symmetry.conj and draw.random() < 0.5:
-                        indices = tuple(indices[p] for p in symmetry.perm)
-                        coeff *= symmetry.sign
-                factors.append(Ref(tensors[tensor.name], indices))
-            case Delta():
-                factors.append(factor)
-            case Apply(expr):
-                factors.append(Apply(_with_tensors(expr, tensors)))
-            case _:
-                assert_never(factor)
+        if isinstance(factor, Ref):
+            indices = factor.indices
+            for symmetry in factor.tensor.symmetry:
+                if not symmetry.conj and draw.random() < 0.5:
+                    indices = tuple(indices[p] for p in symmetry.perm)
+                    coeff *= symmetry.sign
+            factors.append(Ref(factor.tensor, indices))
+        else:
+            factors.append(factor)
     draw.shuffle(factors)
     sums = list(renamed.sums)
     draw.shuffle(sums)
@@ -135,40 +118,3 @@ def _term(
 def _inverse(images: tuple[int, ...]) -> tuple[int, ...]:
     """The inverse of a permutation."""
     return tuple(images.index(k) for k in range(len(images)))
-
-
-def _renamed(term: Term, new: Callable[[Index], Index]) -> Term:
-    """The term with every index replaced."""
-
-    def leaf(node: Ref | Access | Delta | Equal) -> Expr:
-        match node:
-            case Ref(tensor, indices):
-                return Ref(tensor, tuple(map(new, indices)))
-            case Delta(one, two):
-                return Delta(new(one), new(two))
-            case Access() | Equal():
-                return node
-            case _:
-                assert_never(node)
-
-    factors: list[Factor] = []
-    for factor in term.factors:
-        match factor:
-            case Ref(tensor, indices):
-                factors.append(Ref(tensor, tuple(map(new, indices))))
-            case Delta(one, two):
-                factors.append(Delta(new(one), new(two)))
-            case Apply(expr):
-                factors.append(Apply(map_leaves(expr, leaf)))
-            case _:
-                assert_never(factor)
-    return replace(term, factors=tuple(factors), sums=tuple(map(new, term.sums)))
-
-
-def _with_tensors(expr: Expr, tensors: Mapping[str, Tensor]) -> Expr:
-    """The expression with every tensor replaced."""
-
-    def leaf(node: Ref | Access | Delta | Equal) -> Expr:
-        return Ref(tensors[node.tensor.name], node.indices) if isinstance(node, Ref) else node
-
-    return map_leaves(expr, leaf)

@@ -38,6 +38,7 @@ from tcgen.thresholds import Thresholds
 from tcgen.thresholds.gpu import GpuThresholds
 
 pytestmark = [
+    pytest.mark.few(2),
     pytest.mark.default_thresholds,
     pytest.mark.skipif(shutil.which("g++") is None, reason="no C compiler: the emulator needs g++"),
 ]

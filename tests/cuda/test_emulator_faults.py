@@ -13,9 +13,12 @@ from support.cuda_emulator import EmulatedModule, EmulationError
 from support.messages import says
 from support.paths import CUDA_KERNELS
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("g++") is None, reason="no C compiler: the CUDA emulator needs g++"
-)
+pytestmark = [
+    pytest.mark.few(2),
+    pytest.mark.skipif(
+        shutil.which("g++") is None, reason="no C compiler: the CUDA emulator needs g++"
+    ),
+]
 
 
 def planted(code: str, old: str, new: str) -> str:

@@ -27,9 +27,12 @@ from tcgen.options import Options
 from tcgen.runtime.program import Program
 from tcgen.testing import assert_same_values, random_arrays, split_starts
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("g++") is None, reason="no C compiler: the CUDA emulator needs g++"
-)
+pytestmark = [
+    pytest.mark.few(1),
+    pytest.mark.skipif(
+        shutil.which("g++") is None, reason="no C compiler: the CUDA emulator needs g++"
+    ),
+]
 PLANNED = {"o": 12, "v": 30}
 ODD = ({"o": 3, "v": 5}, {"o": 9, "v": 7}, {"o": 1, "v": 1}, {"o": 0, "v": 7}, {"o": 5, "v": 0})
 I, J, K = (BandVar(n, hand.O) for n in "ijk")

@@ -28,6 +28,7 @@ from tcgen.runtime.program import Program
 from tcgen.testing import random_arrays
 
 pytestmark = [
+    pytest.mark.few(1),
     pytest.mark.default_thresholds,
     pytest.mark.skipif(
         shutil.which("g++") is None, reason="no C compiler: the CUDA emulator needs g++"

@@ -35,9 +35,12 @@ from tcgen.runtime.program import Program
 from tcgen.thresholds import largest, smallest
 from tcgen.thresholds.gpu import GpuThresholds
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("g++") is None, reason="no C compiler: the CUDA emulator needs g++"
-)
+pytestmark = [
+    pytest.mark.few(4),
+    pytest.mark.skipif(
+        shutil.which("g++") is None, reason="no C compiler: the CUDA emulator needs g++"
+    ),
+]
 LARGE = {"o": 40, "v": 200}  # planning extents at which tiles and splits are chosen
 PLANS = (
     "shared_producer",
@@ -211,6 +214,7 @@ def test_private_buffers_that_do_not_fit_shared_memory(
     np.testing.assert_allclose(program(**arrays)["X"], arrays["A"] @ arrays["B"] @ arrays["C"])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not cuda_compile.can_compile(), reason=cuda_compile.MISSING)
 @pytest.mark.parametrize("dtype", ["float64", *slow("complex128")])
 def test_sums_of_a_nest_share_what_they_add_up_in(dtype: str) -> None:

@@ -15,6 +15,7 @@ from support.ptx_engine.module import ptx_of
 from tcgen.artifact.kernel_abi import NARROW_INTEGERS
 
 pytestmark = [
+    pytest.mark.few(1),
     pytest.mark.skipif(not cuda_compile.can_compile(), reason=cuda_compile.MISSING),
     pytest.mark.skipif(
         shutil.which("g++") is None, reason="no C compiler: the PTX engine needs g++"

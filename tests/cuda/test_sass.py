@@ -22,6 +22,7 @@ from tcgen.artifact.kernel_abi import NARROW_INTEGERS
 from tcgen.dtypes import BY_NAME
 
 pytestmark = [
+    pytest.mark.few(1),
     pytest.mark.default_thresholds,
     pytest.mark.skipif(not cuda_compile.can_compile(), reason=cuda_compile.MISSING),
     pytest.mark.skipif(not sass.can_read(), reason=sass.MISSING),

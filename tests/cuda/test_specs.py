@@ -26,7 +26,6 @@ from support.marks import slow, slow_where
 from tcgen.artifact.folder import Artifact
 from tcgen.compiler.driver import compile_system, read_system
 from tcgen.frontend.spec.reader import read_spec
-from tcgen.hardware import Machine
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
 from tcgen.ir.tensor import Role
@@ -39,6 +38,7 @@ from tcgen.testing import (
     split_starts,
     systems,
 )
+from tcgen.thresholds.time_model import Machine
 
 PLANNED = {"o": 10, "v": 40, "O": 9, "V": 41, "x": 100, "q": 8}
 SMALL = {"o": 3, "v": 5, "O": 2, "V": 4, "x": 7, "q": 3}
@@ -103,6 +103,7 @@ def check(system: System, artifact: Artifact, extents: Mapping[str, int], dtype:
     assert_same_values(actual, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("extents", [SMALL, ONE, MORE_OCCUPIED, ODD], ids=str)
 @pytest.mark.parametrize("name", slow_where(lambda name: name == "cc2_df", SPECS))
 def test_specs_equal_the_interpreter(name: str, extents: dict[str, int], device: str) -> None:
@@ -112,6 +113,7 @@ def test_specs_equal_the_interpreter(name: str, extents: dict[str, int], device:
     check(system, artifact, dict(of(system, {**PLANNED, **extents})), "float64")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["df_ladder", "drpa"])
 def test_specs_for_sm_80(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other fragments of the tensor cores than those of sm_90."""
@@ -148,6 +150,7 @@ def test_pairs_of_tiles_within_a_limit(device: str) -> None:
     check(system, compiled.artifact, dict(of(system, {"o": 3, "v": 7, "x": 4})), "float64")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 @pytest.mark.parametrize("name", ["df_ladder", "sosmp2_laplace_df"])
 def test_other_element_types(name: str, dtype: str, device: str) -> None:
@@ -155,6 +158,7 @@ def test_other_element_types(name: str, dtype: str, device: str) -> None:
     check(system, artifact, dict(of(system, SMALL)), dtype)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["df_ladder", "sosmp2_laplace_df"])
 def test_fused_specs_equal_the_interpreter(name: str, device: str) -> None:
     system, artifact = spec(name, objective="linear")
@@ -174,6 +178,7 @@ def compiled(artifact: Artifact) -> None:
         assert [use for use in kernels if use.stack or use.spills] == [], f"sm_{arch}"
 
 
+@pytest.mark.few(2)
 @pytest.mark.default_thresholds
 @COMPILER
 @pytest.mark.parametrize(
@@ -190,6 +195,7 @@ def test_large_specs_compile_without_spills(name: str) -> None:
     compiled(spec(name)[1])
 
 
+@pytest.mark.few(1)
 @COMPILER
 @pytest.mark.parametrize(
     "subscripts", ["dca,bd->cba", "da,cdb->cba", "abcd,dbe->cae", "acd,db->cba"]
@@ -236,6 +242,7 @@ def check_random(
     check(system, compile_system(system, options).artifact, extents, dtype)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
 @pytest.mark.parametrize(
     "equation", ["A[m,m,a]*A[m,m,b]", "A[m,m,a]*B[m,b]", "B[m,a]*A[m,m,b]", "A[m,m,a] + B[m,a]"]
@@ -252,7 +259,7 @@ def test_elements_of_a_diagonal_are_no_neighbours(equation, order, device) -> No
         check_random((system, extents), "float64", "none", 20)
 
 
-@cases(8, 1000)
+@cases(3, 1000)
 @given(
     case=CASES,
     dtype=ELEMENT_TYPES,

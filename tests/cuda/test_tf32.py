@@ -16,6 +16,7 @@ from tcgen.errors import ArgumentError
 from tcgen.runtime.program import Program
 
 pytestmark = [
+    pytest.mark.few(2),
     pytest.mark.default_thresholds,
     pytest.mark.skipif(
         shutil.which("g++") is None, reason="no C compiler: the CUDA emulator needs g++"

@@ -59,6 +59,7 @@ def test_every_hand_plan_is_compiled(hand_plans: ModuleType) -> None:
     assert tuple(make.__name__ for make in hand_plans.LEGAL) == NAMES
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
 @pytest.mark.parametrize("tile", [3, *slow(None, 2, 4, 5)])
 @pytest.mark.parametrize("name", NAMES)
@@ -75,6 +76,7 @@ def test_generated_code_at_odd_extents(
             assert_runs(compiled, plan, {**dict.fromkeys(spaces, 3), space: extent})
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("dtype", [*slow("float32"), "complex128"])
 @pytest.mark.parametrize("name", NAMES)
 def test_other_element_types(hand_plans: ModuleType, name: str, dtype: str) -> None:
@@ -82,6 +84,7 @@ def test_other_element_types(hand_plans: ModuleType, name: str, dtype: str) -> N
     assert_runs(generated(plan, dtype=dtype), plan, plan.extent_of, dtype)
 
 
+@pytest.mark.slow
 def test_a_changed_plan_changes_the_source_and_not_the_result(hand_plans: ModuleType) -> None:
     plan = hand_plans.shared_producer()
     parted = replace(

@@ -29,6 +29,7 @@ def test_a_benchmark_says_how_to_run_it(name: str) -> None:
     assert "usage:" in made.stdout.lower()
 
 
+@pytest.mark.slow
 def test_launches_are_measured_on_a_device_that_does_nothing(tmp_path: Path) -> None:
     kept = tmp_path / "out.json"
     command = [sys.executable, FOLDER / "launch_overhead.py", "--seconds", "0.01", "--json", kept]

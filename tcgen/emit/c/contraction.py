@@ -9,16 +9,17 @@ from ...ir.loops import BandVar, Gemm, Module, PackingScheme
 from ...resources import part, template_text
 from ..printing import extent, literal, product, stored_lengths
 from ..scope import Scope, contractions
-from .counting import counted_product
 from .expressions import LOOPS, address, bounds, group_lengths
+from .stores import counted_product
 
-_SLOT = 7  # of the first contraction in the table of functions, behind the BLAS
+# Position of the first contraction in the table of functions, behind the BLAS.
+_SLOT = 7
 _FOLDER = "c/contract"
 _INCLUDE = '#include "'
 # The source of each part of the kernel, and for micro-kernels how they read A and B.
 _SOURCES = {
     "blocks": ("driver.c", ()),
-    packing.FALLBACK: ("driver.c", ()),  # the same object, whichever name it has
+    packing.FALLBACK: ("driver.c", ()),
     "staged": ("staged.c", ()),
     "packed": ("ukernel.c", ("TC_PACKED", "TC_PACKED")),
     "left": ("ukernel.c", ("TC_IN_PLACE", "TC_PACKED")),
@@ -28,7 +29,8 @@ _SOURCES = {
 
 def contraction_call() -> str:
     """Declarations that kernels share with the library of contractions."""
-    return "\n".join(_with_includes("abi.h", {"minmax.h"}))  # head.c has its functions
+    # head.c has the functions of minmax.h.
+    return "\n".join(_with_includes("abi.h", {"minmax.h"}))
 
 
 def _with_includes(name: str, included: set[str]) -> list[str]:
@@ -90,12 +92,12 @@ def _parts(stmt: Gemm, dtype: str) -> set[str]:
     parts = {"packed" if right else "right"} | (set() if left else {"left"})
     if not stmt.scheme.stage:
         return {"blocks", *parts}
-    in_place = set() if stmt.scheme.pack_a else {"left"}  # blocks pack that operand
+    in_place = set() if stmt.scheme.pack_a else {"left"}
     return {"staged", packing.FALLBACK, *in_place, *parts}
 
 
 def _packed(scheme: PackingScheme) -> tuple[bool, bool]:
-    """Which operands are packed, one at least; staged rows are where they do not fit the buffer."""
+    """Whether each operand is packed; staged rows are packed if they do not fit the buffer."""
     left = scheme.pack_a or scheme.stage
     return left, scheme.pack_b or not left
 
@@ -165,7 +167,7 @@ def _group(group: tuple[BandVar, ...], x: Access, y: Access, scope: Scope) -> st
 
 
 def _stride(access: Access, var: BandVar, scope: Scope) -> str:
-    """Elements between neighbouring values of a variable; 0 where the access does not hold it."""
+    """Elements between neighbouring values of a variable; 0 if the access does not have it."""
     buffer = scope.buffers[access.buffer]
     axis = next((n for n, s in enumerate(access.subscripts) if s.variable == var.name), None)
     if axis is None:

@@ -54,8 +54,14 @@ _REAL_CALLS = {
     "arctan": "atan",
     "arctan2": "atan2",
 }
-_OWN_CALLS = {"sign": "tc_signum", "mod": "tc_mod"}  # of the templates functions.c and functions.cu
-_OWN_CALLS |= {"maximum": "tc_maximum", "minimum": "tc_minimum", "where": "tc_where"}
+# Functions of the templates functions.c, functions.cu and reductions.c.
+_OWN_CALLS = {
+    "sign": "tc_signum",
+    "mod": "tc_mod",
+    "maximum": "tc_maximum",
+    "minimum": "tc_minimum",
+    "where": "tc_where",
+}
 _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
 
 
@@ -115,9 +121,9 @@ def address(
 
     Args:
         access: the element.
-        scope: of its kernel.
-        values: replace variables of the loops, by name.
-        places: on groups of packed axes, by the first axis of a group.
+        scope: names in its kernel.
+        values: texts that replace variables of loops, by name.
+        places: places on groups of packed axes, by the first axis of a group.
     """
     buffer = scope.buffers[access.buffer]
     text = "0"
@@ -157,8 +163,8 @@ def packed_positions(
 def _packed_place(places: list[str], packing: Packing, scope: Scope) -> str:
     """The place of some positions on the packed axis.
 
-    Where the loops tell which position is the largest, no branch of a call keeps the compiler from
-    recognising contiguous elements.
+    If the loops determine the order of the positions, the place has no branch, and the compiler
+    recognises contiguous elements.
     """
     strict = packing.antisymmetric
     if set(places) == {"0"}:
@@ -184,8 +190,8 @@ def _signed(text: str, level: int, places: list[str], scope: Scope) -> tuple[str
         return (text, level) if parity(sort) == 1 else (f"-{inner}", SUM)
     if len(places) == 2:
         row, column = places
-        sort = scope.order_of(places)  # the two may be equal, but their order is known
-        if sort is not None:
+        sort = scope.order_of(places)
+        if sort is not None:  # the two may be equal
             value = inner if parity(sort) == 1 else f"-{inner}"
             return f"({row} == {column} ? 0 : {value})", ATOM
         return f"({row} == {column} ? 0 : tc_sign({row}, {column})*{inner})", ATOM
@@ -224,40 +230,40 @@ def store_guards(access: Access, scope: Scope) -> list[str]:
     return guards
 
 
-def expression(expr: Expr, scope: Scope, dtype: str, outer: int = 0) -> str:
-    """An expression, in brackets where its precedence is below ``outer``."""
-    text, level = _expression(expr, scope, dtype)
+def expression(expr: Expr, scope: Scope, outer: int = 0) -> str:
+    """An expression, in brackets if its precedence is below ``outer``."""
+    text, level = _expression(expr, scope)
     return f"({text})" if level < outer else text
 
 
-def _expression(expr: Expr, scope: Scope, dtype: str) -> tuple[str, int]:
+def _expression(expr: Expr, scope: Scope) -> tuple[str, int]:
     match expr:
         case Const(number):
-            return literal(number, dtype), SUM if number < 0 else ATOM
+            return literal(number, scope.dtype), SUM if number < 0 else ATOM
         case Access():
             return value(expr, scope)
         case Equal(left, right):
             first, second = position(left, scope, {}), position(right, scope, {})
-            one, zero = literal(Fraction(1), dtype), literal(Fraction(0), dtype)
+            one, zero = literal(Fraction(1), scope.dtype), literal(Fraction(0), scope.dtype)
             return f"({first} == {second} ? {one} : {zero})", ATOM
         case Sum(args):
-            return _sum([expression(a, scope, dtype, SUM) for a in args]), SUM
+            return _sum([expression(a, scope, SUM) for a in args]), SUM
         case Prod(args):
             if args and args[0] == Const(Fraction(-1)) and len(args) > 1:
-                return "-" + "*".join(expression(a, scope, dtype, ATOM) for a in args[1:]), SUM
-            parts = [expression(a, scope, dtype, ATOM if n else PROD) for n, a in enumerate(args)]
+                return "-" + "*".join(expression(a, scope, ATOM) for a in args[1:]), SUM
+            parts = [expression(a, scope, ATOM if n else PROD) for n, a in enumerate(args)]
             return "*".join(parts), PROD
         case Quot(num, den):
-            top = expression(num, scope, dtype, PROD)
-            return f"{top}/{expression(den, scope, dtype, ATOM)}", PROD
+            top = expression(num, scope, PROD)
+            return f"{top}/{expression(den, scope, ATOM)}", PROD
         case Pow(base, exponent):
-            kind = _suffix(is_complex(base, scope), dtype)
-            return f"tc_pow_{kind}({expression(base, scope, dtype)}, {exponent})", ATOM
+            kind = _suffix(is_complex(base, scope), scope.dtype)
+            return f"tc_pow_{kind}({expression(base, scope)}, {exponent})", ATOM
         case Call():
-            return _call(expr, scope, dtype), ATOM
+            return _call(expr, scope), ATOM
         case Calls(function, args):
-            kind = _suffix(is_complex(expr, scope), dtype)
-            return _calls(function, [expression(a, scope, dtype) for a in args], kind, dtype), ATOM
+            kind = _suffix(is_complex(expr, scope), scope.dtype)
+            return _calls(function, [expression(a, scope) for a in args], kind, scope.dtype), ATOM
         case Infinity(sign):
             return ("INFINITY", ATOM) if sign > 0 else ("-INFINITY", SUM)
         case Ref() | Delta():
@@ -277,8 +283,8 @@ def _suffix(complex_value: bool, dtype: str) -> str:
     return "z" if complex_value else "s" if dtype == "float32" else "d"
 
 
-def _call(call: Call, scope: Scope, dtype: str) -> str:
-    inside = expression(call.arg, scope, dtype)
+def _call(call: Call, scope: Scope) -> str:
+    inside = expression(call.arg, scope)
     if is_complex(call, scope) or is_complex(call.arg, scope):
         return f"{_COMPLEX_CALLS.get(call.function, f'c{call.function}')}({inside})"
     match call.function:
@@ -287,7 +293,7 @@ def _call(call: Call, scope: Scope, dtype: str) -> str:
         case "imag":
             return f"(0*({inside}))"
         case function:
-            return f"{_function(function, dtype)}({inside})"
+            return f"{_function(function, scope.dtype)}({inside})"
 
 
 def _function(name: str, dtype: str) -> str:

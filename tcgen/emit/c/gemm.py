@@ -14,9 +14,9 @@ from ...ir.loops import BandVar, Gemm
 from ...resources import part
 from ..printing import extent, literal, nest, product
 from ..scope import Scope
-from .counting import counted_product
 from .expressions import LOOPS, address, bounds, stride
 from .loops import loop_head
+from .stores import counted_product
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,20 +33,27 @@ from ...ir.loops import (
 from ...ir.reduction import Reduction
 from ...resources import fill, part
 from ...thresholds.cpu import CpuThresholds
-from ..kernel_comment import kernel_comment
-from ..names import C_RESERVED, unique
 from ..parts import FIRST, LAST, numbered, skip_lines, starts_chain
-from ..printing import elements, extent, indented, nest, symbol
-from ..scope import Scope, contractions, make_scope, module_bases, statements, totals
+from ..printing import elements, extent, indented, kernel_comment, nest, symbol
+from ..scope import (
+    C_RESERVED,
+    Scope,
+    contractions,
+    make_scope,
+    module_bases,
+    statements,
+    totals,
+    unique,
+)
 from .contraction import contraction, contraction_call, packing_memory
-from .counting import counters
 from .expressions import LOOPS, element
 from .gemm import gemm
 from .loops import STOPPED, assign, loop_head
-from .stores import TOTAL, start_of
+from .stores import TOTAL, counters, start_of
 from .transposition import transposing_functions
 
-_VECTOR_FORMS = frozenset(  # those of templates/c/vector_math.c
+# Functions of templates/c/vector_math.c.
+_VECTOR_FORMS = frozenset(
     ("exp", "log", "sin", "cos", "tanh", "tan", "sinh", "cosh", "arcsin", "arccos", "arctan")
 ) | {"arctan2", "pow"}
 
@@ -105,7 +112,8 @@ def _products(dtype: DType) -> str:
         scalar=dtype.c_type,
         matrix=str(dtype.position),
         vector=str(len(ALL) + dtype.position),
-        lanes=str(int(dtype is not COMPLEX128)),  # no compiler has vectors of complex numbers
+        # Compilers have no vectors of complex numbers.
+        lanes=str(int(dtype is not COMPLEX128)),
     )
 
 
@@ -157,7 +165,7 @@ def _kernel(
     for stmt in kernel.body:
         if starts_chain(stmt, scope):
             body += _cleared(scope)
-        body += _whole(stmt, scope, module.dtype, table)
+        body += _whole(stmt, scope, table)
     text = kernel_comment(scope, work, "/* ", " * ", " */")
     text += part(LOOPS, "function", name=symbol(kernel), declare=lines, body=body)
     return "\n".join([*text, ""])
@@ -170,10 +178,10 @@ def _cleared(scope: Scope) -> list[str]:
     return part(LOOPS, "cleared", last=LAST, zeros=lines) if lines else []
 
 
-def _whole(stmt: Stmt, scope: Scope, dtype: str, table: tuple[str, ...]) -> list[str]:
+def _whole(stmt: Stmt, scope: Scope, table: tuple[str, ...]) -> list[str]:
     """A statement of the kernel; numbers that its loops add up have variables of their own."""
     names = sorted(totals(stmt, scope)) if isinstance(stmt, Loop) else []
-    lines = _statement(stmt, replace(scope, totals=frozenset(names)), dtype, table, threads=True)
+    lines = _statement(stmt, replace(scope, totals=frozenset(names)), table, threads=True)
     if not names:
         return lines
     kinds = {f"{TOTAL}{scope.names[name]}": _total_type(scope.buffers[name]) for name in names}
@@ -227,18 +235,16 @@ def _pointer(scope: Scope, name: str, start: str, constant: str = "") -> str:
     return f"{constant}{kind} *{promise}{scope.names[name]} = {start};"
 
 
-def _statement(
-    stmt: Stmt, scope: Scope, dtype: str, table: tuple[str, ...], *, threads: bool
-) -> list[str]:
+def _statement(stmt: Stmt, scope: Scope, table: tuple[str, ...], *, threads: bool) -> list[str]:
     match stmt:
         case Loop():
-            return _loop(stmt, scope, dtype, table, threads=threads)
+            return _loop(stmt, scope, table, threads=threads)
         case Zero(name, reduction=Reduction.SUM):
             return _zero(scope, name, threads=threads)
         case Zero(name):
             return _filled(scope, name, start_of(stmt.reduction, scope), threads=threads)
         case Assign():
-            return assign(stmt, scope, dtype, threads=threads)
+            return assign(stmt, scope, threads=threads)
         case Gemm(scheme=None):
             return gemm(stmt, scope, threads=threads)
         case Gemm():
@@ -247,14 +253,10 @@ def _statement(
             assert_never(stmt)
 
 
-def _loop(
-    stmt: Loop, scope: Scope, dtype: str, table: tuple[str, ...], *, threads: bool
-) -> list[str]:
+def _loop(stmt: Loop, scope: Scope, table: tuple[str, ...], *, threads: bool) -> list[str]:
     if not (stmt.parallel and threads):
         body = [
-            line
-            for inner in stmt.body
-            for line in _statement(inner, scope, dtype, table, threads=threads)
+            line for inner in stmt.body for line in _statement(inner, scope, table, threads=threads)
         ]
         if numbered(stmt.var, scope):
             body = [*skip_lines(scope, "int64_t"), *body]
@@ -268,7 +270,7 @@ def _loop(
         guards += skip_lines(scope, "int64_t")
     body = [*guards, *_own_memory(chain[-1], scope, table)]
     for inner in chain[-1].body:
-        body += _statement(inner, scope, dtype, table, threads=False)
+        body += _statement(inner, scope, table, threads=False)
     on_vectors = chain[-1].vector and not scope.totals
     divided = len(chain) - 1 if on_vectors and len(chain) > 1 else len(chain)
     if _asks(chain[-1]):

@@ -17,19 +17,26 @@ from ...ir.reduction import Reduction
 from ...resources import part
 from ..printing import PROD, indented, is_complex, literal, nest, product
 from ..scope import Scope, reduces
-from .blocks import blocked_pair, collapsible, ends, over_blocks, start, within_block
-from .counting import counted_value
 from .expressions import LOOPS, bounds, expression, length
-from .joined_loops import joined
+from .loop_transforms import (
+    blocked_pair,
+    collapsible,
+    ends,
+    joined,
+    over_blocks,
+    start,
+    within_block,
+)
 from .packed_rows import packed_row
-from .stores import combined, start_of, store
+from .stores import combined, counted_value, start_of, store
 from .transposition import transposed_block, transposes
 
 _LINE = CACHE_LINE_BYTES // FLOAT64.itemsize  # elements: the narrowest block
+# Operations of OpenMP, and those of the template reductions.c.
 _OPENMP = {
     Reduction.SUM: "+",
     Reduction.PROD: "*",
-    Reduction.MAX: "tc_by_max",  # of the template reductions.c
+    Reduction.MAX: "tc_by_max",
     Reduction.MIN: "tc_by_min",
 }
 # The first line of an iteration, with further loops in it: a kernel that is ended skips it.
@@ -44,27 +51,27 @@ def loop_head(var: LoopVar | BandVar, scope: Scope) -> str:
     return f"for (int64_t {name} = {low}; {name} < {high}; {step})"
 
 
-def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str]:
+def assign(stmt: Assign, scope: Scope, *, threads: bool) -> list[str]:
     """The lines of an assignment; ``threads``: it may start threads."""
     stmt, scope = joined(stmt, scope.walking(stmt.band))
     if threads and reduces(stmt):
-        return _parallel_sum(stmt, scope, dtype)
+        return _parallel_sum(stmt, scope)
     summed = _summed_tail(stmt)
     outer = stmt.band[: len(stmt.band) - summed]
     if summed and any(v.name in stmt.block for v in outer):
-        return _block_of_sums(stmt, scope, dtype, threads=threads)
+        return _block_of_sums(stmt, scope, threads=threads)
     heads = _heads(outer, stmt, scope)
     squares = transposes(stmt, scope)
-    row = None if squares or summed else packed_row(outer, stmt, scope, dtype)
+    row = None if squares or summed else packed_row(outer, stmt, scope)
     if squares:
-        heads = heads[:-2]  # the loops within a block are in the function
+        heads = heads[:-2]  # the function has the loops within a block
         body = transposed_block(stmt, scope)
     elif row is not None:
         heads, body = heads[:-1], row.lines
     elif summed:
-        body = _point(stmt, scope, dtype)
+        body = _point(stmt, scope)
     else:
-        body = store(stmt, scope, _value(stmt, scope, dtype))
+        body = store(stmt, scope, _value(stmt, scope))
     if not heads:
         return ["{", *indented(body), "}"] if len(body) > 1 else body
     collapsed = 1
@@ -78,7 +85,7 @@ def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str
         collapsed = _collapsed(outer, stmt, depth)
         kind = "parallel for simd" if vector and len(heads) == 1 else "parallel for"
         pragma = _pragma(stmt, scope, collapsed, kind)
-    # Loops inside the asking one; those around a nested statement ask, too.
+    # Loops inside the one that checks tc_stop. Loops around a nested statement also check it.
     inside = len(heads) - collapsed + whole
     asks = inside >= (1 if threads else 2)
     # Nothing stands between collapsed loops.
@@ -110,7 +117,7 @@ def _heads(outer: tuple[BandVar, ...], stmt: Assign, scope: Scope) -> list[str]:
 
 
 def _rectangular(outer: tuple[BandVar, ...], wanted: int) -> int:
-    """How many of the outermost loops have bounds that do not depend on each other."""
+    """Number of outermost loops whose bounds do not depend on each other."""
     names: set[str] = set()
     for depth, var in enumerate(outer[:wanted]):
         if var.below in names:
@@ -165,15 +172,15 @@ def _independent(stmt: Assign, innermost: BandVar) -> bool:
     )
 
 
-def _value(stmt: Assign, scope: Scope, dtype: str, *, coefficient: bool = True) -> str:
+def _value(stmt: Assign, scope: Scope, *, coefficient: bool = True) -> str:
     """``coeff * orbit * expr`` of one point."""
     factors = []
     if coefficient and stmt.coeff not in (1, -1):
-        factors.append(literal(stmt.coeff, dtype))
+        factors.append(literal(stmt.coeff, scope.dtype))
     factors += [_orbit(chain, scope) for chain in stmt.orbit]
     sign = "-" if coefficient and stmt.coeff == -1 else ""
     outer = PROD if factors or sign else 0
-    text = "*".join([*factors, expression(stmt.expr, scope, dtype, outer + bool(factors))])
+    text = "*".join([*factors, expression(stmt.expr, scope, outer + bool(factors))])
     return counted_value(stmt, scope, f"{sign}{text}")
 
 
@@ -195,12 +202,12 @@ def _total(coeff: Fraction, dtype: str) -> str:
     return "-tc_sum" if coeff == -1 else f"{literal(coeff, dtype)}*tc_sum"
 
 
-def _point(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
+def _point(stmt: Assign, scope: Scope) -> list[str]:
     """A local sum over the innermost variables, then one store."""
     tail = stmt.band[len(stmt.band) - _summed_tail(stmt) :]
     return [
-        *_local_sum(stmt, tail, scope, dtype),
-        *store(stmt, scope, _total(stmt.coeff, dtype)),
+        *_local_sum(stmt, tail, scope),
+        *store(stmt, scope, _total(stmt.coeff, scope.dtype)),
     ]
 
 
@@ -208,7 +215,6 @@ def _local_sum(
     stmt: Assign,
     tail: tuple[BandVar, ...],
     scope: Scope,
-    dtype: str,
     pragma: str = "",
     heads: Sequence[str] = (),
     divided: int = 0,
@@ -216,10 +222,10 @@ def _local_sum(
     """Declare ``tc_sum`` and add up over ``tail``, by its own loops unless ``heads`` are given.
 
     The innermost loop is a vector reduction. A complex sum is two real ones, which every compiler
-    can vectorise. Threads divide the first ``divided`` loops, the last of which asks whether the
-    kernel is to end, if others are inside it.
+    can vectorise. Threads divide the first ``divided`` loops. The last of these checks ``tc_stop``
+    if it has inner loops.
     """
-    value = _value(stmt, scope, dtype, coefficient=False)
+    value = _value(stmt, scope, coefficient=False)
     operation = _OPENMP[stmt.reduction]
     if is_complex(stmt.expr, scope) and stmt.reduction is not Reduction.PROD:
         names = "tc_re, tc_im"
@@ -236,7 +242,7 @@ def _local_sum(
         lines = nest(head, [*asked, *lines])
         if number == len(heads) - 1 and names:
             lines = [f"#pragma omp simd reduction({operation}:{names})", *lines]
-    if pieces:  # threads divide the pieces; each piece is left to the vector unit
+    if pieces:  # threads divide the pieces, and the vector unit each piece
         low, high = bounds(tail[0], scope)
         piece = scope.thresholds.sum_piece
         lines = part(LOOPS, "pieces", low=low, high=high, piece=piece, body=lines)
@@ -256,7 +262,7 @@ def _nested(heads: Sequence[str], lines: Sequence[str]) -> list[str]:
     return list(lines)
 
 
-def _block_of_sums(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str]:
+def _block_of_sums(stmt: Assign, scope: Scope, *, threads: bool) -> list[str]:
     """Sums for a block of the target at a time, so that each cache line is loaded once.
 
     Before: ``y[a] = x[a,c,b]*z[b,c,a]   for a, c, b   block a,b``. After: for each block of a, an
@@ -275,14 +281,14 @@ def _block_of_sums(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> 
     kind, within = _sum_type(stmt, scope), [within_block(v, scope, width) for v in free]
     if summed:
         heads = [within_block(v, scope, side) for v in summed]
-        added = [*_local_sum(stmt, tuple(summed), scope, dtype, heads=heads), f"{place} += tc_sum;"]
+        added = [*_local_sum(stmt, tuple(summed), scope, heads=heads), f"{place} += tc_sum;"]
         lines = _nested(within, added)
     else:
-        added = [f"{place} += {_value(stmt, scope, dtype, coefficient=False)};"]
+        added = [f"{place} += {_value(stmt, scope, coefficient=False)};"]
         lines = _nested(within[:-1], ["#pragma omp simd", *_nested(within[-1:], added)])
     around = [loop_head(v, scope) for v in tail if v not in summed]
     lines = _nested([*around, *(_over_all_blocks(v, scope, side) for v in summed)], lines)
-    stored = store(stmt, scope, _total(stmt.coeff, dtype))
+    stored = store(stmt, scope, _total(stmt.coeff, scope.dtype))
     lines = part(
         LOOPS,
         "block_of_sums",
@@ -319,7 +325,7 @@ def _piece_head(var: BandVar, scope: Scope) -> str:
     return f"for (int64_t {name} = tc_piece; {name} < {stop}; ++{name})"
 
 
-def _parallel_sum(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
+def _parallel_sum(stmt: Assign, scope: Scope) -> list[str]:
     """A parallel sum: each thread adds up a part, and parts are added in the order of threads."""
     kind = _sum_type(stmt, scope)
     depth = _rectangular(stmt.band, min(stmt.parallel, max(1, len(stmt.band) - 1)))
@@ -330,14 +336,15 @@ def _parallel_sum(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
         depth = before if before < first else first + 1 + (blocked[1].below is None)
     collapse = f" collapse({depth})" if depth > 1 else ""
     divide = f"#pragma omp for{collapse} schedule(static) nowait"
-    own = f"tc_parts[tc_n*(64/(int)sizeof({kind}))]"  # on a cache line for each thread
+    # The part of each thread is on a cache line of its own.
+    own = f"tc_parts[tc_n*(64/(int)sizeof({kind}))]"
     return part(
         LOOPS,
         "sum_of_threads",
         kind=kind,
         start="0" if stmt.reduction is Reduction.SUM else start_of(stmt.reduction, scope),
         pragma=_pragma(stmt, scope, 1, "parallel"),
-        sum=_local_sum(stmt, stmt.band, scope, dtype, divide, divided=depth),
+        sum=_local_sum(stmt, stmt.band, scope, divide, divided=depth),
         add=combined(stmt.reduction, "tc_sum", own),
-        store=store(stmt, scope, _total(stmt.coeff, dtype)),
+        store=store(stmt, scope, _total(stmt.coeff, scope.dtype)),
     )

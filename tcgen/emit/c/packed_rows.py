@@ -20,10 +20,9 @@ from ...resources import part
 from ...simplices import parity
 from ..printing import literal, nest, product, simplex
 from ..scope import Scope
-from .blocks import blocked_pair
-from .counting import counted_block, counted_value
 from .expressions import LOOPS, address, bounds, packed_positions
-from .stores import store
+from .loop_transforms import blocked_pair
+from .stores import counted_block, counted_value, store
 
 _SIGN = "tc_sign_of"  # prefix of the sign of a group, 0 if two of its positions are equal
 _PLACE = "tc_place"  # prefix of the place of a group
@@ -62,9 +61,7 @@ class _Group:
         return f"{_SIGN}_{self.number}"
 
 
-def packed_row(
-    band: tuple[BandVar, ...], stmt: Assign, scope: Scope, dtype: str
-) -> PackedRow | None:
+def packed_row(band: tuple[BandVar, ...], stmt: Assign, scope: Scope) -> PackedRow | None:
     """The innermost loop of a copy from an array with packed axes in no known order, or None."""
     expr = stmt.expr
     if not isinstance(expr, Access) or stmt.orbit or stmt.reduction is not Reduction.SUM:
@@ -90,12 +87,12 @@ def packed_row(
         declared[depth].append(_place(group))
     places = {g.packing.first: f"{_PLACE}_{g.number}" for g in groups if g is not row}
     signs = [g.sign for g in groups if g.packing.antisymmetric and g is not row]
-    lines = _row(_Copy(stmt, band[-1], scope, dtype), row, places, signs)
+    lines = _row(_Copy(stmt, band[-1], scope), row, places, signs)
     return PackedRow(declared, lines)
 
 
 def _unordered(expr: Access, scope: Scope) -> list[_Group]:
-    """The groups of packed axes whose order the loops do not tell."""
+    """The groups of packed axes whose order the loops do not determine."""
     groups: list[_Group] = []
     for _, packing in scope.buffers[expr.buffer].stored():
         if packing is None:
@@ -147,7 +144,6 @@ class _Copy:
     stmt: Assign
     var: BandVar
     scope: Scope
-    dtype: str
 
     @property
     def name(self) -> str:
@@ -166,14 +162,14 @@ class _Copy:
         stmt, scope = self.stmt, self.scope
         assert isinstance(stmt.expr, Access), "a copy reads one array"
         coeff = stmt.coeff * sign
-        factors = [] if abs(coeff) == 1 else [literal(coeff, self.dtype)]
+        factors = [] if abs(coeff) == 1 else [literal(coeff, scope.dtype)]
         element = f"{scope.names[stmt.expr.buffer]}[{address(stmt.expr, scope, {}, places)}]"
         minus = "-" if coeff == -1 else ""
         value = f"{minus}{'*'.join([*factors, *row_sign, element])}"
         return store(stmt, scope, counted_value(stmt, scope, value))
 
     def zeros(self, points: str) -> list[str]:
-        """What stands for some points that are zero: nothing, if nothing is written or counted."""
+        """Lines for points that are zero; none if nothing is written or counted."""
         stmt, scope = self.stmt, self.scope
         if stmt.accumulate:
             return counted_block(stmt, scope, points)
@@ -225,7 +221,7 @@ def _ranges(
     name, (low, high) = copy.name, bounds(copy.var, copy.scope)
     strict = group.packing.antisymmetric
     lines: list[str] = []
-    for rank in range(len(others), -1, -1):  # so many of the others are larger
+    for rank in range(len(others), -1, -1):  # number of larger positions
         start, stop = low, high
         if rank < len(others):
             first = f"{others[rank]} + 1" if strict else others[rank]

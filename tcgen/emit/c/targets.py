@@ -30,9 +30,9 @@ class Target:
     """A row of the table; ``COLUMNS`` explains the numbers.
 
     Attributes:
-        name: of the micro-architecture.
+        name: name of the micro-architecture.
         chosen: condition of the preprocessor; the first row whose condition holds is taken.
-        measured: where its numbers were measured.
+        measured: machine on which its numbers were measured.
     """
 
     name: str
@@ -75,7 +75,7 @@ _AVX: dict[str, Any] = {
     "nr": 6,
 }
 _SSE: dict[str, Any] = {"vector_bytes": 16, "nr": 4}
-# The first level waits for few lines at a time: lines from memory keep other reads waiting there.
+# L1 has few outstanding misses: lines from memory would block other reads there.
 _INTEL: dict[str, Any] = {
     "prefetch_level": 2,
     "streams": 6,

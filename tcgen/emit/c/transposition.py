@@ -17,10 +17,9 @@ from ...ir.loops import Assign, BandVar
 from ...resources import fill, part
 from ..printing import literal
 from ..scope import Scope
-from .blocks import blocked_pair, ends, is_triangle, points_in_block, start, within_block
-from .counting import counted_block, counted_value
 from .expressions import LOOPS, address, stride
-from .stores import store
+from .loop_transforms import blocked_pair, ends, is_triangle, points_in_block, start, within_block
+from .stores import counted_block, counted_value, store
 
 _TILE = "tc_tile"  # the array on the stack
 
@@ -49,11 +48,14 @@ def transposes(stmt: Assign, scope: Scope) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A block of the two innermost variables: the source has unit stride in ``column``."""
+    """A block of the two innermost variables: the source has unit stride in ``column``.
+
+    ``points`` has the number of points of each variable, as text.
+    """
 
     row: BandVar
     column: BandVar
-    points: Mapping[str, str]  # of each variable, in the source
+    points: Mapping[str, str]
 
     def size(self) -> tuple[str, str]:
         """Rows and columns in the source."""
@@ -122,7 +124,7 @@ def _through_a_tile(stmt: Assign, block: _Block, scope: Scope) -> list[str]:
 
 
 def _source(stmt: Assign, block: _Block, scope: Scope) -> dict[str, str]:
-    """Places of a call: the function, how many points there are, and where they are read."""
+    """Places of a call: the function, the number of points, and their addresses."""
     assert isinstance(stmt.expr, Access), "a transposition reads one array"
     dtype = _dtype(stmt, scope)
     rows, columns = block.size()

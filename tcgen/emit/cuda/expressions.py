@@ -50,7 +50,7 @@ def values(variables: Sequence[Var], rest: str, scope: Scope, number: str) -> li
     lines = [f"tc_int {rest} = {number};"]
     for var in reversed(variables[1:]):
         extents = count(var, scope)
-        extents = f"({extents})" if "*" in extents else extents  # of joined axes
+        extents = f"({extents})" if "*" in extents else extents
         here = first_value(var, scope, f"{rest}%{extents}")
         lines.append(f"const tc_int {scope.variables[var.name]} = {here};")
         lines.append(f"{rest} /= {extents};")
@@ -96,16 +96,16 @@ def free_and_summed(stmt: Assign) -> tuple[tuple[BandVar, ...], tuple[BandVar, .
     return free, tuple(v for v in stmt.band if v.name not in held)
 
 
-def value(stmt: Assign, scope: Scope, dtype: str, *, coefficient: bool) -> str:
+def value(stmt: Assign, scope: Scope, *, coefficient: bool) -> str:
     """``coeff * orbit * expr`` of one point."""
     factors = [_orbit(chain, scope) for chain in stmt.orbit]
     sign = ""
     if coefficient and stmt.coeff == -1:
         sign = "-"
     elif coefficient and stmt.coeff != 1:
-        factors.insert(0, literal(stmt.coeff, dtype))
+        factors.insert(0, literal(stmt.coeff, scope.dtype))
     outer = PROD + bool(factors) if factors or sign else 0
-    return sign + "*".join([*factors, expression(stmt.expr, scope, dtype, outer)])
+    return sign + "*".join([*factors, expression(stmt.expr, scope, outer)])
 
 
 def _orbit(chain: tuple[str, ...], scope: Scope) -> str:
@@ -142,11 +142,11 @@ def block_total(reduction: Reduction) -> str:
     return f"tc_sum = tc_block_reduce<tc_by_{reduction.value}>(tc_sum);"
 
 
-def start(stmt: Assign, scope: Scope, dtype: str) -> str:
+def start(stmt: Assign, scope: Scope) -> str:
     """The neutral element, with which a thread begins."""
     if stmt.reduction is Reduction.SUM:
-        return literal(0 * stmt.coeff, dtype)
-    return expression(stmt.reduction.neutral, scope, dtype)
+        return literal(0 * stmt.coeff, scope.dtype)
+    return expression(stmt.reduction.neutral, scope)
 
 
 def when(conditions: Sequence[str], lines: Sequence[str]) -> list[str]:

@@ -17,7 +17,8 @@ from .tiles import tiles_shared_bytes
 
 _Lengths = tuple[tuple[str, int | None, str | None], ...]
 
-_MOST_BLOCKS = 1 << 20  # of element-wise kernels; each takes further points in turn
+# Most blocks of element-wise kernels; each takes further points in turn.
+_MOST_BLOCKS = 1 << 20
 
 
 def make_grid(scope: Scope) -> GridEntry:
@@ -101,7 +102,7 @@ def _strips(scope: Scope) -> tuple[StripEntry, ...]:
 def _ranges(scope: Scope) -> tuple[tuple[tuple[str, int | None], ...], ...]:
     """Elements of the arrays; points of each target, of each sum and of the loops around them.
 
-    Packed axes count as whole ones: places in them are halves of such products.
+    Packed axes count as whole ones: a place in them is at most half of the product.
     """
     found = {tuple((a.space.name, a.length) for a in b.axes): None for b in scope.buffers.values()}
     for stmt, around in statements(scope.kernel.body):

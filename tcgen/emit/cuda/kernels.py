@@ -32,17 +32,14 @@ from ...ir.thread_mapping import (
     resident_blocks,
 )
 from ...resources import fill, part
-from ..kernel_comment import kernel_comment
-from ..names import CUDA_RESERVED
 from ..parts import FIRST, LAST
-from ..printing import symbol
-from ..scope import Scope, make_scope, private_buffers, statements
+from ..printing import kernel_comment, symbol
+from ..scope import CUDA_RESERVED, Scope, make_scope, private_buffers, statements
 from .expressions import THREADS
 from .nest import nest_body, thread_nest_body
-from .points import points_body, zero_body
+from .points import points_body, transpose_body, zero_body
 from .sums import sums_body, sums_finish
 from .tiles import tiles_body, tiles_finish
-from .transpose import transpose_body
 
 
 def cuda_source(module: Module, version: str) -> str:
@@ -115,11 +112,11 @@ def _kernel(kernel: Kernel, module: Module, work: list[StatementWork]) -> str:
     text = kernel_comment(scope, work, "/* ", " * ", " */")
     if product is not None:
         return "\n".join([*text, ""])
-    text += _function(symbol(kernel), _body(scope, module.dtype), scope)
+    text += _function(symbol(kernel), _body(scope), scope)
     second = finish_symbol(kernel)
     if second is not None:
         text += ["", "/* The second pass: adds the parts of each sum in order. */"]
-        text += _function(second, _finish(scope, module.dtype), scope)
+        text += _function(second, _finish(scope), scope)
     return "\n".join([*text, ""])
 
 
@@ -175,35 +172,35 @@ def _unmapped(kernel: Kernel) -> VerifyError:
     return VerifyError(f"kernel {kernel.name} has no thread mapping: bind the module to a GPU")
 
 
-def _body(scope: Scope, dtype: str) -> list[str]:
+def _body(scope: Scope) -> list[str]:
     body, mapping = scope.kernel.body, scope.kernel.mapping
     match mapping:
         case Points():
             if isinstance(body[0], Zero):
                 return zero_body(body[0], mapping, scope)
-            return points_body(_only_assign(scope), mapping, scope, dtype)
+            return points_body(_only_assign(scope), mapping, scope)
         case Sums():
-            return sums_body(_only_assign(scope), mapping, scope, dtype)
+            return sums_body(_only_assign(scope), mapping, scope)
         case Transpose():
-            return transpose_body(_only_assign(scope), mapping, scope, dtype)
+            return transpose_body(_only_assign(scope), mapping, scope)
         case Tiles():
-            return tiles_body(_assigns(scope), mapping, scope, dtype)
+            return tiles_body(_assigns(scope), mapping, scope)
         case Nest():
-            return nest_body(mapping, scope, dtype)
+            return nest_body(mapping, scope)
         case ThreadNest():
-            return thread_nest_body(mapping, scope, dtype)
+            return thread_nest_body(mapping, scope)
         case None | Library():
             raise _unmapped(scope.kernel)
         case _:
             assert_never(mapping)
 
 
-def _finish(scope: Scope, dtype: str) -> list[str]:
+def _finish(scope: Scope) -> list[str]:
     mapping = scope.kernel.mapping
     if isinstance(mapping, Tiles):
-        return tiles_finish(_assigns(scope), mapping, scope, dtype)
+        return tiles_finish(_assigns(scope), mapping, scope)
     assert isinstance(mapping, Sums)
-    return sums_finish(_only_assign(scope), mapping, scope, dtype)
+    return sums_finish(_only_assign(scope), mapping, scope)
 
 
 def _assigns(scope: Scope) -> tuple[Assign, ...]:

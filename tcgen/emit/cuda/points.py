@@ -1,7 +1,8 @@
-"""Kernels whose threads compute whole elements.
+"""Kernels whose threads compute whole elements, and transpositions through shared memory.
 
 Before: ``Assign(out, expr, band)`` mapped to Points. After: each thread decodes the number of its
-element.
+element. Before: ``Assign(y[b,a], f(x[a,b]), band)`` mapped to Transpose. After: a thread block
+reads a tile of x along x's unit-stride axis, and writes a tile of y along y's unit-stride axis.
 """
 
 from __future__ import annotations
@@ -9,18 +10,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...dtypes import BY_NAME
-from ...ir.expr import Access, leaves
-from ...ir.loops import Assign, BandVar, Zero
+from ...ir.expr import Access, leaves, map_leaves
+from ...ir.loops import Assign, Axis, BandVar, Buffer, Zero
 from ...ir.reduction import Reduction
-from ...ir.thread_mapping import Points
+from ...ir.thread_mapping import Points, Transpose
 from ...resources import part
-from ..c.expressions import store_guards
-from ..c.joined_loops import joined
+from ..c.expressions import bounds, store_guards
+from ..c.expressions import value as element_value
+from ..c.loop_transforms import joined
 from ..c.stores import combined, start_of
 from ..printing import elements, indented
 from ..scope import Scope
 from .expressions import (
     THREADS,
+    count,
     free_and_summed,
     loop,
     points,
@@ -33,6 +36,8 @@ from .expressions import (
     values,
     when,
 )
+
+_TILE = "tc_tile"  # the array in shared memory
 
 
 def zero_body(stmt: Zero, mapping: Points, scope: Scope) -> list[str]:
@@ -48,13 +53,13 @@ def neutral(stmt: Zero, scope: Scope) -> str:
     return f"{BY_NAME[scope.buffers[stmt.buffer].dtype].cuda_type}({start})"
 
 
-def points_body(stmt: Assign, mapping: Points, scope: Scope, dtype: str) -> list[str]:
+def points_body(stmt: Assign, mapping: Points, scope: Scope) -> list[str]:
     """Each thread computes whole elements; no division finds places on axes that are joined."""
     if mapping.lanes > 1:
-        return _lanes_body(stmt, mapping, scope, dtype)
+        return _lanes_body(stmt, mapping, scope)
     stmt, scope = joined(stmt, scope)
     free, _ = free_and_summed(stmt)
-    inner = element_lines(stmt, scope, dtype)
+    inner = element_lines(stmt, scope)
     if not free:
         return ["if (blockIdx.x == 0 && threadIdx.x == 0) {", *indented(inner), "}"]
     body = [
@@ -64,7 +69,7 @@ def points_body(stmt: Assign, mapping: Points, scope: Scope, dtype: str) -> list
     return loop_of_threads(points(free, scope), mapping.threads, body)
 
 
-def _lanes_body(stmt: Assign, mapping: Points, scope: Scope, dtype: str) -> list[str]:
+def _lanes_body(stmt: Assign, mapping: Points, scope: Scope) -> list[str]:
     """Each thread computes groups of elements, if the arrays are aligned; then single elements.
 
     All arrays are walked in step, so that one variable numbers their elements.
@@ -99,14 +104,14 @@ def _lanes_body(stmt: Assign, mapping: Points, scope: Scope, dtype: str) -> list
         "group_of_lanes",
         loads=loads,
         lanes=lanes,
-        element=element_lines(stmt, inside, dtype),
+        element=element_lines(stmt, inside),
         group=group[target],
         target=scope.names[target],
         own=own[target],
     )
     total = points(free, scope)
     groups = f"{total if total.isidentifier() else f'({total})'}/{lanes}"
-    rest = [*values(free, "tc_rest", scope, "tc_n"), *element_lines(stmt, scope, dtype)]
+    rest = [*values(free, "tc_rest", scope, "tc_n"), *element_lines(stmt, scope)]
     return part(
         THREADS,
         "lanes",
@@ -130,18 +135,18 @@ def element_guards(stmt: Assign, free: tuple[BandVar, ...], scope: Scope) -> lis
     ]
 
 
-def element_lines(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
+def element_lines(stmt: Assign, scope: Scope) -> list[str]:
     """One element by one thread: its sum, and the store."""
     free, summed = free_and_summed(stmt)
     if not summed:
-        return [store(stmt, scope, value(stmt, scope, dtype, coefficient=True))]
+        return [store(stmt, scope, value(stmt, scope, coefficient=True))]
     kind = sum_type(stmt, scope)
-    own = [combined(stmt.reduction, "tc_sum", value(stmt, scope, dtype, coefficient=False))]
+    own = [combined(stmt.reduction, "tc_sum", value(stmt, scope, coefficient=False))]
     lines = when(summed_guards(free, summed, scope), own)
     for var in reversed(summed):
         lines = loop(var, scope, lines)
-    begin = f"{kind} tc_sum = {start(stmt, scope, dtype)};"
-    return [begin, *lines, store(stmt, scope, total(stmt.coeff, dtype))]
+    begin = f"{kind} tc_sum = {start(stmt, scope)};"
+    return [begin, *lines, store(stmt, scope, total(stmt.coeff, scope.dtype))]
 
 
 def summed_guards(
@@ -155,3 +160,51 @@ def summed_guards(
 def loop_of_threads(points: str, threads: int, body: list[str], first: str = "") -> list[str]:
     """A loop in which the threads of all blocks take points in turn."""
     return part(THREADS, "loop_of_threads", first=first, threads=threads, points=points, body=body)
+
+
+def transpose_body(stmt: Assign, mapping: Transpose, scope: Scope) -> list[str]:
+    """The whole body: the tile of the block, its loads, and its stores."""
+    band = {v.name: v for v in stmt.band}
+    source = mapping.source
+    row, column = band[mapping.row], band[mapping.column]
+    batch = tuple(v for v in stmt.band if v.name not in (mapping.row, mapping.column))
+    side = mapping.tile
+    buffer = scope.buffers[source.buffer]
+    loaded, _ = element_value(source, scope)
+    firsts = {
+        v.name: "" if (low := bounds(v, scope)[0]) == "0" else f"{low} + " for v in (row, column)
+    }
+    return part(
+        THREADS,
+        "transpose",
+        kind=BY_NAME[buffer.dtype].cuda_type,
+        side=side,
+        pitch=side + 1,
+        columns=count(column, scope),
+        rows=count(row, scope),
+        batch=values(batch, "tc_rest", scope, "tc_block"),
+        rows_at_once=mapping.threads // side,
+        row=scope.variables[row.name],
+        first_row=firsts[row.name],
+        column=scope.variables[column.name],
+        first_column=firsts[column.name],
+        loaded=loaded,
+        store=store(*_from_tile(stmt, source, scope, buffer)),
+    )
+
+
+def _from_tile(
+    stmt: Assign, source: Access, scope: Scope, buffer: Buffer
+) -> tuple[Assign, Scope, str]:
+    """The statement that reads the tile instead of its source, and the value that it stores."""
+    held = replace(buffer, name=_TILE, axes=(Axis(buffer.axes[0].space, 1),), order=(0,))
+    held = replace(held, place="register", packed=())
+    tile = Access(_TILE, ())
+    expr = map_leaves(stmt.expr, lambda leaf: tile if leaf == source else leaf)
+    inner = replace(
+        scope,
+        buffers={**scope.buffers, _TILE: held},
+        names={**scope.names, _TILE: f"{_TILE}[tc_x][tc_n]"},
+    )
+    through_tile = replace(stmt, expr=expr)
+    return through_tile, inner, value(through_tile, inner, coefficient=True)

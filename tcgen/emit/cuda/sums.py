@@ -17,7 +17,7 @@ from ...ir.tensor import Ref
 from ...ir.thread_mapping import Sums
 from ...resources import part
 from ..c.expressions import expression
-from ..c.joined_loops import joined
+from ..c.loop_transforms import joined
 from ..c.stores import combined
 from ..scope import Scope
 from .expressions import (
@@ -40,7 +40,7 @@ from .points import element_guards, summed_guards
 _AT_ONCE = 4  # points of a sum whose loads a thread has in flight
 
 
-def sums_body(stmt: Assign, mapping: Sums, scope: Scope, dtype: str) -> list[str]:
+def sums_body(stmt: Assign, mapping: Sums, scope: Scope) -> list[str]:
     """The blocks of one element take the points of its sum in turn."""
     if mapping.along is None:
         stmt, scope = joined(stmt, scope)
@@ -54,10 +54,10 @@ def sums_body(stmt: Assign, mapping: Sums, scope: Scope, dtype: str) -> list[str
         "sum",
         element=_which_element(stmt, free, scope, split=True),
         kind=kind,
-        start=start(stmt, scope, dtype),
-        walk=walk(stmt, summed, guards, mapping, scope, dtype),
+        start=start(stmt, scope),
+        walk=walk(stmt, summed, guards, mapping, scope),
         reduce=block_total(stmt.reduction),
-        store=store if mapping.splits > 1 else _final(stmt, scope, dtype),
+        store=store if mapping.splits > 1 else _final(stmt, scope),
     )
 
 
@@ -67,7 +67,6 @@ def _walk_numbers(
     guards: list[str],
     mapping: Sums,
     scope: Scope,
-    dtype: str,
 ) -> list[str]:
     """The threads of all blocks take the numbers of points in turn."""
     first, step = "threadIdx.x", mapping.threads
@@ -85,7 +84,7 @@ def _walk_numbers(
         first=first,
         points=points(summed, scope),
         step=_AT_ONCE * step,
-        body=_at_once(stmt, declare, inside, moving, scope, dtype),
+        body=_at_once(stmt, declare, inside, moving, scope),
     )
 
 
@@ -95,7 +94,6 @@ def _walk_rows(
     guards: list[str],
     mapping: Sums,
     scope: Scope,
-    dtype: str,
 ) -> list[str]:
     """The warps of all blocks take rows in turn, each of a few values of the second variable."""
     band = {v.name: v for v in summed}
@@ -126,7 +124,7 @@ def _walk_rows(
         lanes=count(lane, scope),
         lane=scope.variables[lane.name],
         value=first_value(lane, scope, "tc_x"),
-        body=_at_once(stmt, declare, inside, moving, scope, dtype),
+        body=_at_once(stmt, declare, inside, moving, scope),
     )
 
 
@@ -136,7 +134,6 @@ def _at_once(
     inside: list[str],
     moving: frozenset[str],
     scope: Scope,
-    dtype: str,
 ) -> list[str]:
     """Add some points to the sum of a thread; ``tc_at`` counts them.
 
@@ -144,9 +141,8 @@ def _at_once(
         stmt: the sum.
         declare: declarations of the variables of a point.
         inside: conditions on a point.
-        moving: variables in which the points differ; what is read with them is loaded first.
+        moving: variables that differ between the points; accesses with them are loaded first.
         scope: names.
-        dtype: of constants.
     """
     loads: dict[Access, str] = {}
 
@@ -163,7 +159,7 @@ def _at_once(
         buffers={**scope.buffers, **registers},
         names={**scope.names, **{n: f"{n}[tc_at]" for n in registers}},
     )
-    add = combined(stmt.reduction, "tc_sum", value(loaded_stmt, here, dtype, coefficient=False))
+    add = combined(stmt.reduction, "tc_sum", value(loaded_stmt, here, coefficient=False))
     types = {n: BY_NAME[kind].cuda_type for n, kind in kinds.items()}
     counted = stmt.orbit or any(isinstance(leaf, Equal) for leaf in leaves(stmt.expr))
     return part(
@@ -174,7 +170,7 @@ def _at_once(
         declare=declare,
         inside=" && ".join(inside),
         loads=[
-            f"{name}[tc_at] = tc_inside[tc_at] ? {expression(a, scope, dtype)} : {types[name]}(0);"
+            f"{name}[tc_at] = tc_inside[tc_at] ? {expression(a, scope)} : {types[name]}(0);"
             for a, name in loads.items()
         ],
         declare_again=declare if counted else [],
@@ -182,7 +178,7 @@ def _at_once(
     )
 
 
-def sums_finish(stmt: Assign, mapping: Sums, scope: Scope, dtype: str) -> list[str]:
+def sums_finish(stmt: Assign, mapping: Sums, scope: Scope) -> list[str]:
     """The second pass: a block adds the parts of one element in a fixed order."""
     free, _ = free_and_summed(stmt)
     kind = sum_type(stmt, scope)
@@ -193,10 +189,10 @@ def sums_finish(stmt: Assign, mapping: Sums, scope: Scope, dtype: str) -> list[s
         "sum",
         element=_which_element(stmt, free, scope, split=False),
         kind=kind,
-        start=start(stmt, scope, dtype),
+        start=start(stmt, scope),
         walk=part(THREADS, "walk_parts", splits=mapping.splits, threads=mapping.threads, add=add),
         reduce=block_total(stmt.reduction),
-        store=_final(stmt, scope, dtype),
+        store=_final(stmt, scope),
     )
 
 
@@ -212,5 +208,5 @@ def _which_element(
     return [*lines, f"if (!({' && '.join(guards)})) return;"] if guards else lines
 
 
-def _final(stmt: Assign, scope: Scope, dtype: str) -> str:
-    return f"if (threadIdx.x == 0) {store(stmt, scope, total(stmt.coeff, dtype))}"
+def _final(stmt: Assign, scope: Scope) -> str:
+    return f"if (threadIdx.x == 0) {store(stmt, scope, total(stmt.coeff, scope.dtype))}"

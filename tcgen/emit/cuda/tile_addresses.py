@@ -61,10 +61,32 @@ class TilePrinter:
         """Threads of a block."""
         return self.mapping.threads_m * self.mapping.threads_n
 
+    @property
+    def each_m(self) -> int:
+        """Points of m of a thread."""
+        return self.mapping.per_thread[0]
+
+    @property
+    def each_n(self) -> int:
+        """Points of n of a thread."""
+        return self.mapping.per_thread[1]
+
+    @property
+    def whole(self) -> int:
+        """Points of a tile."""
+        return self.mapping.tile_m * self.mapping.tile_n
+
+    @property
+    def zero(self) -> str:
+        """The number 0 in the type of the target."""
+        return literal(0 * self.stmts[0].coeff, self.dtype)
+
+    @property
     def row(self) -> str:
         """Point of m in the tile for the point ``tc_r`` of a thread."""
         return f"tc_y + tc_r*{8 if self.mapping.tensor_cores else self.mapping.threads_m}"
 
+    @property
     def column(self) -> str:
         """Point of n in the tile for the point ``tc_c`` of a thread."""
         if self.mapping.tensor_cores:
@@ -74,11 +96,6 @@ class TilePrinter:
     def variables(self, names: tuple[str, ...]) -> tuple[BandVar, ...]:
         """Band variables of some names."""
         return tuple(self.band[n] for n in names)
-
-
-def zero(printer: TilePrinter) -> str:
-    """The number 0 in the type of the target."""
-    return literal(0 * printer.stmts[0].coeff, printer.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +123,7 @@ def tile_lines(
 
     Args:
         printer: the kernel.
-        named: variables that need a table of their values, too.
+        named: variables that also need a table of their values.
         operands: tables of the first term.
     """
     mapping, scope = printer.mapping, printer.scope
@@ -119,11 +136,10 @@ def tile_lines(
     for number, (side, place, strips) in enumerate(sides):
         for n, strip in enumerate(strips):
             held = points(printer.variables(strip.variables), scope)
-            name = f"tc_{side}{n}"
-            counts += part(TILES, "points_of_strip", strip=name, points=held, tile=strip.tile)
+            counts += part(TILES, "points_of_strip", strip, strip=f"tc_{side}{n}", points=held)
         for n, strip in reversed(list(enumerate(strips))):
             which = "first_of_strip" if n else "first_of_last_strip"
-            firsts += part(TILES, which, strip=f"tc_{side}{n}", side=place, tile=strip.tile)
+            firsts += part(TILES, which, strip, strip=f"tc_{side}{n}", side=place)
         offsets = [Table(f"tc_out_{place}", printer.out, guarded=True)]
         offsets += [operands[number]] if operands else []
         tables += table_lines(side, strips, printer, offsets, named=named)
@@ -133,8 +149,7 @@ def tile_lines(
     return part(
         TILES,
         "tile",
-        tile_m=mapping.tile_m,
-        tile_n=mapping.tile_n,
+        mapping,
         value_tables=[
             f"__shared__ tc_int {value_table(n, printer)}[{length[n]}];"
             for n in named
@@ -170,9 +185,9 @@ def keeping_lines(printer: TilePrinter) -> list[str]:
 
 
 def kept_lines(printer: TilePrinter, *, strips: bool) -> list[str]:
-    """Declare the names of a tile's place anew, as kept, and those of the kernel's numbers.
+    """Declare the stored place of a tile again, and the numbers of the kernel.
 
-    ``strips``: also those of the first points of m and n.
+    ``strips``: also the first points of m and n.
     """
     given, batch = _given(printer), set(_batch(printer))
     return [
@@ -222,7 +237,7 @@ def _own_place(printer: TilePrinter) -> list[str]:
     """First point of m and of n of a thread."""
     mapping = printer.mapping
     if not mapping.tensor_cores:
-        return part(TILES, "place_of_thread", threads_n=mapping.threads_n)
+        return part(TILES, "place_of_thread", mapping)
     warps_n = mapping.threads_n // 4
     warp_m, warp_n = mapping.tile_m * 8 // mapping.threads_m, mapping.tile_n // warps_n
     return part(TILES, "place_of_lane", warps_n=warps_n, warp_m=warp_m, warp_n=warp_n)
@@ -261,6 +276,4 @@ def table_lines(
         entries.append(f"{table.name}[{entry}] = {place};")
     own = (n for n in names if n in named)
     entries += [f"{value_table(n, printer)}[tc_n] = {scope.variables[n]};" for n in own]
-    return part(
-        TILES, "table", length=length, threads=printer.threads, places=places, entries=entries
-    )
+    return part(TILES, "table", printer, length=length, places=places, entries=entries)

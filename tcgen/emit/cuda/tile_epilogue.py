@@ -18,49 +18,38 @@ from ...resources import part
 from ..printing import literal
 from ..scope import Scope
 from .expressions import adjacent, even_conditions, fixed_address, store, sum_type, total, value
-from .tile_addresses import TILES, TilePrinter, blocks, value_table, zero
+from .tile_addresses import TILES, TilePrinter, blocks, value_table
 
 PART = 16  # bytes of scratch for each block and total: the widest element
 
 
 def write_parts(printer: TilePrinter) -> list[str]:
     """Write the partial sums of the tile to scratch, for the second pass."""
-    each_m, each_n = printer.mapping.per_thread
-    return part(
-        TILES,
-        "write_pairs" if _in_pairs(printer) else "write_sums",
-        kind=printer.kind,
-        whole=printer.mapping.tile_m * printer.mapping.tile_n,
-        each_m=each_m,
-        each_n=each_n,
-        place=_place_of_part(printer),
-    )
+    which = "write_pairs" if _in_pairs(printer) else "write_sums"
+    return part(TILES, which, printer, place=_place_of_part(printer))
 
 
 def _in_pairs(printer: TilePrinter) -> bool:
     """True if two partial sums of a thread are neighbours in scratch, written at once."""
-    _, each_n = printer.mapping.per_thread
-    return each_n % 2 == 0 and BY_NAME[printer.dtype].parts == 1
+    return printer.each_n % 2 == 0 and BY_NAME[printer.dtype].parts == 1
 
 
 def _place_of_part(printer: TilePrinter) -> str:
     """Where a partial sum is in the scratch of its block: neighbouring threads are neighbours."""
-    (_, each_n), threads = printer.mapping.per_thread, printer.threads
+    each_n, threads = printer.each_n, printer.threads
     if _in_pairs(printer):
         return f"((tc_r*{each_n} + tc_c)/2*{threads} + threadIdx.x)*2 + tc_c%2"
     return f"(tc_r*{each_n} + tc_c)*{threads} + threadIdx.x"
 
 
-def store_lines(printer: TilePrinter, dtype: str) -> list[str]:
+def store_lines(printer: TilePrinter) -> list[str]:
     """Apply the epilogue, store the tile, and write the block's part of each total to scratch."""
     totals = totals_of(printer)
     lines = [
-        f"{sum_type(s, printer.scope)} tc_total{n} = {literal(0 * s.coeff, dtype)};"
+        f"{sum_type(s, printer.scope)} tc_total{n} = {literal(0 * s.coeff, printer.scope.dtype)};"
         for n, s in enumerate(totals)
     ]
-    elements = _each_element(
-        printer, _element(printer, dtype, "tc_sum[tc_r][tc_c]"), ["#pragma unroll"]
-    )
+    elements = _each_element(printer, _element(printer, "tc_sum[tc_r][tc_c]"), ["#pragma unroll"])
     pairs = _pair_conditions(printer)
     lines += elements if pairs is None else _pairs(printer, pairs, elements)
     for number, stmt in enumerate(totals):
@@ -69,22 +58,20 @@ def store_lines(printer: TilePrinter, dtype: str) -> list[str]:
     return lines
 
 
-def finish_lines(printer: TilePrinter, dtype: str) -> list[str]:
+def finish_lines(printer: TilePrinter) -> list[str]:
     """The second pass of a tile: add the parts of each element in order, apply the epilogue."""
     element = part(
         TILES,
         "sum_of_parts",
-        kind=printer.kind,
-        zero=zero(printer),
-        splits=printer.mapping.splits,
-        whole=printer.mapping.tile_m * printer.mapping.tile_n,
+        printer,
+        printer.mapping,
         place=_place_of_part(printer),
-        element=_element(printer, dtype, "tc_sum"),
+        element=_element(printer, "tc_sum"),
     )
     return ["__syncthreads();", *_each_element(printer, element, [])]
 
 
-def totals_finish(printer: TilePrinter, dtype: str) -> list[str]:
+def totals_finish(printer: TilePrinter) -> list[str]:
     """The second pass for totals: one block adds the parts of all blocks in order."""
     lines = [f"const tc_int tc_blocks = {blocks(printer)};"]
     for number, stmt in enumerate(totals_of(printer)):
@@ -93,10 +80,10 @@ def totals_finish(printer: TilePrinter, dtype: str) -> list[str]:
             "total_of_parts",
             number=number,
             kind=sum_type(stmt, printer.scope),
-            zero=literal(0 * stmt.coeff, dtype),
+            zero=literal(0 * stmt.coeff, printer.scope.dtype),
             threads=printer.threads,
             bytes=PART,
-            store=store(stmt, printer.scope, total(stmt.coeff, dtype)),
+            store=store(stmt, printer.scope, total(stmt.coeff, printer.scope.dtype)),
         )
     return lines
 
@@ -131,18 +118,8 @@ def _named(printer: TilePrinter, strips: tuple[Strip, ...], place: str) -> list[
 
 def _each_element(printer: TilePrinter, element: list[str], unrolled: list[str]) -> list[str]:
     """Loops of a thread over its elements."""
-    each_m, each_n = printer.mapping.per_thread
-    return part(
-        TILES,
-        "elements",
-        unrolled=unrolled,
-        each_m=each_m,
-        each_n=each_n,
-        row=printer.row(),
-        column=printer.column(),
-        row_values=_named(printer, printer.mapping.m, printer.row()),
-        element=element,
-    )
+    values = _named(printer, printer.mapping.m, printer.row)
+    return part(TILES, "elements", printer, unrolled=unrolled, row_values=values, element=element)
 
 
 def _pair_conditions(printer: TilePrinter) -> list[str] | None:
@@ -166,18 +143,14 @@ def _pair_conditions(printer: TilePrinter) -> list[str] | None:
 def _pairs(printer: TilePrinter, aligned: list[str], elements: list[str]) -> list[str]:
     """Store two neighbouring elements at once if the target is aligned, else ``elements``."""
     scope, stmt = printer.scope, printer.stmts[0]
-    each_m, each_n = printer.mapping.per_thread
     first, second = (f"tc_sum[tc_r][tc_c{next}]" for next in ("", " + 1"))
     if len(printer.stmts) == 1:
         first, second = (total(stmt.coeff, printer.dtype, v) for v in (first, second))
     return part(
         TILES,
         "pairs",
+        printer,
         aligned=" && ".join(aligned),
-        each_m=each_m,
-        each_n=each_n,
-        row=printer.row(),
-        column=printer.column(),
         store="tc_add_pair" if stmt.accumulate else "tc_store_pair",
         place=f"{scope.names[printer.out.buffer]} + ({_start(printer)}tc_i + tc_j)",
         first=first,
@@ -194,7 +167,7 @@ def _start(printer: TilePrinter) -> str:
     return "" if start == "0" else f"{start} + "
 
 
-def _element(printer: TilePrinter, dtype: str, own: str) -> list[str]:
+def _element(printer: TilePrinter, own: str) -> list[str]:
     """One element of a thread; ``own`` is its sum."""
     scope, stmt = printer.scope, printer.stmts[0]
     held = f"{scope.names[printer.out.buffer]}[{_start(printer)}tc_i + tc_j]"
@@ -206,17 +179,17 @@ def _element(printer: TilePrinter, dtype: str, own: str) -> list[str]:
     lines, number = [], 0
     for after in printer.epilogue:
         if is_total(after):
-            lines.append(f"tc_total{number} += {value(after, inner, dtype, coefficient=False)};")
+            lines.append(f"tc_total{number} += {value(after, inner, coefficient=False)};")
             number += 1
         else:
-            lines.append(store(after, inner, value(after, inner, dtype, coefficient=True)))
+            lines.append(store(after, inner, value(after, inner, coefficient=True)))
     if scope.buffers[printer.out.buffer].place != "tile":
         lines.append(f"{held} = tc_value;")
     return part(
         TILES,
         "value",
-        column_values=_named(printer, printer.mapping.n, printer.column()),
-        kind=printer.kind,
+        printer,
+        column_values=_named(printer, printer.mapping.n, printer.column),
         value=f"{held} + {given}" if stmt.accumulate else given,
         epilogue=lines,
     )

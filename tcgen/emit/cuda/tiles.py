@@ -39,7 +39,6 @@ from .tile_addresses import (
     kept_lines,
     table_lines,
     tile_lines,
-    zero,
 )
 from .tile_epilogue import (
     finish_lines,
@@ -51,52 +50,47 @@ from .tile_epilogue import (
 )
 
 _BLOCK = 4  # points of both variables of a block of k
-_BANKS = 32  # of shared memory, ...
-_WORD = 4  # ... and bytes of each
+# Banks of shared memory, and the bytes of each.
+_BANKS, _WORD = 32, 4
 _TABLE = 128  # numbers of 8 bytes in a table of k: twice TC_CHUNK_BYTES of tile_loop.cu
 _MOST_NARROW = 2**32  # elements whose offsets a number of 32 bits can hold
 
 
-def tiles_body(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope, dtype: str) -> list[str]:
+def tiles_body(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope) -> list[str]:
     """The whole body of the kernel that multiplies."""
     printer = _printer(stmts, mapping, scope)
-    each_m, each_n = mapping.per_thread
     split = mapping.splits > 1
     several, terms = len(printer.stmts) > 1, []
     for stmt, term in zip(printer.stmts, mapping.terms, strict=True):
         first = stmt is printer.stmts[0]
         inner = term_lines(stmt, term, printer, scaled=several, first=first)
         terms += ["{", *indented(inner), "}"]
-    end = write_parts(printer) if split else store_lines(printer, dtype)
+    end = write_parts(printer) if split else store_lines(printer)
     if several and not split:
         end = ["{", *indented([*kept_lines(printer, strips=False), *end]), "}"]
     return part(
         TILES,
         "body",
-        tile_m=mapping.tile_m,
-        tile_n=mapping.tile_n,
+        printer,
+        mapping,
         table=_TABLE,
         tile=tile_lines(
             printer,
             () if split else named_variables(printer),
             operand_tables(printer.stmts[0], mapping.terms[0], printer),
         ),
-        kind=printer.kind,
-        each_m=each_m,
-        each_n=each_n,
-        zero=zero(printer),
         keep=keeping_lines(printer) if several else [],
         terms=terms,
         end=end,
     )
 
 
-def tiles_finish(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope, dtype: str) -> list[str]:
+def tiles_finish(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope) -> list[str]:
     """The second pass: add the parts of a tile, or of totals, in order and store the result."""
     printer = _printer(stmts, mapping, scope)
     if totals_of(printer):
-        return totals_finish(printer, dtype)
-    return [*tile_lines(printer, named_variables(printer)), *finish_lines(printer, dtype)]
+        return totals_finish(printer)
+    return [*tile_lines(printer, named_variables(printer)), *finish_lines(printer)]
 
 
 def _printer(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope) -> TilePrinter:
@@ -147,9 +141,7 @@ def term_lines(
         right_offset=part_of_address(right.access, term.k, scope),
         depth=points(k, scope),
         last=count(k[-1], scope),
-        steps=part(TILES, "steps_of_split", tile_k=mapping.tile_k, splits=mapping.splits)
-        if mapping.splits > 1
-        else part(TILES, "all_steps", tile_k=mapping.tile_k),
+        steps=part(TILES, "steps_of_split" if mapping.splits > 1 else "all_steps", mapping),
         scale=total(stmt.coeff, printer.dtype, "tc_a") if scaled else "tc_a",
         aligned="".join(f"\n    && {condition}" for condition in aligned),
         wide=_loop(left, right, printer, "unsigned"),
@@ -188,7 +180,7 @@ class _Operand:
         along_k: they are neighbours along k.
         pitch: elements from one row in shared memory to the next.
         run, segment, block: see ``tc_operand`` in tile_loop.cu.
-        bytes: of all buffers.
+        bytes: bytes of all buffers.
         unit: variable along which it is copied; None if it has none.
         blocked: variables of k whose points are counted in blocks.
     """
@@ -211,6 +203,11 @@ class _Operand:
     def access(self) -> Access:
         """The element of the array."""
         return self.factor.access
+
+    @property
+    def conjugated(self) -> bool:
+        """Whether the complex conjugates of the elements are multiplied."""
+        return self.factor.conjugated
 
     @property
     def narrow(self) -> _Operand:
@@ -316,7 +313,7 @@ def _spread(points: int, run: int, block: int, itemsize: int, *, along_k: bool) 
 
 
 def _wide_conditions(operand: _Operand, printer: TilePrinter) -> list[str]:
-    """What the copies of an operand need at run time: small offsets, and aligned neighbours."""
+    """Conditions of wide copies at run time: small offsets, and aligned neighbours."""
     scope, buffer = printer.scope, printer.scope.buffers[operand.access.buffer]
     conditions = [f"{elements(buffer)} < {_MOST_NARROW}"]
     if operand.width > 1:
@@ -333,39 +330,7 @@ def _wide_conditions(operand: _Operand, printer: TilePrinter) -> list[str]:
 def _loop(left: _Operand, right: _Operand, printer: TilePrinter, index: str) -> list[str]:
     """The loop over k."""
     mapping = printer.mapping
-    each_m, each_n = mapping.per_thread
-    operands = [
-        line
-        for operand in (left, right)
-        for line in part(
-            TILES,
-            "operand",
-            side=operand.side,
-            kind=operand.kind,
-            threads=printer.threads,
-            length=operand.length,
-            tile_k=mapping.tile_k,
-            width=operand.width,
-            along_k=str(operand.along_k).lower(),
-            pitch=operand.pitch,
-            run=operand.run,
-            segment=operand.segment,
-            block=operand.block,
-            conjugated=str(operand.factor.conjugated).lower(),
-        )
-    ]
-    if mapping.tensor_cores:
-        multiply = part(TILES, "by_warps", tile_k=mapping.tile_k, each_m=each_m, each_n=each_n)
-    else:
-        threads = {"threads_m": mapping.threads_m, "threads_n": mapping.threads_n}
-        multiply = part(TILES, "by_threads", tile_k=mapping.tile_k, **threads)
-    return part(
-        TILES,
-        "loop",
-        index=index,
-        operands=operands,
-        threads=printer.threads,
-        tile_k=mapping.tile_k,
-        stages=mapping.stages,
-        multiply=multiply,
-    )
+    operands = [line for o in (left, right) for line in part(TILES, "operand", o, printer, mapping)]
+    by = "by_warps" if mapping.tensor_cores else "by_threads"
+    multiply = part(TILES, by, mapping, printer)
+    return part(TILES, "loop", mapping, printer, index=index, operands=operands, multiply=multiply)

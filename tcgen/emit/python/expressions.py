@@ -116,7 +116,7 @@ def sliced(access: Access, scope: Scope, vectors: Vectors) -> tuple[str, list[st
 
 
 def transposed(text: str, letters: list[str], wanted: list[str]) -> str:
-    """A view with its axes in the wanted order."""
+    """A view with its axes in another order."""
     if letters == wanted:
         return text
     return f"{text}.transpose({', '.join(str(letters.index(v)) for v in wanted)})"
@@ -172,7 +172,7 @@ def _read(access: Access, scope: Scope, vectors: Vectors) -> str:
 
 
 def numpy_expression(expr: Expr, scope: Scope, vectors: Vectors, outer: int = 0) -> str:
-    """An expression, in brackets where its precedence is below ``outer``."""
+    """An expression, in brackets if its precedence is below ``outer``."""
     text, level = _expression(expr, scope, vectors)
     return f"({text})" if level < outer else text
 
@@ -196,7 +196,7 @@ def _expression(expr: Expr, scope: Scope, vectors: Vectors) -> tuple[str, int]:
         case Quot(num, den):
             return f"{inner(num, PROD)}/{inner(den, ATOM)}", PROD
         case Pow(base, exponent):
-            # A Python number would raise where an array divides by zero.
+            # A division by zero raises for Python numbers, and gives infinity or NaN for arrays.
             return f"np.asarray({inner(base, 0)})**{exponent}", PROD
         case Call(function, arg):
             text = inner(arg, 0)

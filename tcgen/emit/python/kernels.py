@@ -15,11 +15,18 @@ from ...ir.loops import Assign, BandVar, Gemm, Kernel, Loop, LoopVar, Module, St
 from ...ir.reduction import Reduction
 from ...options import MOST
 from ...resources import fill
-from ..kernel_comment import kernel_comment
-from ..names import PYTHON_RESERVED
 from ..parts import FIRST, LAST, number_text, numbered, starts_chain
-from ..printing import INDENT, indented, is_complex, literal, product, stored_lengths, symbol
-from ..scope import Scope, make_scope, statements
+from ..printing import (
+    INDENT,
+    indented,
+    is_complex,
+    kernel_comment,
+    literal,
+    product,
+    stored_lengths,
+    symbol,
+)
+from ..scope import PYTHON_RESERVED, Scope, make_scope, statements
 from .expressions import (
     Vectors,
     is_simple,
@@ -38,7 +45,8 @@ _UFUNCS = {
     Reduction.MIN: "np.minimum",
     Reduction.PROD: "np.multiply",
 }
-_MOST_LOOPS = 12  # of one statement: Python nests at most 20 loops, some of them fused ones
+# Most loops of one statement: Python nests at most 20 loops, fused ones included.
+_MOST_LOOPS = 12
 
 
 def numpy_source(module: Module, version: str) -> str:
@@ -81,7 +89,7 @@ def _cleared(scope: Scope) -> list[str]:
 
 
 def _skip(scope: Scope) -> list[str]:
-    """Lines at the beginning of an iteration that skip it where its part is another one."""
+    """Lines at the beginning of an iteration that skip it if it belongs to another part."""
     assert scope.parts is not None, "the kernel has the chain"
     number = number_text(scope.parts, scope.variables, "//")
     return [f"if not {FIRST} <= {number} < {LAST}:", f"{INDENT}continue"]
@@ -208,7 +216,7 @@ def _gemm(stmt: Gemm, scope: Scope) -> list[str]:
 def _contraction(stmt: Gemm, scope: Scope, vectors: Vectors) -> list[str]:
     """A product of operands in any layout."""
     if any(v.below is not None for v in vectors.variables):
-        raise VerifyError("products over triangles are printed for the CPU alone")
+        raise VerifyError("products over triangles are printed only for the CPU")
     operands = []
     for access in (stmt.a, stmt.b):
         text, letters = sliced(access, scope, vectors)

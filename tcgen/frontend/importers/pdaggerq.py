@@ -246,11 +246,7 @@ class _Part:
 
 
 def _term(string: String, letters: _Letters) -> _Term:
-    """Reads one list.
-
-    Raises:
-        ValueError: naming the part that cannot be understood.
-    """
+    """Reads one list."""
     if not string:
         raise ValueError("the term is empty")
     try:
@@ -349,11 +345,7 @@ def _space(label: str) -> str:
 
 
 def _target(heading: str, terms: Sequence[_Term]) -> dict[str, Any]:
-    """A target of the term list; its indices are those that occur once in a term.
-
-    Raises:
-        ValueError: the heading has other labels.
-    """
+    """A target of the term list; its indices are those that occur once in a term."""
     name, _, inside = heading.partition("(")
     inside = inside.rstrip(")").strip()
     written = tuple(x.strip() for x in inside.split(",")) if inside else ()

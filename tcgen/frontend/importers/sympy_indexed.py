@@ -20,8 +20,8 @@ from sympy.physics import secondquant as second
 from ...ir.expr import Call, Const, Delta, Expr, Pow, Prod, Quot, Sum
 from ...ir.system import Apply, Equation, Factor, System, Term, factor_indices
 from ...ir.tensor import Index, Ref, Role, Tensor, distinct
-from ...ir.term_rewriting import rename_left, resolve_deltas
-from ..assemble import assemble, find_cycles
+from ...ir.term_rewriting import resolve_deltas
+from ..assemble import add_terms, assemble, find_cycles
 from ..exact_numbers import OUTSIDE, rejection_reason
 from ..source import refuse_deep_nesting
 from ..terms import read_term_data
@@ -205,12 +205,7 @@ class _Reader:
             self._ranges.begin(s for s in free if isinstance(s, sympy.Symbol))
             lhs = Ref(self._tensors[own], self._left(left))
             terms = tuple(t for flat in self._flat(right) for t in self._finish(flat, lhs))
-            old = equations.get(own)
-            if old is None:
-                equations[own] = Equation(lhs, terms)
-            else:
-                moved = tuple(rename_left(t, lhs.indices, old.lhs.indices) for t in terms)
-                equations[own] = replace(old, terms=old.terms + moved)
+            add_terms(equations, lhs, terms)
         for cycle in find_cycles(list(equations.values())):
             text = " -> ".join(e.lhs.tensor.name for e in (*cycle, cycle[0]))
             raise wrong(

@@ -108,11 +108,7 @@ class _Line:
 
 
 def _lines(source: object, filename: str) -> list[_Line]:
-    """The lines, each checked by itself.
-
-    Raises:
-        SpecError: with all lines that are wrong.
-    """
+    """The lines, each checked by itself."""
     try:
         if isinstance(source, Mapping):
             source = [equation for block in source.values() for equation in block]
@@ -139,11 +135,7 @@ def _lines(source: object, filename: str) -> list[_Line]:
 
 
 def _line(number: int, text: str) -> _Line:
-    """Reads one line.
-
-    Raises:
-        ValueError: naming the part that is wrong.
-    """
+    """Reads one line."""
     match = _LINE.fullmatch(" ".join(text.split()))
     if match is None:
         raise ValueError("the line is not an equation of wick&d")
@@ -254,11 +246,7 @@ class _Reader:
 
 
 def _labels(text: str) -> tuple[str, ...]:
-    """The labels between braces.
-
-    Raises:
-        ValueError: naming one that is not a letter of a space with a number.
-    """
+    """The labels between braces."""
     labels = tuple(x.strip() for x in text.split(",")) if text.strip() else ()
     for label in labels:
         if len(label) > _LONGEST_LABEL or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", label):

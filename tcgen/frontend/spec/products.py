@@ -6,13 +6,14 @@ A bracket remains a factor here; :mod:`tcgen.frontend.spec.expand` makes it an i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import assert_never
 
 from ...errors import Span
-from ...ir.expr import SEVERAL, Call, Calls, Const, Delta, Expr, Pow, Prod, Quot, Sum
-from ...ir.reduction import REDUCED_BY, Reduction
+from ...ir.expr import ARGUMENT_COUNTS, Call, Calls, Const, Delta, Expr, Pow, Prod, Quot, Sum
+from ...ir.reduction import REDUCTION_WORDS, Reduction
 from ...ir.system import Apply, fits_axis
 from ...ir.tensor import Index, Ref
 from ..exact_numbers import OUTSIDE, rejection_reason
@@ -127,7 +128,7 @@ class ProductReader:
     def _flat(self, node: Node) -> Flat:
         match node:
             case Operated(operator, body, span):
-                if operator.kind in REDUCED_BY and operator.kind != "sum":
+                if operator.kind in REDUCTION_WORDS and operator.kind != "sum":
                     return Flat(Fraction(1), (self._reduced(operator, body),), span)
                 return self._operated(operator, self._flat(body), span)
             case Negative(arg, span):
@@ -272,7 +273,7 @@ class ProductReader:
                 return factor.expr if isinstance(factor, Apply) else factor
             case Function(name, args, _):
                 read = tuple(map(self._expr, args))
-                return Calls(name, read) if name in SEVERAL else Call(name, read[0])
+                return Calls(name, read) if name in ARGUMENT_COUNTS else Call(name, read[0])
             case Power(base, exponent, _):
                 return Pow(self._expr(base), exponent)
             case Bracket(inner, _):
@@ -364,25 +365,23 @@ def _signed(sign: int, expr: Expr) -> Expr:
     return Prod((Const(Fraction(-1)), *(expr.args if isinstance(expr, Prod) else (expr,))))
 
 
-def _elements(node: Node) -> list[Element]:
+def _elements(node: Node) -> Iterator[Element]:
+    parts: tuple[Node, ...]
     match node:
         case Element():
-            return [node]
+            yield node
+            return
         case Number():
-            return []
-        case Function(_, args, _):
-            return [element for arg in args for element in _elements(arg)]
-        case Negative(arg, _):
-            return _elements(arg)
-        case Power(base, _, _):
-            return _elements(base)
-        case Bracket(inner, _):
-            return _elements(inner)
-        case Product(left, right, _, _):
-            return _elements(left) + _elements(right)
-        case SignedSum(terms, _):
-            return [element for _, term in terms for element in _elements(term)]
-        case Operated(_, body, _):
-            return _elements(body)
+            return
+        case Function(_, parts):
+            pass
+        case Negative(part) | Power(part) | Bracket(part) | Operated(_, part):
+            parts = (part,)
+        case Product(left, right):
+            parts = (left, right)
+        case SignedSum(terms):
+            parts = tuple(term for _, term in terms)
         case _:
             assert_never(node)
+    for part in parts:
+        yield from _elements(part)

@@ -34,6 +34,10 @@ from .attributes import word_of
 from .names import RESERVED
 from .operators import Signed, compose, position_images, slash_operator, tuple_operator
 
+_Images = dict[tuple[int, ...], int]
+Group: TypeAlias = tuple[Permutation, ...]
+"""Permutations of left indices that leave a term unchanged up to sign, with the identity."""
+
 
 def spec_text(
     system: System, *, heading: Sequence[str] = (), notes: Mapping[str, str] | None = None
@@ -69,21 +73,7 @@ def spec_text(
         <BLANKLINE>
         y[i,j] = P(i,j) x[i,k1]*x[j,k1]
     """
-    for tensor in system.tensors:
-        if tensor.name in RESERVED:
-            raise TcgenError(
-                f"a .spec cannot have a tensor named {tensor.name}: the language reserves that "
-                f"name; rename it in the source"
-            )
-        if tensor.role is Role.GENERATED and (tensor.storage.order or tensor.storage.packed):
-            raise TcgenError(
-                f"a .spec cannot say that the generated input {tensor.name} has a stored layout: "
-                f"its tiles come in declared order"
-            )
-        if tensor.storage.within:
-            raise TcgenError(
-                f"a .spec cannot say that the array of {tensor.name} is a slice of a larger one"
-            )
+    _refuse_unwritable(system)
     system = _with_own_letters(system)
     letters: dict[Space, list[str]] = {}
     for index in _indices(system):
@@ -102,6 +92,24 @@ def spec_text(
     for equation in system.equations:
         lines += ["", *_equation_lines(equation)]
     return "\n".join(lines) + "\n"
+
+
+def _refuse_unwritable(system: System) -> None:
+    for tensor in system.tensors:
+        if tensor.name in RESERVED:
+            raise TcgenError(
+                f"a .spec cannot have a tensor named {tensor.name}: the language reserves that "
+                f"name; rename it in the source"
+            )
+        if tensor.role is Role.GENERATED and (tensor.storage.order or tensor.storage.packed):
+            raise TcgenError(
+                f"a .spec cannot say that the generated input {tensor.name} has a stored layout: "
+                f"its tiles come in declared order"
+            )
+        if tensor.storage.within:
+            raise TcgenError(
+                f"a .spec cannot say that the array of {tensor.name} is a slice of a larger one"
+            )
 
 
 def _input_lines(system: System, notes: Mapping[str, str]) -> list[str]:
@@ -411,11 +419,6 @@ def _pairs(perm: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
     """Pairs that an involution exchanges; () for the identity and for other permutations."""
     pairs = tuple((k, image) for k, image in enumerate(perm) if k < image)
     return pairs if exchanged(len(perm), *pairs) == perm else ()
-
-
-_Images = dict[tuple[int, ...], int]
-Group: TypeAlias = tuple[Permutation, ...]
-"""Permutations of left indices that leave a term unchanged up to sign, with the identity."""
 
 
 @lru_cache(maxsize=1024)

@@ -70,6 +70,7 @@ def compare(module: Module, target: str, extents: dict[str, int]) -> Program:
     return program
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("dtype", ["float64", *slow("float32"), "complex128"])
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", hand.ALL)
@@ -98,6 +99,7 @@ def test_plain_product_without_blas(name: str, dtype: str, monkeypatch: pytest.M
     compare(hand.ALL[name](dtype), "cpu", {"o": 21, "v": 83})
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("most", [7, 50])
 @pytest.mark.parametrize("name", ["gemm", "tiles", "phases", "energy"])
 def test_matrices_larger_than_the_blas_takes(

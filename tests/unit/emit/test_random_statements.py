@@ -12,8 +12,8 @@ import pytest
 from support import hand_modules as hand
 from support.messages import mentions
 from tcgen.emit import emit_artifact
-from tcgen.emit.names import C_RESERVED, PYTHON_RESERVED, unique
 from tcgen.emit.printing import literal
+from tcgen.emit.scope import C_RESERVED, PYTHON_RESERVED, unique
 from tcgen.errors import UnavailableError, VerifyError
 from tcgen.interp.modules import run_module
 from tcgen.ir.expr import Call, Const, Expr, Pow, Prod, Quot, Sum

@@ -101,7 +101,8 @@ def coefficient(system: Any) -> Fraction:
         ("0.33333", "33333/100000"),
         ("+0.1000000", "1/10"),
         ("0.271828", "271828/1000000"),
-        ("-0.0277778", "-1/36"),  # what pdaggerq prints today, and what it printed before
+        # Output of the newest pdaggerq and of earlier ones.
+        ("-0.0277778", "-1/36"),
         ("0.016667", "1/60"),
         ("0.333333333333", "1/3"),
         ("0.00173611111111", "1/576"),

@@ -27,7 +27,7 @@ HEAD = "space v\nindex a b c d : v\ninput x[v], y[v], w[v,v], z[v,v]\noutput r\n
     ],
 )
 def test_steps_that_are_images_of_each_other(equations: str, sign: int | None) -> None:
-    """Terms that have no symmetry alone have one together."""
+    """Terms without a symmetry may have one together."""
     system = read_spec(f"{HEAD}{equations}\nr[a,b] = u[a,b]*w[a,b]\n")
     program = form_sequence(system, Options(extents=(("v", 4),), optimize=False))
     (tensor,) = {s.out.tensor for s in program.steps if s.out.tensor.name == "u"}

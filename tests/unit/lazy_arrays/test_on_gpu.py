@@ -144,6 +144,7 @@ def test_values(how: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert pending > 0
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", slow_where(lambda name: name not in FEW, [*DELAYED, *OTHERS]))
 def test_values_by_kernels(name: str) -> None:
     """From the first time on."""

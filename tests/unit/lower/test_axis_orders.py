@@ -68,6 +68,7 @@ VECTORS = {
 }
 
 
+@pytest.mark.few(2)
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float64", *slow("float32", "complex128")])
 @pytest.mark.parametrize("name", VECTORS)
@@ -108,7 +109,8 @@ def test_the_largest_operand_is_walked_as_it_lies(name: str, dtype: str) -> None
         names = {s.name: c for s, c in zip(module.spaces, letters, strict=True)}
         assert "".join(names[v.space.name] for v in summing.band) == loops
         if dtype == "float32" and name == "in the order of the target":
-            scratch = 1  # in double
+            # The sum is formed in double precision.
+            scratch = 1
         assert len([b for b in module.buffers if b.tensor is None]) == scratch
     compare(program, text, extents, dtype)
 
@@ -117,6 +119,7 @@ def _sums(stmt: Assign) -> bool:
     return any(v.name not in stmt.out.variables for v in stmt.band)
 
 
+@pytest.mark.few(5)
 @needs_compiler
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("text", ["ia,i->a", "ai,i->a", "ia,i->", "iab,ib->ba", "aibj,ij->ba"])
@@ -146,6 +149,7 @@ TURNED = {
 }
 
 
+@pytest.mark.few(2)
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float64", *slow("float32", "complex128")])
 @pytest.mark.parametrize("name", TURNED)

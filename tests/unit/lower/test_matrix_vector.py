@@ -28,6 +28,7 @@ z[i] = -b[p,i]*x[p]
 LONG = [(8, 1024), (19, 1100), (1100, 19), (13, 8200), (8200, 13), (7, 2000)]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("dtype", "most"), [("float64", ""), ("float32", ""), ("complex128", ""), ("float64", "100")]
 )
@@ -66,6 +67,7 @@ def test_matrix_times_vector(dtype: str, most: str, monkeypatch: pytest.MonkeyPa
         assert_same_values(out, {n: w.astype(dtype) for n, w in wanted.items()}, rtol=tolerance)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "text", ["bij,bj->bi", "bji,bj->bi", "ib,ijb->jb", "ij,jab->iab", "ij,i->"]
 )
@@ -169,6 +171,7 @@ def test_sums_line_by_line(text: str, line: str, dtype: str, target: str) -> Non
         assert_same_values(found, np.einsum(text, *arrays), rtol=1e-12)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["float64", *slow("float32", "complex128")])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("text", ["mk,kv->mv", "mk,vk->vm", "km,vk->mv", "vk,km->vm"])

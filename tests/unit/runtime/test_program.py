@@ -269,6 +269,7 @@ def test_an_output_of_constants_alone_is_computed_once(target: str) -> None:
     assert np.array_equal(whole["d"], np.eye(3))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("objective", ["none", "memory"])
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
 def test_a_bound_program_allocates_what_it_predicts(target: str, objective: str) -> None:
@@ -318,6 +319,7 @@ r[i] = f[i,j]*x[j]
 """
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
 def test_a_callable_must_fill_its_tile(target: str, dtype: str, monkeypatch: Any) -> None:

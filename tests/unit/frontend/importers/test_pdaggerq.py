@@ -1,4 +1,4 @@
-"""What pdaggerq printed, read and evaluated: each recorded form against the others."""
+"""Output of pdaggerq, read and evaluated: each recorded form against the others."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def test_second_quantisation_terms() -> None:
     assert_same_values(evaluate_system(system, arrays, extents)["r2"], wanted)
 
 
-def test_second_quantisation_is_written_in_one_way() -> None:
+def test_second_quantisation_has_one_text() -> None:
     """SymPy's choice of dummies and of the copy behind P hangs on the hash seed; ours does not."""
     i, j, a, b, k, l, c = fermions()
     m, n = sp.symbols("m n", below_fermi=True, cls=sp.Dummy)

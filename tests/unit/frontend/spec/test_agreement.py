@@ -191,7 +191,8 @@ def test_open_shell_energy_and_singles_residual_agree_with_pyscf() -> None:
     ccsd = cc.UCCSD(mean_field)
     eris = ccsd.ao2mo()
     rng = np.random.default_rng(2)
-    for fock in (eris.focka, eris.fockb):  # as for orbitals that are not canonical
+    # Fock matrices of orbitals that are not canonical.
+    for fock in (eris.focka, eris.fockb):
         change = 0.1 * rng.standard_normal(fock.shape)
         fock += change + change.T
     na, nb = ccsd.nocc

@@ -127,7 +127,8 @@ def test_an_energy_that_is_always_zero_is_pointed_out(e: str, tmp_path: Path) ->
     assert "warning" not in invoke("-q", "explain", spec, "-e", "o=2", "-e", "v=3").stderr
     with pytest.warns(UserWarning, match=mentions("output e zero cancel")):
         tcgen.compile(text, extents={"o": 2, "v": 3}, target="numpy")
-    with warnings.catch_warnings():  # what a program makes, a derivative say, may be zero
+    # Equations made by a program, such as a derivative, may be zero.
+    with warnings.catch_warnings():
         warnings.simplefilter("error")
         tcgen.compile(read_spec(text), extents={"o": 2, "v": 3}, target="numpy")
 

@@ -1,4 +1,4 @@
-"""Names are printed into programs: the level refuses what is no identifier."""
+"""Names are printed into programs: the level refuses other texts than identifiers."""
 
 from __future__ import annotations
 

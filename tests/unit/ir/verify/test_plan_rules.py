@@ -91,7 +91,8 @@ def is_wrong(plan: FusionPlan, seed: int) -> bool:
     wanted = evaluate_program(plan.program, given, sizes)
     try:
         found = run_module(lower_plan(plan, Options()), given, sizes)
-    except Exception:  # no rule may be needed to keep lowering from a plan that it cannot express
+    except Exception:
+        # Lowering cannot express the plan: a rule has to refuse it.
         return True
     return any(not np.allclose(found[name], value) for name, value in wanted.items())
 

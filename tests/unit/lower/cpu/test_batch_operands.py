@@ -34,6 +34,7 @@ SMALL = CpuThresholds(
 )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 @pytest.mark.parametrize("name", CASES)
 def test_parts_of_operands(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:

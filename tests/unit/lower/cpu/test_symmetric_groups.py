@@ -73,7 +73,8 @@ STORED = {
 }
 
 
-SIGNS = {"a matrix times a vector": "symmetric"}  # of the packed output, else antisymmetric
+# Signs of the packed outputs that are not antisymmetric.
+SIGNS = {"a matrix times a vector": "symmetric"}
 
 
 def written(name: str, *, packed: bool) -> str:
@@ -99,6 +100,7 @@ def right(text: str, program: Program, extents: dict[str, int], dtype: str) -> N
     assert_same_values(program(**arrays), wanted, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("packed", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("name", CASES)
 def test_groups(name: str, packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,10 +121,11 @@ def test_element_types(name: str, dtype: str) -> None:
     right(text, program, {"o": 4, "v": 5}, dtype)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("name", ["sums of three", "an intermediate"])
 def test_objectives(name: str, objective: str) -> None:
-    """Plans that fuse loops read and write packed arrays, too."""
+    """Plans that fuse loops also read and write packed arrays."""
     text = written(name, packed=True)
     program = compiled_with(text, SMALL, {"o": 4, "v": 5}, objective=objective)
     right(text, program, {"o": 5, "v": 4}, "float64")
@@ -169,6 +172,7 @@ def test_constants_are_gathered_once() -> None:
     assert_same_values(bound(**arrays), wanted)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", CASES)
 def test_large_factors_are_gathered_in_slices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices of one point and of a few, the last of them shorter."""
@@ -201,7 +205,7 @@ def test_slices_of_a_gathered_factor_take_less_memory() -> None:
 
 
 def test_small_contractions_stay_whole() -> None:
-    """Where the copies cost more than they save, every index is walked."""
+    """Every index is walked if the copies cost more than they save."""
     program = compiled_with(written("rows alone", packed=False), CpuThresholds(), {"o": 9, "v": 3})
     assert "(N_o - 1)/2" not in program.source
 
@@ -210,7 +214,7 @@ def test_small_contractions_stay_whole() -> None:
 def contractions(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
     """A contraction of two inputs with groups of up to four rows, columns and summed indices.
 
-    Without rows or columns, or with a batch index that both inputs have, it is no matrix product.
+    Without rows or columns, or with a batch index of both inputs, it is not a matrix product.
     """
     words: dict[str, str] = {}
     groups: dict[str, tuple[str, ...]] = {}

@@ -61,6 +61,7 @@ NOT = {
 SMALL = CpuThresholds(pair_copy_flops=0, pair_flops=1)  # small contractions are halved too
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [(name, "float64") for name in CASES]

@@ -72,6 +72,7 @@ def laid_out(array: np.ndarray[Any, Any], layout: str) -> np.ndarray[Any, Any]:
     return array
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("target", ["numpy", "cpu"])
 def test_calls_of_any_extents_threads_and_layouts(target: str, dtype: str) -> None:

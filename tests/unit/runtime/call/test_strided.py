@@ -136,6 +136,7 @@ CONTRACTIONS = (  # products, with large operands in every way the kernel reads 
 )
 
 
+@pytest.mark.few(4)
 @pytest.mark.skipif("cpu" not in TARGETS, reason="no C compiler")
 @pytest.mark.parametrize("dtype", slow_where(lambda dtype: dtype != "float64", DTYPES))
 @pytest.mark.parametrize("text", CONTRACTIONS)
@@ -165,6 +166,7 @@ def test_slices_are_not_copied(
     np.testing.assert_allclose(r2, np.einsum("abcd,ijcd->ijab", x, t2))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("text", "repeated"),
     [

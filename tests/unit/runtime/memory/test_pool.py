@@ -60,6 +60,7 @@ def test_slices_of_nearly_one_size_use_the_same_memory_in_turn() -> None:
     assert array.nbytes == 999 * 1200 * 8
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "view",
     [
