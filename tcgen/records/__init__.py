@@ -9,9 +9,9 @@ travel with an artifact, and there is one class for each thing:
 - ``parts`` numbers the iterations of its outermost loops, which parts of a call divide.
 
 ``tcgen.ir`` builds its levels of these classes, and the manifest of an artifact holds the same
-objects: no class mirrors another one, and no code translates between them. The arguments, blocks and
-work of a kernel are derived from its body once, when it is emitted (``KernelEntry``, ``GridEntry``,
-``TouchEntry`` and ``StatementEntry`` in ``tcgen.artifact``).
+objects: no class mirrors another one, and no code translates between them. The arguments, blocks
+and work of a kernel are derived from its body once, when it is emitted (``KernelEntry``,
+``GridEntry``, ``TouchEntry`` and ``StatementEntry`` in ``tcgen.artifact``).
 
 One codec (``tcgen.artifact.codec``) writes plans, equations and manifests as a table of rows, in
 which equal objects occur once: an artifact with 50 arrays over ``o`` and ``v`` has two rows of
