@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from ...artifact.manifest import KernelEntry
-from ...artifact.parts import iterations
 from ...records.loops import Buffer, Fetch, Host, HostLoop, Launch
+from ...records.parts import iterations
 from ..device_protocol import Device
 from ..host_device import address
 from ..host_program import Values
@@ -67,11 +66,7 @@ class _Walk:
 
     def _loop(self, loop: HostLoop) -> None:
         part, values, var = self._buffers.part, self._values, loop.var
-        if (
-            part is not None
-            and part.entry.kernel is None
-            and var.name == part.entry.chain[0].variable
-        ):
+        if part is not None and part.entry.kernel is None and var.name == part.entry.chain[0].name:
             body, inside = self._chain(loop)
             for values_of_chain in inside:
                 values.update(values_of_chain)
@@ -98,8 +93,8 @@ class _Walk:
             (inner,) = body
             assert isinstance(inner, HostLoop), "the loops of a chain are inside each other"
             body = inner.body
-        extent = partial(buffers.layout.manifest.extent, extents=buffers.layout.extents)
-        return body, iterations(part.entry.chain, extent, part.first, part.last)
+        extents = buffers.layout.extents
+        return body, iterations(part.entry.chain, extents, part.first, part.last)
 
 
 class PhaseBuffers:
