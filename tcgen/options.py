@@ -15,8 +15,8 @@ from operator import index
 from typing import Any, SupportsIndex
 
 from .errors import ArgumentError, ExtentError
-from .hardware import Machine, default_machine, parse_machine
 from .thresholds import Thresholds
+from .thresholds.time_model import Machine, default_machine, parse_machine
 
 TARGETS = ("cpu", "cuda", "numpy")
 DTYPES = ("float64", "float32", "complex128")

@@ -2,7 +2,8 @@
 
 Searches take seconds, and a program that runs every day would repeat them every day. The result of
 a stage depends only on its input, the options, and the code of tcgen and of the solvers; a hash of
-these names its file. Searches stop after deterministic work, so a cached result equals a new one.
+these is the name of its file. Searches stop after deterministic work, so a cached result equals a
+new one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..cache_files import cache_folder, keep_text, kept_files, kept_text
 from ..environment import keeps_plans
 from ..errors import TcgenError
 from ..options import Options
-from .serialize import decode, encode
+from .documents import decode, encode
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ def cached(stage: str, given: object, options: Options, kind: type[T], make: Cal
     try:
         return decode(kept_text(path), kind)
     except (OSError, ValueError, TcgenError):
-        pass  # missing or damaged: searched again and overwritten
+        pass  # a missing or damaged file is searched again and overwritten
     start = time.perf_counter()
     result = make()
     if time.perf_counter() - start > _MIN_SEARCH_SECONDS:
@@ -51,7 +52,7 @@ def cached(stage: str, given: object, options: Options, kind: type[T], make: Cal
     return result
 
 
-def plans_kept() -> tuple[Path, ...]:
+def cached_plans() -> tuple[Path, ...]:
     """The files of the cache.
 
     Raises:
@@ -71,7 +72,7 @@ def _key(given: object, options: Options) -> str:
 
 @cache
 def _code() -> str:
-    """What tells apart versions of the planner: the text of this package, the solvers' versions."""
+    """The version of the planner: a hash of this package's text, and the solvers' versions."""
     digest = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*.py")):
         digest.update(path.relative_to(_PACKAGE).as_posix().encode())

@@ -1,8 +1,8 @@
 """Groups of symmetric indices in contractions: found, proven, and chosen by their cost.
 
 In ``r[i,j,a,b] += t[i,j,c,d] * v[a,b,c,d]``, with t and v antisymmetric in each pair, (i,j), (a,b)
-and (c,d) are groups: the product needs i > j, a > b and c > d alone, an eighth of the work. The sum
-over (c,d) is a group, too, if v alone is antisymmetric in c and d: then t is made antisymmetric,
+and (c,d) are groups: the product needs only i > j, a > b and c > d, an eighth of the work. The sum
+over (c,d) is also a group if only v is antisymmetric in c and d: then t is made antisymmetric,
 ``t[i,j,c,d] - t[i,j,d,c]``, and (i,j) may be a group because of that.
 """
 
@@ -32,10 +32,10 @@ _MOST_IMAGES = 6
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Indices of a contraction that need their distinct values alone.
+    """Indices of a contraction that need only their distinct values.
 
     Attributes:
-        names: of their variables, the one with the largest value first.
+        names: names of their variables, the one with the largest value first.
         strict: they are antisymmetric: no two have the same value.
         summed: they are summed over.
         changed: the factor (0 or 1) that is made symmetric in a sum, since only the other one is.
@@ -54,8 +54,8 @@ class Grouping:
     """The groups that make a contraction cheapest.
 
     Attributes:
-        groups: at least one.
-        constant: which of the two factors are constant, so that a copy is made once.
+        groups: one or more groups.
+        constant: flags of the two factors, true if a constant one is copied only once.
         saved: flops that they save, less the time of the copies.
         matrix: the generated kernel multiplies; otherwise element loops walk the groups.
     """
@@ -66,7 +66,7 @@ class Grouping:
     matrix: bool = True
 
     def weights(self, factor: int, statement: Statement) -> tuple[Group, ...]:
-        """Symmetric sums of which the copy of a factor has the weights.
+        """Symmetric sums whose weights are in the copy of a factor.
 
         It is the factor that is made symmetric, else a constant one or the smaller one. Element
         loops have the weights themselves.

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
-from ...artifact.parts import iterations
 from ...records.loops import Fetch, Host, HostLoop, Launch
+from ...records.parts import iterations
 from ..host_program import Values
 from .buffers import PhaseBuffers
 
@@ -61,11 +60,7 @@ class _Walk:
 
     def _loop(self, loop: HostLoop) -> None:
         part, values, var = self._buffers.part, self._values, loop.var
-        if (
-            part is not None
-            and part.entry.kernel is None
-            and var.name == part.entry.chain[0].variable
-        ):
+        if part is not None and part.entry.kernel is None and var.name == part.entry.chain[0].name:
             body, inside = self._chain(loop)
             for values_of_chain in inside:
                 values.update(values_of_chain)
@@ -92,5 +87,5 @@ class _Walk:
             (inner,) = body
             assert isinstance(inner, HostLoop), "the loops of a chain are inside each other"
             body = inner.body
-        extent = partial(buffers.layout.manifest.extent, extents=buffers.layout.extents)
-        return body, iterations(part.entry.chain, extent, part.first, part.last)
+        extents = buffers.layout.extents
+        return body, iterations(part.entry.chain, extents, part.first, part.last)

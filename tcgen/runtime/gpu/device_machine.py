@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from ...errors import UnavailableError
-from ...hardware import GPUS, SECTOR_BYTES, Machine
+from ...hardware import SECTOR_BYTES
+from ...thresholds.time_model import COPIED_SHARE, GPUS, Machine
 from .cupy_device import open_device
 
 _FLOPS_PER_FMA = 2
@@ -15,7 +16,6 @@ _FLOPS_PER_FMA = 2
 _FMAS = {(6, 0): 32, (7, 0): 32, (8, 0): 32, (9, 0): 64, (10, 0): 64}
 _OTHER_FMAS = 2  # of GPUs for graphics
 _TENSOR_CORES = (8, 0)  # first capability whose tensor cores double the rate, where FMAs are many
-_COPIED = (9, 10)  # share of the bandwidth of the memory that large copies reach
 
 
 def device_machine() -> Machine | None:
@@ -30,8 +30,8 @@ def device_machine() -> Machine | None:
 def machine_of(facts: Mapping[str, Any]) -> Machine:
     """Constants from the properties that the CUDA runtime has of a device.
 
-    Rates of a GPU that :data:`tcgen.hardware.GPUS` names are the ones there; of others they follow
-    from clocks.
+    Rates of a GPU in :data:`tcgen.thresholds.time_model.GPUS` are the ones there; those of others
+    follow from clocks.
 
     Args:
         facts: what ``cupy.cuda.runtime.getDeviceProperties`` returns.
@@ -49,7 +49,7 @@ def machine_of(facts: Mapping[str, Any]) -> Machine:
     fmas = _FMAS.get(capability, _OTHER_FMAS)
     fma = own["multiprocessors"] * fmas * _FLOPS_PER_FMA * int(facts["clockRate"]) * 1000
     tensor = capability >= _TENSOR_CORES and fmas > _OTHER_FMAS
-    part, whole = _COPIED
+    part, whole = COPIED_SHARE
     moved = 2 * int(facts["memoryClockRate"]) * 1000 * int(facts["memoryBusWidth"]) // 8
     usual = GPUS["h100"]
     return Machine(

@@ -8,10 +8,10 @@ import pytest
 
 import tcgen
 from tcgen.compiler.target import for_machine
-from tcgen.hardware import GPUS, Machine
 from tcgen.options import Options, Planning
 from tcgen.runtime.gpu import device_machine
 from tcgen.runtime.gpu.device_machine import machine_of
+from tcgen.thresholds.time_model import GPUS, Machine
 
 
 def facts(name: str, capability: tuple[int, int]) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import tcgen
-from tcgen.compiler.deprecations import NEW_NAMES
+from tcgen import _NEW_NAMES
 
 
-@pytest.mark.parametrize(("old", "new"), NEW_NAMES.items())
+@pytest.mark.parametrize(("old", "new"), _NEW_NAMES.items())
 def test_old_name_warns_and_works(old: str, new: str) -> None:
     with pytest.warns(DeprecationWarning, match=rf"tcgen\.{old} .*tcgen\.{new}") as caught:
         value = getattr(tcgen, old)

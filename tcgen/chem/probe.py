@@ -1,7 +1,7 @@
-"""Equations at small extents, on made-up orbital energies and integrals, in the interpreter.
+"""Equations at small extents, with synthetic orbital energies and integrals, in the interpreter.
 
-What a role means can be tested there: which output is a residual, whether equations are linear,
-which convention of integrals gives the right first order.
+Evaluations there infer roles: which output is a residual, whether equations are linear, which
+convention of integrals gives the right first order.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from .spaces import Kind, OrbitalSpaces
 
 Array = npt.NDArray[Any]
 
-_FACTORS = 3  # three-index factors of the integrals where no space of them has an extent
+_FACTORS = 3  # auxiliary functions of systems without an auxiliary space
 
 
-class Trial:
+class Probe:
     """A system at small extents.
 
     Args:
         system: the equations.
-        spaces: of the system.
+        spaces: kinds and spins of the system's spaces.
         found: inputs that are quantities of a mean field.
 
     Attributes:
-        extents: by base space.
-        energies: of the orbitals, by base space.
+        extents: extents by base space.
+        energies: orbital energies by base space.
     """
 
     def __init__(self, system: System, spaces: OrbitalSpaces, found: Mapping[str, Found]) -> None:
@@ -73,7 +73,7 @@ class Trial:
         return min(most, 4) + extra.get(self.spaces.kinds[space.name], 2)
 
     def change_with(self, amplitude: Tensor) -> dict[str, Array]:
-        """Change of the outputs with one amplitude alone, without integrals, from all zero."""
+        """Change of the outputs by one amplitude, without integrals and other amplitudes."""
         arrays = self._without_integrals | {amplitude.name: self.drawn(amplitude)}
         moved = self._evaluate(arrays)
         return {name: array - self._rest[name] for name, array in moved.items()}
@@ -83,7 +83,7 @@ class Trial:
         return random_arrays((tensor,), self.extents, seed=7)[tensor.name]
 
     def vanishes(self, amplitudes: Iterable[str], outputs: Iterable[str]) -> bool:
-        """True if these outputs are zero where the amplitudes are, whatever the integrals."""
+        """True if these outputs are zero for zero amplitudes and any integrals."""
         arrays = dict(self.random)
         for name, found in self.found.items():
             if found.quantity is Quantity.ENERGIES:

@@ -1,4 +1,4 @@
-"""What works on this machine and what to install: ``tcgen doctor``."""
+"""``tcgen doctor`` and ``tcgen cache``: tools and cached files of this machine."""
 
 from __future__ import annotations
 
@@ -7,22 +7,29 @@ import warnings
 from importlib import metadata
 from typing import TypedDict
 
+import click
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from .._version import __version__
+from ..cache_files import remove_kept
+from ..compiler.plan_cache import cached_plans
+from ..compiler.timings import cached_times
 from ..environment import cache_dir
 from ..errors import UnavailableError
 from ..runtime.cpu.blas import blas_library
+from ..runtime.cpu.object_cache import cache_clear, cache_info
 from ..runtime.cpu.toolchain import examine_cache, no_compiler, probe_compiler
 from ..runtime.gpu.cupy_device import open_device
+from .options import Command, json_option
+from .output import output_console, print_json
 
 PACKAGES = ("numpy", "scipy", "opt_einsum", "sympy", "ortools", "lark", "click", "rich")
 
 
 class Finding(TypedDict):
-    """One line of the examination: what, whether it works, details, and what to do if not."""
+    """A tool, whether it works, details, and advice if it does not."""
 
     what: str
     works: bool
@@ -30,8 +37,19 @@ class Finding(TypedDict):
     advice: str
 
 
+@click.command("doctor", cls=Command)
+@json_option
+def doctor_command(as_json: bool) -> None:
+    """Show which tools work on this machine, and what to install."""
+    findings = examine()
+    if as_json:
+        print_json({"schema": 1, "findings": findings})
+    else:
+        print_findings(findings, output_console())
+
+
 def examine() -> list[Finding]:
-    """Compilers, the cache, BLAS, GPU and versions, each tried."""
+    """Try compilers, the cache, BLAS and GPU, and look up versions."""
     findings = [
         _finding("tcgen", True, f"{__version__}, Python {platform.python_version()}"),
         _compiler(),
@@ -53,7 +71,7 @@ def examine() -> list[Finding]:
 
 
 def print_findings(findings: list[Finding], console: Console) -> None:
-    """A table, one finding a row."""
+    """Print a table with a row for each finding."""
     table = Table(box=None, pad_edge=False, show_header=False)
     for finding in findings:
         mark = "[green]ok[/green]" if finding["works"] else "[yellow]--[/yellow]"
@@ -114,5 +132,31 @@ def _gpu() -> Finding:
     try:
         return _finding("GPU (optional)", True, open_device().describe())
     except UnavailableError as error:
-        why, _, advice = str(error).rpartition(": ")  # what CuPy says may hold colons
+        why, _, advice = str(error).rpartition(": ")  # CuPy's reason may hold colons
         return _finding("GPU (optional)", False, why, f"for target cuda: {advice}")
+
+
+@click.group("cache")
+def cache_group() -> None:
+    """Show or clear the compiled objects, plans and measured times stored between runs."""
+
+
+@cache_group.command("info", cls=Command)
+@json_option
+def cache_info_command(as_json: bool) -> None:
+    """Show the cache's folder, and its number of objects, plans, times and bytes."""
+    info, plans, times = cache_info(), cached_plans(), cached_times()
+    count = info["bytes"] + sum(p.stat().st_size for p in (*plans, *times))
+    if as_json:
+        print_json({**info, "plans": len(plans), "times": len(times), "bytes": count})
+    else:
+        held = f"{info['objects']} objects, {len(plans)} plans, {len(times)} times, {count:,} bytes"
+        click.echo(f"{info['folder']}: {held}")
+
+
+@cache_group.command("clear", cls=Command)
+def cache_clear_command() -> None:
+    """Remove every compiled object, plan and measured time from the cache."""
+    plans, times = cached_plans(), cached_times()
+    remove_kept((*plans, *times))
+    click.echo(f"removed {cache_clear()} objects, {len(plans)} plans and {len(times)} times")
