@@ -79,7 +79,7 @@ def evaluate_system(
     Example:
         >>> from fractions import Fraction
         >>> from tcgen.ir.system import Equation
-        >>> from tcgen.ir.tensor import Role
+        >>> from tcgen.ir.tensor import Role, Space
         >>> o = Space("o")
         >>> x, e = Tensor("x", (o,), Role.INPUT), Tensor("e", (), Role.OUTPUT)
         >>> i = Index("i", o)
