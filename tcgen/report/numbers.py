@@ -21,7 +21,7 @@ from ..ir.program import Add, Contract, FormulaSequence, Map, Phase, Step
 from ..ir.tensor import Index, Role, Tensor, element_bytes
 from ..options import MOST
 from ..records.loops import Access
-from ..runtime.memory.usage import memory_use
+from ..runtime.memory import memory_use
 from .counts import Factor, array_product, product_value, whole_product
 from .nest import nest_text
 

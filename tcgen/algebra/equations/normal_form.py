@@ -1,28 +1,30 @@
-"""An equation as a vector: a coefficient for each canonical product and position of left indices.
+"""Normal form of an equation: a vector of coefficients over canonical products.
 
-Two equations are equal where their vectors are equal. Each product is brought to canonical form
-once, with free left indices; a permutation of the left side then only changes the positions of the
-left indices, up to the symmetry of the product itself.
+A component of the vector is a canonical product with the positions of the left indices. Two
+equations are equal exactly if their vectors are equal. The left indices of a canonical product are
+free, so that a permutation of the left side only changes their positions, up to the symmetry of
+the product itself. :class:`NormalForms` computes each form of a compilation once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
 
 from ...ir.reduction import Reduction
-from ...ir.system import Equation, Permutation, Term
-from ...ir.tensor import Index, Ref
+from ...ir.system import Equation, Factor, Permutation, System, Term
+from ...ir.tensor import Index, Ref, Space, Symmetry, Tensor
 from ...ir.term_rewriting import resolve_deltas
 from ..permutation_groups import Group
-from .atoms import atom_of
-from .canonical_product import FREE, canonical_product, free_group
+from .canonical_product import FREE, Atom, Canonical, atom_of, canonical_product, free_group
 
 Places: TypeAlias = tuple[int, ...]  # position on the left side of each free index of a product
 Value: TypeAlias = dict[Hashable, Fraction]
+
+_STORED = "normal forms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,29 +137,106 @@ class Vector:
         return rest.value(images) == {key: sign * coeff for key, coeff in plain.items()}
 
 
-def vector_of(equation: Equation, complex_values: bool) -> Vector:
-    """The equation as a vector; ``complex_values`` leaves hermitian symmetries unused."""
-    resolved = (resolve_deltas(term) for term in equation.terms)
-    placed = (placed_term(t, equation.lhs, complex_values) for t in resolved if t is not None)
-    return Vector(tuple(p for p in placed if p is not None))
+def _missing() -> NormalForms:
+    raise ValueError("the system is not normalised")
 
 
-def placed_term(term: Term, lhs: Ref, complex_values: bool) -> Placed | None:
-    """A term with resolved deltas, placed; None where the symmetry of its factors makes it zero."""
-    colours = dict.fromkeys(lhs.indices, FREE)
-    position: dict[Index, int] = {index: k for k, index in enumerate(lhs.indices)}
-    form = canonical_product(tuple(atom_of(f, complex_values) for f in term.factors), colours)
-    if not form.sign:
-        return None
-    places = tuple(position[i] for i in form.order if i in colours)
-    identity = (Permutation(1, tuple(range(len(lhs.indices)))),)
-    group = free_group(form, colours)
-    perms = term.perms or identity
-    signs, closed = signs_of(perms), is_signed_group(perms)
-    key: Hashable = form.key
-    if term.reduction is not Reduction.SUM:
-        key = (term.reduction.value, key)
-    return Placed(term.coeff, form.sign, key, places, group, perms, signs, closed, form.exact)
+@dataclass(slots=True)
+class NormalForms:
+    """Canonical forms and symmetries of the equations of one compilation, each computed once.
+
+    A normalised system stores them (:func:`~tcgen.algebra.equations.proven_symmetry.normalised`),
+    and the passes that rewrite its equations add to them.
+
+    Attributes:
+        complex_values: False if conj is the identity, so that hermitian symmetries are exchanges.
+        products: canonical forms by the atoms and the free indices of a product.
+        vectors: vectors by the terms and left indices of an equation.
+        symmetries: symmetries of left sides, by the terms, left indices and tensor of an equation.
+    """
+
+    complex_values: bool
+    products: dict[tuple[tuple[Atom, ...], frozenset[Index]], Canonical] = field(
+        default_factory=dict
+    )
+    vectors: dict[tuple[tuple[Term, ...], tuple[Index, ...]], Vector] = field(default_factory=dict)
+    symmetries: dict[tuple[tuple[Term, ...], tuple[Index, ...], Tensor], tuple[Symmetry, ...]] = (
+        field(default_factory=dict)
+    )
+
+    @staticmethod
+    def of(system: System) -> NormalForms:
+        """The forms that a normalised system stores."""
+        return system.derived(_STORED, _missing)
+
+    def store(self, system: System) -> System:
+        """The same system, in which :meth:`of` finds these forms."""
+        system.derived(_STORED, lambda: self)
+        return system
+
+    def product(self, factors: tuple[Factor, ...], free: Iterable[Index]) -> Canonical:
+        """Canonical form of a product with the indices of ``free`` free, the others summed."""
+        atoms = tuple(atom_of(f, self.complex_values) for f in factors)
+        key = (atoms, frozenset(free))
+        form = self.products.get(key)
+        if form is None:
+            form = self.products[key] = canonical_product(atoms, dict.fromkeys(key[1], FREE))
+        return form
+
+    def vector(self, equation: Equation) -> Vector:
+        """The equation as a vector."""
+        key = (equation.terms, equation.lhs.indices)
+        vector = self.vectors.get(key)
+        if vector is None:
+            resolved = (resolve_deltas(term) for term in equation.terms)
+            placed = (self.placed(t, equation.lhs) for t in resolved if t is not None)
+            vector = self.vectors[key] = Vector(tuple(p for p in placed if p is not None))
+        return vector
+
+    def placed(self, term: Term, lhs: Ref) -> Placed | None:
+        """A term with resolved deltas, placed; None if the symmetry of its factors makes it 0."""
+        position = {index: k for k, index in enumerate(lhs.indices)}
+        held = set(term.indices)
+        form = self.product(term.factors, held.intersection(position))
+        if not form.sign:
+            return None
+        places = tuple(position[i] for i in form.order if i in position)
+        perms = term.perms or (Permutation(1, tuple(range(len(lhs.indices)))),)
+        signs, closed = signs_of(perms), is_signed_group(perms)
+        key: Hashable = form.key
+        if term.reduction is not Reduction.SUM:
+            key = (term.reduction.value, key)
+        group = free_group(form, position)
+        return Placed(term.coeff, form.sign, key, places, group, perms, signs, closed, form.exact)
+
+    def clean(self, equation: Equation, zero: Collection[str] = ()) -> Equation:
+        """The equation with resolved deltas, merged like terms and without terms that are zero.
+
+        Args:
+            equation: any equation; terms with different permutations are not merged.
+            zero: names of intermediates that are zero.
+        """
+        groups: dict[Hashable, list[tuple[int, Term, Placed, Fraction]]] = {}
+        for position, term in enumerate(equation.terms):
+            if any(isinstance(f, Ref) and f.tensor.name in zero for f in term.factors):
+                continue
+            resolved = resolve_deltas(term)
+            if resolved is None or resolved.coeff == 0:
+                continue
+            placed = self.placed(resolved, equation.lhs)
+            if placed is None or placed.vanishes():
+                continue
+            group = groups.setdefault((placed.perms, placed.key, placed.fixed()), [])
+            for n, (first, known, other, total) in enumerate(group):
+                sign = placed.relation(other)
+                if sign:
+                    group[n] = first, known, other, total + resolved.coeff * sign
+                    break
+            else:
+                group.append((position, resolved, placed, resolved.coeff))
+        merged = sorted((m for group in groups.values() for m in group), key=lambda m: m[0])
+        terms = tuple(replace(term, coeff=total) for _, term, _, total in merged if total != 0)
+        return replace(equation, terms=terms)
 
 
 def _least(places: Places, group: Group) -> tuple[Places, int]:
@@ -204,3 +283,8 @@ def is_signed_group(perms: tuple[Permutation, ...]) -> bool:
         for generator, sign in generators
         for images, factor in signs.items()
     )
+
+
+def same_spaces(spaces: tuple[Space, ...], images: tuple[int, ...]) -> bool:
+    """True where a permutation of axes exchanges only axes of equal spaces."""
+    return all(spaces[k] == spaces[image] for k, image in enumerate(images))

@@ -1,26 +1,46 @@
-"""Intermediates over joined spaces become the blocks of them that are read.
+"""Reduction of a normalised system to the intermediates that it needs.
 
-``D[p,q,r,s]`` over ``all = o + v``, of which the equations read ``D[m,n,i,e]`` and ``D[m,b,e,j]``,
-becomes an intermediate for each of these two blocks. Deltas between disjoint parts are zero there,
-so that a dressed tensor is written out for each block as one would by hand, and no other block is
-made.
+Like terms are merged, and terms that read an intermediate of zero are dropped. Intermediates that
+are equal up to the order of their axes and a factor become one array.
+
+An intermediate over joined spaces becomes the blocks that are read. ``D[p,q,r,s]`` over
+``all = o + v``, of which the equations read ``D[m,n,i,e]`` and ``D[m,b,e,j]``, becomes one
+intermediate for each of these two blocks. Deltas between disjoint parts are zero there, so that a
+dressed tensor is written out for each block as one would by hand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
+from fractions import Fraction
+from itertools import permutations
 from typing import TypeAlias
 
 from ...ir.expr import Delta
 from ...ir.system import Equation, Factor, System, Term, factor_refs, fits_axis
 from ...ir.tensor import Index, Ref, Role, Space, Symmetry, Tensor, symmetry_group
 from ...ir.term_rewriting import rename_left, replace_refs, resolve_deltas, without_perms
+from ...thresholds import AlgebraThresholds
 from .inline import factor_names, inline, inlined_count, keep_needed
-from .like_terms import same_spaces
+from .normal_form import NormalForms, same_spaces
 from .permutations import new_name
 
 Block: TypeAlias = tuple[Space, ...]
+
+
+def reduced(system: System, forms: NormalForms, thresholds: AlgebraThresholds) -> System:
+    """The system with the blocks that are read, without zeros and with each array once."""
+    system = split_by_reads(system, forms.complex_values, thresholds.inlined_terms)
+    zero: set[str] = set()
+    equations: list[Equation] = []
+    for old in system.equations:
+        equation = forms.clean(old, zero)
+        if not equation.terms and equation.lhs.tensor.role is Role.TEMP:
+            zero.add(equation.lhs.tensor.name)
+        equations.append(equation)
+    system = keep_needed(replace(system, equations=tuple(equations)))
+    return merge_equal_intermediates(system, forms, thresholds)
 
 
 def split_by_reads(system: System, complex_values: bool, most_terms: int) -> System:
@@ -184,3 +204,90 @@ def _has_left_delta(equation: Equation) -> bool:
         for term in equation.terms
         for f in term.factors
     )
+
+
+def merge_equal_intermediates(
+    system: System, forms: NormalForms, thresholds: AlgebraThresholds
+) -> System:
+    """The system in which terms read the first of several equal intermediates.
+
+    Intermediates ``x`` and ``y`` are equal where, say, ``x[a,b] = c*y[b,a]``. A reference inside
+    Apply cannot carry the factor c, so ``x`` stays where such a reference reads it.
+    """
+    seen: dict[Hashable, list[Equation]] = {}
+    copies: dict[str, Equation] = {}
+    equations: list[Equation] = []
+    for old in system.equations:
+        equation = old
+        for name in old.reads:
+            if name in copies:
+                equation = _redirected(equation, copies[name])
+        equations.append(equation)
+        if equation.lhs.tensor.role is not Role.TEMP:
+            continue
+        fingerprint = _fingerprint(equation, forms)
+        earlier = seen.setdefault(fingerprint, [])
+        for other in earlier:
+            copy = _as_copy(equation, other, forms, thresholds.axis_orders)
+            if copy is not None:
+                copies[equation.lhs.tensor.name] = copy
+                break
+        else:
+            earlier.append(equation)
+    return keep_needed(replace(system, equations=tuple(equations)))
+
+
+def _redirected(equation: Equation, copy: Equation) -> Equation:
+    """``equation`` with the original in place of the copy; inside Apply only if the factor is 1."""
+    equation = inline(equation, copy)
+    term = copy.terms[0]
+    source = term.factors[0]
+    assert isinstance(source, Ref)
+    if term.coeff != 1:
+        return equation
+    place = [copy.lhs.indices.index(i) for i in source.indices]
+
+    def change(ref: Ref) -> Ref:
+        if ref.tensor != copy.lhs.tensor:
+            return ref
+        return Ref(source.tensor, tuple(ref.indices[p] for p in place))
+
+    return replace(equation, terms=replace_refs(equation, change).terms)
+
+
+def _fingerprint(equation: Equation, forms: NormalForms) -> Hashable:
+    """A key that intermediates equal up to the order of axes and a factor have in common."""
+    weights: dict[Hashable, Fraction] = {}
+    for term in forms.vector(equation).terms:
+        weight = abs(term.coeff) * len(term.perms)
+        weights[term.key] = weights.get(term.key, Fraction(0)) + weight
+    least = min(weights.values(), default=Fraction(1)) or Fraction(1)
+    spaces = tuple(sorted(i.space.name for i in equation.lhs.indices))
+    return (spaces, tuple(sorted((repr(k), c / least) for k, c in weights.items())))
+
+
+def _as_copy(
+    equation: Equation, other: Equation, forms: NormalForms, most_orders: int
+) -> Equation | None:
+    """``equation`` written as a multiple of ``other`` with permuted axes, or None."""
+    value = forms.vector(equation).value()
+    vector = forms.vector(other)
+    spaces = tuple(i.space for i in equation.lhs.indices)
+    target = tuple(i.space for i in other.lhs.indices)
+    if not value:
+        return None
+    for count, images in enumerate(permutations(range(len(target)))):
+        if count >= most_orders:
+            return None
+        # Axis k of the other array stands at position images[k] of this one.
+        if any(target[k] != spaces[p] for k, p in enumerate(images)):
+            continue
+        other_value = vector.value(images)
+        if other_value.keys() != value.keys():
+            continue
+        ratios = {value[key] / other_value[key] for key in value}
+        if len(ratios) == 1:
+            indices = tuple(equation.lhs.indices[p] for p in images)
+            term = Term(ratios.pop(), (Ref(other.lhs.tensor, indices),))
+            return replace(equation, terms=(term,))
+    return None
