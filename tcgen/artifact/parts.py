@@ -11,21 +11,10 @@ from dataclasses import dataclass
 from math import comb, prod
 from typing import Literal, TypeAlias
 
+from ..records.loops import LoopVar
+
 # The parts that run a statement: those with its iterations, every part, or the one with number 0.
 Share: TypeAlias = Literal["iteration", "every", "first"]
-
-
-@dataclass(frozen=True, slots=True)
-class ChainEntry:
-    """A loop of the chain: over elements of a space, or over its tiles.
-
-    With ``below`` it ends at the value of the loop before it.
-    """
-
-    variable: str
-    space: str
-    tile: int | None
-    below: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +93,7 @@ class PartsEntry:
         touches: elements of arguments and results that both phases read and write.
     """
 
-    chain: tuple[ChainEntry, ...]
+    chain: tuple[LoopVar, ...]
     kernel: str | None
     cleared: tuple[str, ...]
     once: tuple[str, ...]
@@ -127,35 +116,37 @@ def triangles(below: Sequence[bool]) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def count_iterations(chain: Sequence[ChainEntry], extent: Callable[[str], int]) -> int:
+def count_iterations(chain: Sequence[LoopVar], extent: Callable[[str], int]) -> int:
     """Number of iterations of a chain at some extents.
 
     Example:
-        >>> chain = (ChainEntry("i0", "o", 3, False), ChainEntry("j0", "o", 3, True))
+        >>> from tcgen.records.tensors import Space
+        >>> chain = (LoopVar("i0", Space("o"), 3), LoopVar("j0", Space("o"), 3, "i0"))
         >>> count_iterations(chain, {"o": 10}.__getitem__)
         10
     """
     return prod(_sizes(chain, extent), start=1)
 
 
-def _sizes(chain: Sequence[ChainEntry], extent: Callable[[str], int]) -> list[int]:
+def _sizes(chain: Sequence[LoopVar], extent: Callable[[str], int]) -> list[int]:
     """Iterations of each triangle of a chain."""
     sizes, place = [], 0
-    for depth in triangles([loop.below for loop in chain]):
+    for depth in triangles([loop.below is not None for loop in chain]):
         loop = chain[place]
-        steps = -(-extent(loop.space) // (loop.tile or 1))
+        steps = -(-extent(loop.space.name) // (loop.tile or 1))
         sizes.append(comb(steps + depth - 1, depth))
         place += depth
     return sizes
 
 
 def iterations(
-    chain: Sequence[ChainEntry], extent: Callable[[str], int], first: int, last: int
+    chain: Sequence[LoopVar], extent: Callable[[str], int], first: int, last: int
 ) -> Iterator[Mapping[str, int]]:
     """Values of the loop variables in the iterations ``first .. last - 1``, in order.
 
     Example:
-        >>> chain = (ChainEntry("i", "o", None, False), ChainEntry("j", "o", None, True))
+        >>> from tcgen.records.tensors import Space
+        >>> chain = (LoopVar("i", Space("o")), LoopVar("j", Space("o"), None, "i"))
         >>> [tuple(v.values()) for v in iterations(chain, {"o": 9}.__getitem__, 1, 4)]
         [(1, 0), (1, 1), (2, 0)]
     """
@@ -163,21 +154,22 @@ def iterations(
     if first >= last:
         return
     steps = _steps_of(chain, extent, first)
-    ends = [-(-extent(loop.space) // (loop.tile or 1)) for loop in chain]
+    ends = [-(-extent(loop.space.name) // (loop.tile or 1)) for loop in chain]
     for _ in range(first, last):
-        yield {c.variable: n * (c.tile or 1) for c, n in zip(chain, steps, strict=True)}
+        yield {c.name: n * (c.tile or 1) for c, n in zip(chain, steps, strict=True)}
         for place in reversed(range(len(chain))):
             steps[place] += 1
-            if steps[place] < (steps[place - 1] + 1 if chain[place].below else ends[place]):
+            bounded = chain[place].below is not None
+            if steps[place] < (steps[place - 1] + 1 if bounded else ends[place]):
                 break
             steps[place] = 0
 
 
-def _steps_of(chain: Sequence[ChainEntry], extent: Callable[[str], int], number: int) -> list[int]:
+def _steps_of(chain: Sequence[LoopVar], extent: Callable[[str], int], number: int) -> list[int]:
     """The iteration of each loop that has a number."""
     steps: list[int] = []
     sizes = _sizes(chain, extent)
-    for n, depth in enumerate(triangles([loop.below for loop in chain])):
+    for n, depth in enumerate(triangles([loop.below is not None for loop in chain])):
         inner = prod(sizes[n + 1 :])
         rank, number = divmod(number, inner)
         for left in range(depth, 0, -1):

@@ -24,10 +24,11 @@ import numpy.typing as npt
 from .._version import __version__
 from ..artifact.folder import Artifact
 from ..artifact.manifest import SOURCES, stored_shape
-from ..artifact.parts import ChainEntry, count_iterations
+from ..artifact.parts import count_iterations
 from ..dtypes import BY_NAME
 from ..ir.reduction import Reduction
 from ..ir.tensor import Packing
+from ..records.loops import LoopVar
 from ..records.tensors import Tensor, element_type
 from ..runtime.program import Program
 from ..simplices import parity, positions
@@ -227,7 +228,7 @@ class Stage:
 
     artifact: Artifact
     extents: tuple[tuple[str, int], ...]
-    loops: tuple[ChainEntry, ...]
+    loops: tuple[LoopVar, ...]
     inputs: tuple[Restricted, ...]
     outputs: tuple[SlicedOutput, ...]
     here: str = ""
@@ -237,7 +238,7 @@ class Stage:
     @property
     def along(self) -> str:
         """Name of the space whose ranges the program is compiled for, or ""."""
-        return self.loops[0].space if self.here else ""
+        return self.loops[0].space.name if self.here else ""
 
     @property
     def iterations(self) -> int:

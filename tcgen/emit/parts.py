@@ -11,7 +11,6 @@ from math import factorial
 from typing import assert_never
 
 from ..artifact.parts import (
-    ChainEntry,
     OperandEntry,
     PartsEntry,
     Share,
@@ -105,11 +104,8 @@ def parts_entry(module: Module) -> PartsEntry | None:
     parts = module.parts
     if parts is None:
         return None
-    chain = tuple(
-        ChainEntry(v.name, v.space.name, v.tile, v.below is not None) for v in parts.chain
-    )
     touches = dict.fromkeys(_Walk(module).touches())
-    return PartsEntry(chain, chain_kernel(module), parts.cleared, parts.once, tuple(touches))
+    return PartsEntry(parts.chain, chain_kernel(module), parts.cleared, parts.once, tuple(touches))
 
 
 def statement_entries(module: Module) -> tuple[StatementEntry, ...]:

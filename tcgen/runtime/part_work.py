@@ -48,7 +48,7 @@ def longest_seconds(manifest: Manifest, extents: Mapping[str, int]) -> float:
     machine = Machine(**dict(manifest.machine))
     extent = partial(manifest.extent, extents=extents)
     chain = () if manifest.parts is None else manifest.parts.chain
-    whole = tuple((c.variable, min(c.tile or 1, extent(c.space))) for c in chain)
+    whole = tuple((c.name, min(c.tile or 1, extent(c.space.name))) for c in chain)
     runs = {whole: count_iterations(chain, extent)} if chain else {}
     return _seconds(manifest, machine, extents, _works(manifest, 0, extents, runs))
 
@@ -177,7 +177,7 @@ def _runs(
     if manifest.parts is None:
         return {}
     chain = manifest.parts.chain
-    ends = {loop.variable: (extent(loop.space), loop.tile or 1) for loop in chain}
+    ends = {loop.name: (extent(loop.space.name), loop.tile or 1) for loop in chain}
     runs: Counter[tuple[tuple[str, int], ...]] = Counter()
     for values in iterations(chain, extent, first, last):
         runs[tuple((n, min(ends[n][1], ends[n][0] - low)) for n, low in values.items())] += 1

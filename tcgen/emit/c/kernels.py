@@ -47,9 +47,9 @@ from ..scope import (
     unique,
 )
 from .contraction import contraction, contraction_call, packing_memory
-from .expressions import LOOPS, element
+from .expressions import LOOPS, element, loop_head
 from .gemm import gemm
-from .loops import STOPPED, assign, loop_head
+from .loops import STOPPED, assign
 from .stores import TOTAL, counters, start_of
 from .transposition import transposing_functions
 

@@ -18,7 +18,7 @@ from ...resources import part
 from ..c.expressions import bounds, store_guards
 from ..c.expressions import value as element_value
 from ..c.loop_transforms import joined
-from ..c.stores import combined, start_of
+from ..c.stores import combined, start_of, total
 from ..printing import elements, indented
 from ..scope import Scope
 from .expressions import (
@@ -30,7 +30,6 @@ from .expressions import (
     start,
     store,
     sum_type,
-    total,
     triangles,
     value,
     values,

@@ -18,7 +18,7 @@ from ...ir.thread_mapping import Sums
 from ...resources import part
 from ..c.expressions import expression
 from ..c.loop_transforms import joined
-from ..c.stores import combined
+from ..c.stores import combined, total
 from ..scope import Scope
 from .expressions import (
     THREADS,
@@ -30,7 +30,6 @@ from .expressions import (
     start,
     store,
     sum_type,
-    total,
     triangles,
     value,
     values,

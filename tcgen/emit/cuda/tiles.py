@@ -19,6 +19,7 @@ from ...ir.expr import Access, Element, factors_in_order
 from ...ir.loops import Assign, BandVar
 from ...ir.thread_mapping import Term, Tiles
 from ...resources import part
+from ..c.stores import total
 from ..printing import elements, indented
 from ..scope import Scope
 from .expressions import (
@@ -28,7 +29,6 @@ from .expressions import (
     fixed_address,
     part_of_address,
     points,
-    total,
     values,
 )
 from .tile_addresses import (

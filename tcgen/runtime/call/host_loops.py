@@ -61,11 +61,7 @@ class _Walk:
 
     def _loop(self, loop: HostLoop) -> None:
         part, values, var = self._buffers.part, self._values, loop.var
-        if (
-            part is not None
-            and part.entry.kernel is None
-            and var.name == part.entry.chain[0].variable
-        ):
+        if part is not None and part.entry.kernel is None and var.name == part.entry.chain[0].name:
             body, inside = self._chain(loop)
             for values_of_chain in inside:
                 values.update(values_of_chain)
