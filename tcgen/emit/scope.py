@@ -108,7 +108,7 @@ class Scope:
         names: names of buffers in the source.
         variables: names of host, loop and band variables in the source.
         bases: base spaces of the module, in the order of the extents.
-        private: buffers of which each thread has a copy.
+        private: buffers that have a copy for each thread.
         number: position of the kernel in the module.
         dtype: element type of the program.
         ordered: pairs of variables in the source whose first one is never smaller.
@@ -166,7 +166,7 @@ class Scope:
         return tuple(b for b in self.bases if b in used)
 
     def owned(self) -> tuple[str, ...]:
-        """Buffers in memory of which each thread has a copy."""
+        """Buffers in memory with a copy for each thread."""
         return tuple(
             n for n, b in self.buffers.items() if b.place == "private" and n in self.private
         )
@@ -178,7 +178,7 @@ class Scope:
         )
 
     def outside(self) -> tuple[str, ...]:
-        """Buffers that live longer than the kernel, or whose memory is the caller's."""
+        """Buffers that live longer than the kernel, and the caller's arrays."""
         return tuple(n for n, b in self.buffers.items() if b.place in ("caller", "arena"))
 
     def reused(self) -> frozenset[str]:

@@ -67,26 +67,26 @@ def assign(stmt: Assign, scope: Scope, *, threads: bool) -> list[str]:
         return ["{", *indented(body), "}"] if len(body) > 1 else body
     collapsed = 1
     # Threads do not divide the innermost loop, which is left to the vector unit.
-    wanted = min(stmt.parallel, len(outer) if summed or len(outer) == 1 else len(outer) - 1)
+    divisible = min(stmt.parallel, len(outer) if summed or len(outer) == 1 else len(outer) - 1)
     pragma = ""
     whole = bool(summed) or squares or row is not None  # the body has loops of its own
     vector = not whole and _independent(stmt, outer[-1])
-    if threads and wanted:
-        depth = _rectangular(outer, wanted)
+    if threads and divisible:
+        depth = _rectangular(outer, divisible)
         collapsed = _collapsed(outer, stmt, depth)
         kind = "parallel for simd" if vector and len(heads) == 1 else "parallel for"
         pragma = _pragma(stmt, scope, collapsed, kind)
     # Loops inside the one that checks tc_stop. Loops around a nested statement also check it.
     inside = len(heads) - collapsed + whole
-    asks = inside >= (1 if threads else 2)
+    checks = inside >= (1 if threads else 2)
     # Nothing stands between collapsed loops.
     declared: dict[int, list[str]] = {}
     for number, texts in row.declared.items() if row is not None else ():
         declared.setdefault(max(number, collapsed - 1), []).extend(texts)
     lines = list(body)
     for number, head in reversed(list(enumerate(heads))):
-        asked = [STOPPED] if asks and number == collapsed - 1 else []
-        lines = nest(head, [*asked, *declared.get(number, ()), *lines])
+        check = [STOPPED] if checks and number == collapsed - 1 else []
+        lines = nest(head, [*check, *declared.get(number, ()), *lines])
         if number == len(heads) - 1 and vector and not (number == 0 and pragma):
             lines = ["#pragma omp simd", *lines]
     return [pragma, *lines] if pragma else lines
@@ -107,14 +107,14 @@ def _heads(outer: tuple[BandVar, ...], stmt: Assign, scope: Scope) -> list[str]:
     return heads
 
 
-def _rectangular(outer: tuple[BandVar, ...], wanted: int) -> int:
+def _rectangular(outer: tuple[BandVar, ...], divisible: int) -> int:
     """Number of outermost loops whose bounds do not depend on each other."""
     names: set[str] = set()
-    for depth, var in enumerate(outer[:wanted]):
+    for depth, var in enumerate(outer[:divisible]):
         if var.below in names:
             return depth
         names.add(var.name)
-    return wanted
+    return divisible
 
 
 def _collapsed(outer: tuple[BandVar, ...], stmt: Assign, depth: int) -> int:
@@ -204,8 +204,8 @@ def _local_sum(
     pieces = bool(pragma) and len(tail) == 1
     heads = [_piece_head(tail[0], scope)] if pieces else heads or _heads(tail, stmt, scope)
     for number, head in reversed(list(enumerate(heads))):
-        asked = [STOPPED] if number == divided - 1 < len(heads) - 1 else []
-        lines = nest(head, [*asked, *lines])
+        check = [STOPPED] if number == divided - 1 < len(heads) - 1 else []
+        lines = nest(head, [*check, *lines])
         if number == len(heads) - 1 and names:
             lines = [f"#pragma omp simd reduction({operation}:{names})", *lines]
     if pieces:  # threads divide the pieces, and the vector unit each piece

@@ -68,7 +68,7 @@ def first_value(var: Var, scope: Scope, number: str) -> str:
 
 
 def triangles(variables: Iterable[Var], scope: Scope) -> list[str]:
-    """Conditions on triangular variables, whose rectangle is enumerated."""
+    """Conditions on triangular variables; loops enumerate the rectangle."""
     return [
         f"{scope.variables[v.name]} {_relation(v)} {scope.variables[v.below]}"
         for v in variables
@@ -151,7 +151,7 @@ def part_of_address(access: Access, variables: Iterable[str], scope: Scope) -> s
 
 
 def fixed_address(access: Access, variables: Iterable[str], scope: Scope) -> str:
-    """The terms of such an address that depend on none of these variables."""
+    """The terms of the address that depend on none of these variables."""
     return address(access, scope, dict.fromkeys(variables, "0"))
 
 

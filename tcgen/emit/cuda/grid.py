@@ -42,7 +42,7 @@ def make_grid(scope: Scope) -> GridEntry:
 
 
 def _most_blocks(kernel: Kernel) -> int | None:
-    """Upper bound of the blocks of a kernel whose blocks take further points in turn."""
+    """Upper bound of the blocks, which then take further points in turn; or None."""
     match kernel.mapping:
         case Points() | ThreadNest():
             return _MOST_BLOCKS
@@ -63,7 +63,7 @@ def _part_bytes(scope: Scope) -> int:
 
 
 def _strips(scope: Scope) -> tuple[StripEntry, ...]:
-    """The strips of whose tiles each combination has a block."""
+    """The strips; each combination of their tiles has a block."""
     kernel, mapping = scope.kernel, scope.kernel.mapping
     stmt = kernel.body[0]
     match mapping:

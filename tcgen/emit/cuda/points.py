@@ -1,4 +1,4 @@
-"""Kernels whose threads compute whole elements, and transpositions through shared memory.
+"""Whole elements computed by single threads, and transpositions through shared memory.
 
 Before: ``Assign(out, expr, band)`` mapped to Points. After: each thread decodes the number of its
 element. Before: ``Assign(y[b,a], f(x[a,b]), band)`` mapped to Transpose. After: a thread block

@@ -1,8 +1,8 @@
-"""Kernels whose blocks add up sums.
+"""Sums by the blocks of a kernel.
 
 Before: ``Assign(out, expr, band)`` mapped to Sums. After: the threads of a block take the points of
-the sum in turn, some at once, and reduce them. What several points read is loaded before the first
-of them is computed, so that many loads are in flight.
+the sum in turn, some at once, and reduce them. Elements for several points are loaded before the
+first point is computed, so that many loads are in flight.
 """
 
 from __future__ import annotations

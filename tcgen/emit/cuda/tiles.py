@@ -35,8 +35,8 @@ from .tile_addresses import (
     TILES,
     Table,
     TilePrinter,
-    keeping_lines,
-    kept_lines,
+    load_place,
+    store_place,
     table_lines,
     tile_lines,
 )
@@ -67,7 +67,7 @@ def tiles_body(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope) -> list[
         terms += ["{", *indented(inner), "}"]
     end = write_parts(printer) if split else store_lines(printer)
     if several and not split:
-        end = ["{", *indented([*kept_lines(printer, strips=False), *end]), "}"]
+        end = ["{", *indented([*load_place(printer, strips=False), *end]), "}"]
     return part(
         TILES,
         "body",
@@ -79,7 +79,7 @@ def tiles_body(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope) -> list[
             () if split else named_variables(printer),
             operand_tables(printer.stmts[0], mapping.terms[0], printer),
         ),
-        keep=keeping_lines(printer) if several else [],
+        store_place=store_place(printer) if several else [],
         terms=terms,
         end=end,
     )
@@ -119,7 +119,7 @@ def term_lines(
     moving = (*(n for s in (*mapping.m, *mapping.n) for n in s.variables), *term.k)
     again, tables = [], []
     if not first:
-        again = ["__syncthreads();", *kept_lines(printer, strips=True)]
+        again = ["__syncthreads();", *load_place(printer, strips=True)]
         rows, columns = operand_tables(stmt, term, printer)
         tables = [
             *table_lines("r", mapping.m, printer, [rows]),
