@@ -12,7 +12,7 @@ from pygments.lexer import RegexLexer
 from pygments.token import Comment, Keyword, Name, Number, Operator, Text
 from sphinx.application import Sphinx
 
-from tcgen.ir.expr import FUNCTIONS, REAL_FUNCTIONS, SEVERAL
+from tcgen.ir.expr import ARGUMENT_COUNTS, FUNCTIONS, REAL_FUNCTIONS
 
 project = "tcgen"
 author = "The tcgen developers"
@@ -27,6 +27,9 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 napoleon_google_docstring = True
 napoleon_custom_sections = ["Shapes", "Units", "Cost", ("Source", "notes_style")]
+
+
+_BUILTINS = ("delta", *FUNCTIONS, *REAL_FUNCTIONS, *ARGUMENT_COUNTS)
 
 
 class SpecLexer(RegexLexer):
@@ -45,7 +48,7 @@ class SpecLexer(RegexLexer):
             ),
             (r"\b(P|S|sum|max|min|prod)(?=\()", Keyword.Pseudo),
             (
-                rf"\b({'|'.join(('delta', *FUNCTIONS, *REAL_FUNCTIONS, *SEVERAL))})(?=[(\[])",
+                rf"\b({'|'.join(_BUILTINS)})(?=[(\[])",
                 Name.Builtin,
             ),
             (r"\b1j\b", Number),

@@ -11,6 +11,7 @@ loaded at their first use: importing tcgen loads neither solver nor parser.
 from __future__ import annotations
 
 import ast
+import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ def _modules() -> dict[str, str | None]:
 
 _MODULES = _modules()
 __all__ = sorted(name for name, module in _MODULES.items() if module is not None)
+# Public names of version 0.1, which work until version 0.3.
+_NEW_NAMES = {"PathError": "ContractionPathError", "evaluate": "compute"}
 
 
 def __getattr__(name: str) -> Any:
@@ -36,10 +39,13 @@ def __getattr__(name: str) -> Any:
             return import_module(f".{name}", __name__)
     elif name == "transpose":  # opt_einsum looks it up in its backend
         module = "contraction.functions"
+    elif name in _NEW_NAMES:
+        new = _NEW_NAMES[name]
+        message = f"tcgen.{name} is now tcgen.{new}; the old name goes in version 0.3"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return __getattr__(new)
     else:
-        from .compiler.deprecations import new_name
-
-        return __getattr__(new_name(name))
+        raise AttributeError(f"module 'tcgen' has no attribute {name!r}")
     value = getattr(import_module(f".{module}", __name__), name)
     globals()[name] = value
     return value

@@ -13,19 +13,17 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ..ir.program import FormulaSequence
-from ..ir.system import Equation, System, planning_extents
-from ..ir.tensor import Role
+from ..ir.system import System, planning_extents
 from ..options import Options
 from .cost_model import CostModel
-from .equations.blocks_read import split_by_reads
-from .equations.equal_intermediates import merge_equal_intermediates
-from .equations.inline import keep_needed, naive_cost
-from .equations.like_terms import clean_equation
+from .equations.inline import naive_cost
+from .equations.intermediates import reduced
+from .equations.normal_form import NormalForms
 from .equations.permutations import fold_permutations, separate_permutations
-from .equations.proven_symmetry import derive_symmetries, output_symmetry
+from .equations.proven_symmetry import normalised, output_symmetry
 from .equations.volatile import has_constant_products, with_volatile
 from .sequence.build import build_program, with_constants
-from .sequence.common_products import Forms, Recipe, Workspace
+from .sequence.common_products import Recipe, Workspace
 from .sequence.export import neutral_sequence
 from .sequence.real_intermediates import with_real_intermediates
 
@@ -54,28 +52,22 @@ def form_sequence(
         SpecError: a symmetry declared for an output or intermediate cannot be derived.
     """
     extents = dict(planning_extents(system, options.extent_of))
-    complex_values = options.dtype == "complex128"
-    source = derive_symmetries(keep_needed(system), complex_values)
+    source = normalised(system, options.dtype == "complex128")
+    forms = NormalForms.of(source)
     thresholds = options.thresholds.planner.algebra
-    forms: Forms = {}
-    unshared = Workspace(
-        extents, complex_values, False, thresholds, options.sums_alone, forms=forms
-    )
+    unshared = Workspace(extents, forms, False, thresholds, options.sums_alone)
     as_written = _program(source, unshared, keep_user=True)
     naive, each_term = naive_cost(system), as_written.flops()
     if not options.optimize:
         made = replace(as_written, naive=naive, each_term=each_term)
         return _typed(made, options)
-    most_terms = thresholds.inlined_terms
-    source = _cleaned(split_by_reads(source, complex_values, most_terms), complex_values)
-    source = merge_equal_intermediates(source, complex_values, thresholds)
+    source = reduced(source, forms, thresholds)
     model = CostModel.of(options)
     best: tuple[Fraction, FormulaSequence] | None = None
     notes: list[str] = []
 
     def workspace() -> Workspace:
-        calls = options.calls
-        return Workspace(extents, complex_values, True, thresholds, calls=calls, forms=forms)
+        return Workspace(extents, forms, True, thresholds, calls=options.calls)
 
     for candidate in _candidates_of_both(source, workspace, options, model, progress, notes.append):
         program = with_constants(_program(candidate, workspace(), keep_user=False), system.inputs)
@@ -111,19 +103,26 @@ def _candidates_of_both(
     """
     from .factoring.factor import factored  # noqa: PLC0415  (loaded only for a search)
 
-    complex_values, thresholds = options.dtype == "complex128", options.thresholds.planner.algebra
-    forms = [source]
+    thresholds = options.thresholds.planner.algebra
+    systems = [source]
     if has_constant_products(source):
-        forms.append(with_volatile(source, {t.name: True for t in source.tensors}))
-    for form in forms:
+        systems.append(with_volatile(source, {t.name: True for t in source.tensors}))
+    for system in systems:
         fresh = workspace()
-        found = list(_candidates(form, fresh, options.calls))
+        found = list(_candidates(system, fresh, options.calls))
         refactored = factored(
-            form, fresh.extents, complex_values, options.effort, thresholds, model, progress, note
+            system,
+            fresh.extents,
+            fresh.forms,
+            options.effort,
+            thresholds,
+            model,
+            progress,
+            note,
         )
         found += [] if refactored is None else [refactored]
         yield from found
-        if form is not source:
+        if system is not source:
             names = {t.name: t.volatile for t in source.inputs}
             yield from (with_volatile(candidate, names) for candidate in found)
 
@@ -132,8 +131,7 @@ def _candidates(source: System, workspace: Workspace, calls: int) -> tuple[Syste
     """The system as written, and with intermediates inlined where that pays; each also folded."""
     from .sequence.brackets import choose_brackets  # noqa: PLC0415  (loaded with the search)
 
-    complex_values = workspace.complex_values
-    folded_images = workspace.thresholds.folded_images
+    forms, most_images = workspace.forms, workspace.thresholds.folded_images
     chosen = choose_brackets(source, workspace, calls)
     candidates = [source]
     for system in (source,) if chosen == source else (source, chosen):
@@ -142,9 +140,7 @@ def _candidates(source: System, workspace: Workspace, calls: int) -> tuple[Syste
             equations=tuple(
                 e
                 if any(t.perms for t in e.terms)
-                else fold_permutations(
-                    e, output_symmetry(e, complex_values), complex_values, folded_images
-                )
+                else fold_permutations(e, output_symmetry(e, forms), forms, most_images)
                 for e in system.equations
             ),
         )
@@ -162,15 +158,3 @@ def _program(system: System, workspace: Workspace, keep_user: bool) -> FormulaSe
     for equation in system.equations:
         recipes.extend(workspace.recipe(part) for part in separate_permutations(equation, taken))
     return build_program(system, workspace, tuple(recipes), keep)
-
-
-def _cleaned(system: System, complex_values: bool) -> System:
-    """The system with like terms merged and without the terms that read an intermediate of zero."""
-    zero: set[str] = set()
-    equations: list[Equation] = []
-    for old in system.equations:
-        equation = clean_equation(old, complex_values, frozenset(zero))
-        if not equation.terms and equation.lhs.tensor.role is Role.TEMP:
-            zero.add(equation.lhs.tensor.name)
-        equations.append(equation)
-    return keep_needed(replace(system, equations=tuple(equations)))

@@ -1,7 +1,7 @@
-"""In which convention the integrals of a system are: (pq|rs), <pq|rs> or <pq||rs>.
+"""The convention of the integrals of a system: (pq|rs), <pq|rs> or <pq||rs>.
 
-Declared symmetry excludes conventions, the spins of mixed blocks decide, and where residuals of
-doubles are known, their first order does.
+Declared symmetry excludes conventions; then the spins of mixed blocks decide, or else the first
+order of known residuals of doubles.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from ..ir.layouts import unpack
 from ..ir.tensor import Role, Symmetry, Tensor, symmetry_group
 from ..records.quantity import Quantity
 from .equations import Amplitude, differences
+from .probe import Probe
 from .quantities import INTEGRALS, Found, not_zero
 from .spaces import Kind, OrbitalSpaces
-from .trial import Trial
 
-_DEVIATION = 1e-9  # up to which a residual is a multiple of integrals, in units of their norm
+# Largest deviation of a residual from a multiple of integrals, in units of their norm.
+_DEVIATION = 1e-9
 _PAIRS_OF_CHEMIST = (((1, 0, 2, 3), 1), ((0, 1, 3, 2), 1), ((2, 3, 0, 1), 1))
 _SYMMETRY = {
     Quantity.CHEMIST: _PAIRS_OF_CHEMIST,
@@ -32,14 +33,10 @@ _SYMMETRY = {
 def is_over_spin_orbitals(tensors: Iterable[Tensor], spaces: OrbitalSpaces) -> bool:
     """True for equations over spin orbitals: a tensor changes sign when orbitals are exchanged.
 
-    Triples of a closed shell do so for two electrons of equal spin. Integrals and doubles, which
-    are free of spin there, show what the orbitals are. Beside integrals that the spec says are
-    antisymmetrised, others without exchange are over spin orbitals as well. So are all tensors
-    beside one that declares which axes conserve the spin, since spatial orbitals have none.
-
-    Args:
-        tensors: inputs, with symmetry that equations need though it is not declared.
-        spaces: of the system.
+    Triples of a closed shell do so for two electrons of equal spin. Spin-free integrals and doubles
+    identify spatial orbitals. Integrals without exchange are over spin orbitals if the spec
+    declares others as antisymmetrised. So are all tensors if one declares which axes conserve the
+    spin, since spatial orbitals have none.
     """
     tensors = tuple(tensors)
     if spaces.by_spin:
@@ -56,35 +53,25 @@ def is_over_spin_orbitals(tensors: Iterable[Tensor], spaces: OrbitalSpaces) -> b
 
 
 def with_conventions(
-    trial: Trial,
-    amplitudes: Sequence[Amplitude],
-    asked: Mapping[str, str],
-    *,
-    spin_orbitals: bool,
+    probe: Probe, amplitudes: Sequence[Amplitude], roles: Mapping[str, str], *, spin_orbitals: bool
 ) -> dict[str, Found]:
     """The same inputs, with the convention of each block of integrals.
 
-    Blocks of mixed spin have the one in which they are not zero. All others have the same one of
-    those that have the declared symmetries. It is the one in which doubles are those of MP2 to
-    first order, else one in which they are multiples of them, else the usual one: chemists'
-    notation where mixed blocks are in it, antisymmetrised where equations are over spin orbitals or
-    mixed blocks are in physicists' notation, and for a closed shell chemists', unless only
-    physicists' has the integrals of MP2, or a symmetry is declared as physicists would.
-
-    Args:
-        trial: of the equations; its inputs have no convention yet.
-        amplitudes: with their residuals.
-        asked: quantities that the user named.
-        spin_orbitals: the equations are over spin orbitals.
+    A block of mixed spin has the convention that does not make it zero. All other blocks share one
+    convention that has their declared symmetries: one that gives the doubles of MP2 to first order,
+    else one that gives multiples of them, else the usual one. The usual one is chemists' notation
+    if mixed blocks have it; antisymmetrised for spin orbitals or mixed blocks in physicists'
+    notation; and for a closed shell chemists', unless only physicists' has the integrals of MP2, or
+    a symmetry is declared in physicists' notation.
 
     Raises:
         ArgumentError: no convention has all symmetries that are declared for the integrals.
     """
-    found, spaces = trial.found, trial.spaces
+    found, spaces = probe.found, probe.spaces
     chosen = {}
     same_spin = []
     for name, one in found.items():
-        if one.quantity not in INTEGRALS or name in asked:
+        if one.quantity not in INTEGRALS or name in roles:
             continue
         possible = not_zero(one.tensor, spaces)
         if possible == INTEGRALS:
@@ -96,7 +83,7 @@ def with_conventions(
     elif spaces.by_spin or spin_orbitals:
         order = (Quantity.ANTISYMMETRISED, Quantity.CHEMIST, Quantity.PHYSICIST)
     elif any(map(_exchanges_electrons, same_spin)) or _only_in_physicists_notation(
-        _blocks_read(trial, same_spin)
+        _blocks_read(probe, same_spin)
     ):
         order = (Quantity.PHYSICIST, Quantity.CHEMIST, Quantity.ANTISYMMETRISED)
     else:
@@ -105,8 +92,8 @@ def with_conventions(
     if not fitting:
         raise ArgumentError(
             f"no convention of real integrals, (pq|rs), <pq|rs> or <pq||rs>, has all symmetries "
-            f"that are declared for {', '.join(t.name for t in same_spin)}: correct them, or say "
-            f'what an input is with inputs={{"{same_spin[0].name}": "(pq|rs)"}} '
+            f"that are declared for {', '.join(t.name for t in same_spin)}: correct them, or name "
+            f'the role of an input with inputs={{"{same_spin[0].name}": "(pq|rs)"}} '
             f'(--role "{same_spin[0].name}=(pq|rs)")'
         )
     same = {tensor.name for tensor in same_spin}
@@ -117,32 +104,32 @@ def with_conventions(
 
     if not same:
         return filled(fitting[0])
-    found_in = {c: _first_order(trial, amplitudes, filled(c)) for c in fitting}
-    return filled(min(fitting, key=lambda c: found_in[c]))  # the first of equal ones
+    found_in = {c: _first_order(probe, amplitudes, filled(c)) for c in fitting}
+    return filled(min(fitting, key=lambda c: found_in[c]))
 
 
-def _first_order(trial: Trial, amplitudes: Sequence[Amplitude], found: Mapping[str, Found]) -> int:
+def _first_order(probe: Probe, amplitudes: Sequence[Amplitude], found: Mapping[str, Found]) -> int:
     """0 if doubles are those of MP2 to first order, 1 if they are multiples of them, else 2.
 
     The residuals without amplitudes are then (ia|jb), less (ib|ja) where the amplitude is
     antisymmetric, times the number by which the residual begins with -D*t.
     """
-    doubles = [a for a in amplitudes if _pairs(a.tensor, trial.spaces)]
+    doubles = [a for a in amplitudes if _pairs(a.tensor, probe.spaces)]
     integrals = {n: f for n, f in found.items() if f.quantity in (*INTEGRALS, Quantity.THREE_INDEX)}
-    results = trial.without_amplitudes(integrals) if doubles else {}
+    results = probe.without_amplitudes(integrals) if doubles else {}
     worst = 0 if doubles else 2
     for amplitude in doubles:
         tensor = amplitude.tensor
-        i, j, a, b = _pairs(tensor, trial.spaces)
+        i, j, a, b = _pairs(tensor, probe.spaces)
         spaces = [tensor.spaces[k] for k in (i, a, j, b)]
-        expected = trial.chemist(*spaces)
+        expected = probe.chemist(*spaces)
         if any(s.sign < 0 for s in tensor.symmetry):
             exchanged = [tensor.spaces[k] for k in (i, b, j, a)]
-            expected = expected - trial.chemist(*exchanged).transpose(0, 3, 2, 1)
+            expected = expected - probe.chemist(*exchanged).transpose(0, 3, 2, 1)
         expected = expected.transpose(np.argsort((i, a, j, b)))
-        if amplitude.scale is None:  # the updated amplitude itself
-            expected = expected / differences(tensor, trial.spaces, trial.energies)
-        value = unpack(amplitude.output, results[amplitude.output.name], trial.extents)
+        if amplitude.scale is None:  # an updated amplitude
+            expected = expected / differences(tensor, probe.spaces, probe.energies)
+        value = unpack(amplitude.output, results[amplitude.output.name], probe.extents)
         value = value.transpose(amplitude.axes)
         norm = float(np.vdot(expected, expected).real)
         factor = float(np.vdot(expected, value).real) / norm if norm else 0.0
@@ -154,12 +141,12 @@ def _first_order(trial: Trial, amplitudes: Sequence[Amplitude], found: Mapping[s
     return worst
 
 
-def _blocks_read(trial: Trial, tensors: Sequence[Tensor]) -> set[str]:
-    """Classes of the indices with which equations read some tensors, such as oovv."""
+def _blocks_read(probe: Probe, tensors: Sequence[Tensor]) -> set[str]:
+    """Classes of the indices at references to some tensors, such as oovv."""
     names = {tensor.name for tensor in tensors}
     return {
-        "".join(trial.spaces.letter(index.space) for index in ref.indices)
-        for equation in trial.system.equations
+        "".join(probe.spaces.letter(index.space) for index in ref.indices)
+        for equation in probe.system.equations
         for term in equation.terms
         for ref in term.refs
         if ref.tensor.name in names
@@ -175,7 +162,7 @@ def _is_free_of_spin(tensor: Tensor) -> bool:
 def _exchanges_electrons(tensor: Tensor) -> bool:
     """True for a block that is declared to be <pq|rs> = <qp|sr>, and not (pq|rs) = (qp|rs).
 
-    Chemists would declare the second, from which the first follows.
+    Chemists would declare the second, which implies the first.
     """
     if tensor.rank != 4:
         return False

@@ -6,7 +6,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ..compiler.api import compile
 from ..compiler.driver import read_system
-from ..compiler.progress import Progress, reported
+from ..compiler.progress import reported
 from ..errors import ArgumentError
 from ..frontend.spec.reader import read_spec
 from ..ir.system import System
@@ -26,81 +26,42 @@ from ..options import Planning
 from ..resources import spec_path
 from ..runtime.program import Program
 from .conventions import is_over_spin_orbitals, with_conventions
-from .disk import IntegralFile, kept_on_disk, unpacked
-from .equations import Equations, understand
-from .inputs import MeanFieldInputs, described, passed_extents
-from .problem import Iteration, Problem, in_layout
+from .equations import Equations, infer_roles
+from .inputs import (
+    IntegralFile,
+    MeanFieldInputs,
+    described,
+    inputs_on_disk,
+    passed_extents,
+    unpacked,
+)
+from .options import SolveOptions, solve_options, solve_signature
+from .probe import Probe
+from .problem import Problem, in_layout
 from .quantities import Found, recognise, rules_for
-from .reference import Frozen, Reference, read_reference
-from .restart import Earlier, Source
-from .result import Solution
+from .reference import Reference, read_reference
+from .result import Earlier, Solution
 from .spaces import Kind, OrbitalSpaces, classify
 from .table import Show, Table
-from .trial import Trial
 
 Array = npt.NDArray[Any]
 
 
 def solve(
-    source: object,
-    mean_field: Any,
-    *,
-    frozen: Frozen = 0,
-    amplitudes: Source = None,
-    inputs: Mapping[str, Any] | None = None,
-    outputs: Mapping[str, str] | None = None,
-    orbitals: str | None = None,
-    auxbasis: str | None = None,
-    tolerance: float = 1e-9,
-    max_cycle: int = 100,
-    diis: int = 8,
-    level_shift: float = 0.0,
-    damping: float = 0.0,
-    nroots: int = 1,
-    extents: Mapping[str, int] | None = None,
-    target: str | None = None,
-    dtype: str = "float64",
-    memory_limit: str | int | None = None,
-    planning: Planning | None = None,
-    show: Show | bool = True,
-    progress: Progress | bool = False,
-    **shorthand: Any,
+    source: object, mean_field: Any, options: SolveOptions | None = None, **keywords: Any
 ) -> Solution:
     """Solve the equations of a spec on a PySCF mean field.
 
-    Integrals, Fock blocks and orbital energies are made for the inputs whose spaces, symmetry and
-    name ask for them. Inputs with a residual or an update among the outputs are amplitudes. They
-    start from zero and are iterated with DIIS until the residuals vanish. Equations that are a
-    matrix times the amplitudes are diagonalised by PySCF's Davidson method.
+    Integrals, Fock blocks and orbital energies are inferred from the spaces, symmetry and name of
+    each input. Inputs with a residual or an update among the outputs are amplitudes. They start
+    from zero and are iterated with DIIS until the residuals vanish. Equations that are a matrix
+    times the amplitudes are diagonalised by PySCF's Davidson method.
 
     Args:
         source: path or text of a spec, the name of a shipped one, or a System.
         mean_field: a converged RHF, ROHF, UHF or GHF object of PySCF, density-fitted or not.
-        frozen: number of core orbitals, or a list of orbitals that are not correlated, as in PySCF.
-        amplitudes: a Solution, its file, or arrays by name: where iteration starts, and the values
-            of amplitudes that the equations read and do not determine.
-        inputs: arrays by name for inputs that are no quantity of a mean field; or what an input
-            is: "(pq|rs)", "<pq|rs>", "<pq||rs>", "df", "fock", "hcore", "energies", "dipole".
-        outputs: what an output is, where that is not clear: "energy", "value", "residual of t1",
-            "update of t1", "sigma of r1".
-        orbitals: "spatial" or "spin"; by default, equations with antisymmetric inputs are over spin
-            orbitals.
-        auxbasis: for three-index integrals on a reference without density fitting.
-        tolerance: on the 2-norm of each residual.
-        max_cycle: most iterations.
-        diis: vectors that DIIS keeps; 0 switches it off.
-        level_shift: is added to virtual energies in denominators, in Hartree.
-        damping: part of the old amplitudes that remains after an update, below 1.
-        nroots: roots of an eigenvalue problem, lowest first.
-        extents: of spaces that no array shows.
-        target: "cpu", "cuda" or "numpy", as for :func:`tcgen.compile`.
-        dtype: element type of the program.
-        memory_limit: bytes that the program may allocate.
-        planning: how equations are factored and loops fused.
-        show: True prints a table, False nothing; a function is called with each line.
-        progress: as for :func:`tcgen.compile`: True shows a bar until iterations begin, and a
-            function is called with what is being done, such as "factoring".
-        shorthand: fields of ``planning`` as keywords.
+        options: a :class:`SolveOptions`.
+        keywords: fields of ``options`` or of its ``planning``; they replace those of the record.
 
     Returns:
         A :class:`Solution`. ``converged`` is False after ``max_cycle`` iterations.
@@ -117,68 +78,27 @@ def solve(
         energy = tcgen.chem.solve("ccsd_closed_shell", scf.RHF(water).run()).e_tot
     """
     clock = time.perf_counter()
-    options = Iteration(tolerance, max_cycle, diis, level_shift, damping, nroots)
-    system = read_equations(source)
-    spaces = classify(system)
-    asked, arrays = _split_inputs(system, inputs or {})
-    reference = read_reference(mean_field, frozen)
-    equations, found, made = _understood(
-        system, spaces, reference, asked, tuple(arrays), outputs or {}, orbitals, auxbasis
-    )
-    sizes = {s.name: s.extent for s in system.spaces if s.extent is not None}
-    sizes |= made.extents(system.spaces) | passed_extents(system, spaces, arrays)
-    sizes |= dict(extents or {})
-    if equations.eigenvalue:
-        sizes = _root_extents(equations, spaces, nroots) | sizes
-    earlier = Earlier(amplitudes, spaces, sizes)
-    read = _given(system, spaces, equations, earlier)
-    arrays |= {t.name: in_layout(t, read[t.name], dtype) for t in equations.given}
-    if memory_limit is None:  # else what depends on them might be too large to be kept
-        given = {t.name for t in equations.given}
-        system = _with_inputs(system, given, lambda t: replace(t, volatile=False))
-    on_disk = kept_on_disk((f.tensor for f in found.values()), sizes, dtype, reference.memory)
-    if on_disk:
-        system = _with_inputs(system, {*on_disk}, unpacked)  # triangles cannot be sliced
-        found |= {n: replace(found[n], tensor=unpacked(found[n].tensor)) for n in on_disk}
-        sliced = shorthand.get("sliced", planning.sliced if planning else ())
-        shorthand["sliced"] = (*sliced, *on_disk)
-    program = compile(
-        system,
-        extents={name: max(1, extent) for name, extent in sizes.items()},  # 0 needs no plan
-        target=target,
-        dtype=dtype,
-        memory_limit=memory_limit,
-        planning=planning,
-        progress=progress,
-        **shorthand,
-    )
+    options = solve_options(options, keywords)
+    setup = _set_up(read_equations(source), mean_field, options)
+    program = _compiled(setup, options)
+    equations, reference = setup.equations, setup.reference
     table = Table(
-        _printer(show),
+        _printer(options.show),
         equations.correlation or equations.energies[:1],
         [a.output.name for a in equations.amplitudes],
     )
-    table.title(system.name, reference.kind, sizes)
+    table.title(setup.system.name, reference.kind, setup.extents)
     with IntegralFile() as file:
-        with reported(progress, program.manifest.target) as tell:
-            tell("making integrals")
-            for name in on_disk:
-                arrays[name] = made.dataset(found[name], dtype, file)
-            arrays |= {n: made.array(f, dtype) for n, f in found.items() if n not in on_disk}
-            energies = made.energies(system)
-            of_reference = made.occupied_energy() if equations.with_reference else 0.0
-        del made  # and with it the blocks that arrays were made from
-        run = _bound(program, system, arrays, equations)
-        arrays.clear()  # constants may have been copied to another layout
-        problem = Problem(system, spaces, equations, sizes, energies, dtype, run, options)
+        problem, of_reference = _problem(setup, program, options, file)
         if equations.eigenvalue:
-            results = _diagonalised(problem, earlier)
+            results = _diagonalised(problem, setup.earlier)
         else:
-            results = _iterated(problem, earlier, table, of_reference)
-    letters = earlier.letters | {t.name: spaces.letters(t) for t in equations.given}
+            results = _iterated(problem, setup.earlier, table, of_reference)
+    letters = setup.earlier.letters | {t.name: setup.spaces.letters(t) for t in equations.given}
     letters |= {a.tensor.name: problem.letters(a) for a in equations.amplitudes}
-    results["amplitudes"] = earlier.arrays | read | results["amplitudes"]
+    results["amplitudes"] = setup.earlier.arrays | setup.given | results["amplitudes"]
     solution = Solution(
-        name=system.name,
+        name=setup.system.name,
         reference=reference.kind,
         e_hf=reference.e_hf,
         letters=letters,
@@ -189,8 +109,108 @@ def solve(
     return solution
 
 
+solve.__signature__ = solve_signature(solve)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Setup:
+    """Equations on a mean field, before they are compiled.
+
+    Attributes:
+        system: the equations, with the storage and phase of inputs that this calculation needs.
+        spaces: kinds and spins of their spaces.
+        reference: the mean field.
+        equations: roles of inputs and outputs.
+        found: quantities of the mean field by input.
+        blocks: makes the arrays of these quantities.
+        extents: extents of the base spaces.
+        earlier: amplitudes of an earlier solution.
+        given: dense arrays of the inputs in ``equations.given``.
+        arrays: arrays by input in the caller's layout; the mean field's are made later.
+        on_disk: inputs whose arrays go to a file.
+    """
+
+    system: System
+    spaces: OrbitalSpaces
+    reference: Reference
+    equations: Equations
+    found: dict[str, Found]
+    blocks: MeanFieldInputs
+    extents: dict[str, int]
+    earlier: Earlier
+    given: dict[str, Array]
+    arrays: dict[str, Any]
+    on_disk: tuple[str, ...]
+
+
+def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
+    """Infer the roles of inputs and outputs, and choose where arrays are stored."""
+    spaces = classify(system)
+    roles, arrays = _split_inputs(system, options.inputs or {})
+    reference = read_reference(mean_field, options.frozen)
+    equations, found, blocks = _infer(system, spaces, reference, roles, tuple(arrays), options)
+    extents = {s.name: s.extent for s in system.spaces if s.extent is not None}
+    extents |= blocks.extents(system.spaces) | passed_extents(system, spaces, arrays)
+    extents |= dict(options.extents or {})
+    if equations.eigenvalue:
+        extents = _root_extents(equations, spaces, options.nroots) | extents
+    earlier = Earlier(options.amplitudes, spaces, extents)
+    given = _given(system, spaces, equations, earlier)
+    arrays |= {t.name: in_layout(t, given[t.name], options.dtype) for t in equations.given}
+    # With a memory limit, stored intermediates of these inputs might not fit.
+    if options.memory_limit is None:
+        system = _with_inputs(system, {*given}, lambda t: replace(t, volatile=False))
+    tensors = (f.tensor for f in found.values())
+    on_disk = inputs_on_disk(tensors, extents, options.dtype, reference.memory)
+    if on_disk:
+        # Packed triangles cannot be sliced.
+        system = _with_inputs(system, {*on_disk}, unpacked)
+        found |= {n: replace(found[n], tensor=unpacked(found[n].tensor)) for n in on_disk}
+    return _Setup(
+        system, spaces, reference, equations, found, blocks, extents, earlier, given, arrays,
+        on_disk,
+    )  # fmt: skip
+
+
+def _compiled(setup: _Setup, options: SolveOptions) -> Program:
+    """The program, which reads arrays on disk in slices."""
+    planning = options.planning or Planning()
+    return compile(
+        setup.system,
+        extents={name: max(1, extent) for name, extent in setup.extents.items()},
+        target=options.target,
+        dtype=options.dtype,
+        memory_limit=options.memory_limit,
+        planning=replace(planning, sliced=(*planning.sliced, *setup.on_disk)),
+        progress=options.progress,
+    )
+
+
+def _problem(
+    setup: _Setup, program: Program, options: SolveOptions, file: IntegralFile
+) -> tuple[Problem, float]:
+    """Make the arrays and bind them; also the reference's energy in equations that contain it."""
+    system, equations, blocks, arrays = setup.system, setup.equations, setup.blocks, setup.arrays
+    dtype = options.dtype
+    with reported(options.progress, program.manifest.target) as tell:
+        tell("making integrals")
+        for name, found in setup.found.items():
+            on_disk = name in setup.on_disk
+            make = partial(blocks.dataset, file=file) if on_disk else blocks.array
+            arrays[name] = make(found, dtype)
+        energies = blocks.energies(system)
+        of_reference = blocks.occupied_energy() if equations.with_reference else 0.0
+    blocks.forget()
+    run = _bound(program, system, arrays, equations)
+    # Bound constants may be copies in another layout.
+    arrays.clear()
+    extents = setup.extents
+    problem = Problem(system, setup.spaces, equations, extents, energies, dtype, run, options)
+    return problem, of_reference
+
+
 def read_equations(source: object) -> System:
-    """A System, or the one of a path, of text, or of the name of a shipped spec.
+    """The System of a path, a text, or the name of a shipped spec; a System itself.
 
     Raises:
         TcgenError: there is no such file or spec, or the equations cannot be read.
@@ -210,44 +230,43 @@ def read_equations(source: object) -> System:
     return read_system(Path(text))
 
 
-def _understood(
+def _infer(
     system: System,
     spaces: OrbitalSpaces,
     reference: Reference,
-    asked: Mapping[str, str],
+    roles: Mapping[str, str],
     passed: Sequence[str],
-    outputs: Mapping[str, str],
-    orbitals: str | None,
-    auxbasis: str | None,
+    options: SolveOptions,
 ) -> tuple[Equations, dict[str, Found], MeanFieldInputs]:
-    """What outputs and inputs are, and the orbitals of the reference that inputs are over."""
-    if orbitals not in (None, "spatial", "spin"):
-        raise ArgumentError(f"orbitals={orbitals!r} is not known: use 'spatial' or 'spin'")
+    """Infer the roles of outputs and inputs, and the orbitals of the reference that inputs need."""
     declared = {t.name: t.quantity.value for t in system.inputs if t.quantity is not None}
-    asked = declared | dict(asked)
-    found = {n: f for n, f in recognise(system, spaces, asked).items() if n not in passed}
-    trial = Trial(system, spaces, found)
-    equations = understand(trial, passed, outputs)
+    roles = declared | dict(roles)
+    found = {n: f for n, f in recognise(system, spaces, roles).items() if n not in passed}
+    probe = Probe(system, spaces, found)
+    equations = infer_roles(probe, passed, options.outputs or {})
     tensors = [*system.inputs, *(a.tensor for a in equations.amplitudes)]
+    orbitals = options.orbitals
     over_spin = is_over_spin_orbitals(tensors, spaces) if orbitals is None else orbitals == "spin"
-    found = with_conventions(trial, equations.amplitudes, asked, spin_orbitals=over_spin)
-    made = MeanFieldInputs(system, spaces, reference, spin_orbitals=over_spin, auxbasis=auxbasis)
-    return equations, found, made
+    found = with_conventions(probe, equations.amplitudes, roles, spin_orbitals=over_spin)
+    blocks = MeanFieldInputs(
+        system, spaces, reference, spin_orbitals=over_spin, auxbasis=options.auxbasis
+    )
+    return equations, found, blocks
 
 
 def _split_inputs(
     system: System, inputs: Mapping[str, Any]
 ) -> tuple[dict[str, str], dict[str, Any]]:
-    """What the caller says that inputs are, and the arrays that the caller passes."""
+    """The roles of inputs that the caller names, and the arrays that the caller passes."""
     names = [tensor.name for tensor in system.inputs]
     unknown = [name for name in inputs if name not in names]
     if unknown:
         raise ArgumentError(
             f"inputs: {system.name} has no input {', '.join(unknown)}; it has {', '.join(names)}"
         )
-    asked = {name: value for name, value in inputs.items() if isinstance(value, str)}
-    arrays = {n: v if callable(v) else np.asarray(v) for n, v in inputs.items() if n not in asked}
-    return asked, arrays
+    roles = {name: value for name, value in inputs.items() if isinstance(value, str)}
+    arrays = {n: v if callable(v) else np.asarray(v) for n, v in inputs.items() if n not in roles}
+    return roles, arrays
 
 
 def _with_inputs(system: System, names: set[str], change: Callable[[Tensor], Tensor]) -> System:
@@ -288,13 +307,13 @@ def _given(
         tried = "\n".join(f"    {described(t)}: {rules_for(t, spaces)}" for t in missing)
         first = missing[0].name
         raise ArgumentError(
-            f"{system.name}: no rule finds what these inputs are, and no output is their residual "
-            f"or update:\n{tried}\n"
+            f"{system.name}: no rule finds the role of these inputs, and no output is their "
+            f"residual or update:\n{tried}\n"
             f"    pass the amplitudes of an earlier solve: amplitudes= (--amplitudes FILE)\n"
             f'    pass other arrays: inputs={{"{first}": array}} (--inputs FILE)\n'
-            f"    or say in the spec which quantity an input is: from fock, from eri(chemist) "
+            f"    or declare the quantity of an input in the spec: from fock, from eri(chemist) "
             f"and the like behind its axes\n"
-            f'    or say which output determines it: outputs={{"r": "residual of {first}"}} '
+            f'    or name the output that determines it: outputs={{"r": "residual of {first}"}} '
             f'(--role "r=residual of {first}")'
         )
     return arrays
@@ -303,7 +322,7 @@ def _given(
 def _bound(
     program: Program, system: System, arrays: Mapping[str, Any], equations: Equations
 ) -> Callable[..., Mapping[str, Array]]:
-    """The program with everything but amplitudes; constants are bound where they stay the same."""
+    """The program with all arrays but amplitudes; constants are bound if no amplitude is one."""
     solved = {a.tensor.name for a in equations.amplitudes}
     constant = {t.name for t in system.inputs if not t.volatile}
     if not constant & set(arrays) or constant & solved:

@@ -19,9 +19,9 @@ from ..ir.tensor import Tensor, symmetry_group
 
 Array = npt.NDArray[Any]
 
-_MORE = 4  # vectors to start from beyond the roots asked for, so that none of those is missed
-_WHOLE = 64  # rows up to which a matrix is made whole
-_NEGLIGIBLE = 1e-2  # norm of a new direction, in units of the tolerance, that is left out
+_MORE = 4  # start vectors beyond the number of roots, so that no root is missed
+_WHOLE = 64  # largest number of rows of a matrix that is made whole
+_NEGLIGIBLE = 1e-2  # norm of a new direction that is dropped, in units of the tolerance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,10 +29,10 @@ class Independent:
     """Elements of a tensor that symmetry leaves independent.
 
     Attributes:
-        shape: of the dense array.
-        places: of the independent elements in the flat array.
-        source: for each element the number of the independent one that it is equal to.
-        sign: for each element 1, -1, or 0 where symmetry requires zero.
+        shape: shape of the dense array.
+        places: positions of the independent elements in the flat array.
+        source: number of the independent element that each element equals up to its sign.
+        sign: 1, -1, or 0 by element; 0 if symmetry requires zero.
     """
 
     shape: tuple[int, ...]
@@ -86,6 +86,29 @@ class Roots:
     products: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Layout:
+    """The independent elements of all amplitudes as one vector."""
+
+    parts: Mapping[str, Independent]
+
+    def vectors(self, arrays: Mapping[str, Array]) -> list[Array]:
+        """Vectors of dense amplitudes, which have an axis for vectors first."""
+        return [
+            np.concatenate([part.pack(arrays[name][k]) for name, part in self.parts.items()])
+            for k in range(len(next(iter(arrays.values()))))
+        ]
+
+    def amplitudes(self, vectors: Sequence[Array]) -> dict[str, Array]:
+        """The dense amplitudes of vectors."""
+        ends = np.cumsum([part.places.size for part in self.parts.values()])[:-1]
+        split = [np.split(vector, ends) for vector in vectors]
+        return {
+            name: np.stack([part.unpack(pieces[k]) for pieces in split])
+            for k, (name, part) in enumerate(self.parts.items())
+        }
+
+
 def lowest_roots(
     multiply: Callable[[dict[str, Array]], Mapping[str, Array]],
     parts: Mapping[str, Independent],
@@ -96,69 +119,72 @@ def lowest_roots(
     tolerance: float,
     max_cycle: int,
 ) -> Roots:
-    """Lowest real eigenvalues of a matrix.
+    """Lowest real eigenvalues of a matrix, by PySCF's Davidson method.
 
     Args:
         multiply: takes amplitudes with some vectors on their first axis, and returns the products.
         parts: independent elements of each amplitude, without that axis.
         diagonal: an estimate of the matrix' diagonal, as dense amplitudes.
         start: amplitudes to start from, with vectors on their first axis, or {}.
-        count: of roots.
-        tolerance: on the norm of each residual.
-        max_cycle: most iterations.
+        count: number of roots.
+        tolerance: largest norm of each residual.
+        max_cycle: largest number of iterations.
 
     Raises:
         ArgumentError: the matrix has fewer rows than there are roots.
     """
-    from pyscf import lib  # noqa: PLC0415
-
-    ends = np.cumsum([part.places.size for part in parts.values()])
-    if ends[-1] < count:
-        raise ArgumentError(f"nroots={count}, but the matrix has {ends[-1]} rows: ask for fewer")
-    estimate = np.concatenate([part.pack(diagonal[name]) for name, part in parts.items()])
+    layout = _Layout(parts)
+    (estimate,) = layout.vectors({name: array[None] for name, array in diagonal.items()})
+    if estimate.size < count:
+        raise ArgumentError(
+            f"nroots={count}, but the matrix has {estimate.size} rows: ask for fewer"
+        )
     products = 0
-
-    def amplitudes(vectors: Sequence[Array]) -> dict[str, Array]:
-        split = [np.split(vector, ends[:-1]) for vector in vectors]
-        return {
-            name: np.stack([part.unpack(pieces[k]) for pieces in split])
-            for k, (name, part) in enumerate(parts.items())
-        }
-
-    def packed(arrays: Mapping[str, Array]) -> list[Array]:
-        number = len(next(iter(arrays.values())))
-        return [
-            np.concatenate([part.pack(arrays[name][k]) for name, part in parts.items()])
-            for k in range(number)
-        ]
 
     def apply(vectors: Sequence[Array]) -> list[Array]:
         nonlocal products
         products += len(vectors)
-        return packed(multiply(amplitudes(vectors)))
+        return layout.vectors(multiply(layout.amplitudes(vectors)))
+
+    if estimate.size <= _WHOLE:
+        values, vectors = _all_roots(np.stack(apply(list(np.eye(estimate.size))), axis=1))
+    else:
+        guess = layout.vectors(start)[:count] if start else []
+        if len(guess) < count:
+            guess += _unit_vectors(estimate, count + _MORE)
+        values, vectors = _davidson(apply, guess, estimate, count, tolerance, max_cycle)
+    order = np.argsort(values, kind="stable")[:count]
+    chosen = [vectors[k] for k in order]
+    norms = tuple(
+        float(np.linalg.norm(image - values[k] * vector))
+        for image, k, vector in zip(apply(chosen), order, chosen, strict=True)
+    )
+    roots = tuple(float(values[k]) for k in order)
+    return Roots(roots, layout.amplitudes(chosen), norms, products)
+
+
+def _unit_vectors(estimate: Array, count: int) -> list[Array]:
+    """Unit vectors at the smallest elements of the diagonal."""
+    places = np.argsort(estimate, kind="stable")[:count]
+    units = np.zeros((len(places), estimate.size))
+    units[np.arange(len(places)), places] = 1.0
+    return list(units)
+
+
+def _davidson(
+    apply: Callable[[Sequence[Array]], list[Array]],
+    guess: list[Array],
+    estimate: Array,
+    count: int,
+    tolerance: float,
+    max_cycle: int,
+) -> tuple[Array, list[Array]]:
+    from pyscf import lib  # noqa: PLC0415
 
     def precondition(residual: Array, value: float, *_: object) -> Array:
         below = estimate - value
         return np.asarray(residual / np.where(np.abs(below) < 1e-8, 1e-8, below))
 
-    def done(values: Array, vectors: Sequence[Array]) -> Roots:
-        order = np.argsort(values, kind="stable")[:count]
-        chosen = [vectors[k] for k in order]
-        norms = tuple(
-            float(np.linalg.norm(image - values[k] * vector))
-            for image, k, vector in zip(apply(chosen), order, chosen, strict=True)
-        )
-        roots = tuple(float(values[k]) for k in order)
-        return Roots(roots, amplitudes(chosen), norms, products)
-
-    if estimate.size <= _WHOLE:
-        return done(*_all_roots(np.stack(apply(list(np.eye(estimate.size))), axis=1)))
-    guess = packed(start)[:count] if start else []
-    wanted = min(count + _MORE, estimate.size) if len(guess) < count else 0
-    for place in np.argsort(estimate, kind="stable")[:wanted]:
-        unit = np.zeros(estimate.size)
-        unit[place] = 1.0
-        guess.append(unit)
     _, values, vectors = lib.davidson_nosym1(
         apply,
         guess,
@@ -171,9 +197,8 @@ def lowest_roots(
         nroots=count,
         verbose=0,
     )
-    found = np.atleast_1d(np.asarray(values).real)
-    vectors = [np.asarray(v).real for v in (vectors if count > 1 else np.atleast_2d(vectors))]
-    return done(found, vectors)
+    vectors = vectors if count > 1 else np.atleast_2d(vectors)
+    return np.atleast_1d(np.asarray(values).real), [np.asarray(v).real for v in vectors]
 
 
 def _all_roots(matrix: Array) -> tuple[Array, list[Array]]:

@@ -1,4 +1,4 @@
-"""What the outputs of a system are: energies, residuals, updated amplitudes, sigma vectors.
+"""Roles of outputs: energies, residuals, updated amplitudes, sigma vectors.
 
 A residual is found by evaluation, not by its name. With integrals set to zero and a diagonal Fock
 matrix, the residual of an amplitude t changes by c*D*t in each element, where D is the difference
@@ -21,16 +21,16 @@ from ..errors import ArgumentError
 from ..ir.layouts import unpack
 from ..ir.system import System
 from ..ir.tensor import Space, Symmetry, Tensor
+from .probe import Probe
 from .spaces import Kind, OrbitalSpaces
-from .trial import Trial
 
 Array = npt.NDArray[Any]
 
 _UPDATED = re.compile(r"(?P<after>\w+?)_?(new|next|updated)|(new|next|updated)_?(?P<before>\w+)")
 _CORRELATION = re.compile(r"(?i)(e|energy|e_?corr|e_?c)")
 _ORDER = re.compile(r"(?i)e_?[2-9]")  # an energy of perturbation theory
-_ASKED = re.compile(r"(residual|update|sigma) of (\w+)|energy|value")
-_DEVIATION = 1e-9  # relative deviation up to which c*D*t counts as equal to a residual
+_ROLE = re.compile(r"(residual|update|sigma) of (\w+)|energy|value")
+_DEVIATION = 1e-9  # largest relative deviation of a residual from c*D*t
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class Amplitude:
 
     Attributes:
         tensor: the input, with the symmetry that its residual needs.
-        output: name of its residual, or of the updated amplitude.
-        axes: order of the axes of ``output`` that is the order of those of ``tensor``.
-        scale: c, where the residual begins with c*D*t; None for an updated amplitude.
+        output: its residual, or the updated amplitude.
+        axes: axes of ``output`` in the order of those of ``tensor``.
+        scale: the factor c of a residual that begins with c*D*t; None for an updated amplitude.
     """
 
     tensor: Tensor
@@ -59,9 +59,9 @@ class Equations:
         eigenvalue: the residuals are the products of a matrix and the amplitudes.
         given: inputs that the caller must pass, among them amplitudes that do not change.
         energies: scalar outputs.
-        correlation: those whose sum is the correlation energy; () if none is known to be.
-        with_reference: this sum is not zero without amplitudes: it may contain the energy of the
-            reference.
+        correlation: outputs whose sum is the correlation energy; () if they are not known.
+        with_reference: the sum may contain the energy of the reference, since it is not zero
+            without amplitudes.
         values: outputs with axes that are results, such as densities.
     """
 
@@ -74,50 +74,50 @@ class Equations:
     values: tuple[str, ...]
 
 
-def understand(trial: Trial, passed: Sequence[str], asked: Mapping[str, str]) -> Equations:
-    """Roles of the inputs and outputs of a system.
+def infer_roles(probe: Probe, inputs: Sequence[str], roles: Mapping[str, str]) -> Equations:
+    """Infer the roles of the inputs and outputs of a system.
 
     Args:
-        trial: of the system.
-        passed: inputs that the caller passes as arrays.
-        asked: roles of outputs that the user named, such as ``{"omega": "residual of t1"}``.
+        probe: the system at small extents.
+        inputs: names of the inputs that the caller passes as arrays.
+        roles: roles of outputs that the user named, such as ``{"omega": "residual of t1"}``.
 
     Raises:
-        ArgumentError: a role does not fit, or it is not clear what an output is.
+        ArgumentError: a role does not fit, or the role of an output is ambiguous.
     """
-    system = trial.system
-    _refuse_roles(system, asked)
-    taken = {*trial.found, *passed}
+    system = probe.system
+    _refuse_roles(system, roles)
+    taken = {*probe.found, *inputs}
     free = [t for t in system.inputs if t.name not in taken and t.default is None]
-    updated = _updated(system, free, asked)
-    residuals = _residuals(system, free, trial, asked)
+    updated = _updated(system, free, roles)
+    residuals = _residuals(system, free, probe, roles)
     amplitudes = []
     for tensor in free:
         one = residuals.get(tensor.name) or updated.get(tensor.name)
         if one is not None:
             amplitudes.append(one)
     solved = {a.tensor.name for a in amplitudes}
-    sigma = {name for name, role in asked.items() if role.startswith("sigma")}
+    sigma = {name for name, role in roles.items() if role.startswith("sigma")}
     eigenvalue = bool(sigma) or (
         bool(amplitudes)
         and all(a.scale is not None for a in amplitudes)
-        and trial.vanishes(solved, [a.output.name for a in amplitudes])
+        and probe.vanishes(solved, [a.output.name for a in amplitudes])
     )
     used = {a.output.name for a in (*residuals.values(), *updated.values())}
-    scalars = [t.name for t in system.outputs if not t.rank and asked.get(t.name) != "value"]
-    said = tuple(name for name in scalars if asked.get(name) == "energy")
+    scalars = [t.name for t in system.outputs if not t.rank and roles.get(t.name) != "value"]
+    declared = tuple(name for name in scalars if roles.get(name) == "energy")
     named = tuple(name for name in scalars if _CORRELATION.fullmatch(name))
     given = tuple(t for t in free if t.name not in solved)
     only = tuple(scalars) if len(scalars) == 1 and not given else ()
     orders = tuple(scalars) if all(_ORDER.fullmatch(name) for name in scalars) else ()
-    correlation = said or (named if len(named) == 1 else orders or only)
+    correlation = declared or (named if len(named) == 1 else orders or only)
     return Equations(
         amplitudes=tuple(amplitudes),
         eigenvalue=eigenvalue,
         given=given,
         energies=tuple(t.name for t in system.outputs if not t.rank),
         correlation=correlation,
-        with_reference=bool(amplitudes) and not trial.vanishes(solved, correlation),
+        with_reference=bool(amplitudes) and not probe.vanishes(solved, correlation),
         values=tuple(t.name for t in system.outputs if t.rank and t.name not in used),
     )
 
@@ -125,14 +125,7 @@ def understand(trial: Trial, passed: Sequence[str], asked: Mapping[str, str]) ->
 def differences(
     tensor: Tensor, spaces: OrbitalSpaces, energies: Mapping[str, Array], shift: float = 0.0
 ) -> Array:
-    """D: energies of the occupied orbitals less those of the virtual ones, broadcast to the axes.
-
-    Args:
-        tensor: an amplitude.
-        spaces: of the system.
-        energies: of the orbitals, by base space, in Hartree.
-        shift: is added to the energies of virtual orbitals.
-    """
+    """D: occupied less virtual energies, these plus ``shift``, broadcast to the axes; Hartree."""
     result = np.zeros((1,) * tensor.rank)
     for axis, space in enumerate(tensor.spaces):
         kind = spaces.kind(space)
@@ -146,14 +139,14 @@ def differences(
     return result
 
 
-def _refuse_roles(system: System, asked: Mapping[str, str]) -> None:
+def _refuse_roles(system: System, roles: Mapping[str, str]) -> None:
     outputs = {t.name: t for t in system.outputs}
-    for name, role in asked.items():
+    for name, role in roles.items():
         if name not in outputs:
             raise ArgumentError(
                 f"outputs: {system.name} has no output {name}; there are {', '.join(outputs)}"
             )
-        if not isinstance(role, str) or not _ASKED.fullmatch(role):
+        if not isinstance(role, str) or not _ROLE.fullmatch(role):
             raise ArgumentError(
                 f"outputs: {role!r} for {name} is not a role: write 'energy', 'value', "
                 f"'residual of t1', 'update of t1' or 'sigma of r1'"
@@ -166,7 +159,7 @@ def _refuse_roles(system: System, asked: Mapping[str, str]) -> None:
     if accumulated:
         raise ArgumentError(
             f"{system.name}: {', '.join(accumulated)} is declared accumulate: remove the word, "
-            f"for there is no array to add to"
+            f"since solve has no array to add to"
         )
 
 
@@ -187,13 +180,13 @@ def _matched_axes(output: Tensor, amplitude: Tensor) -> tuple[int, ...] | None:
 
 
 def _updated(
-    system: System, free: Sequence[Tensor], asked: Mapping[str, str]
+    system: System, free: Sequence[Tensor], roles: Mapping[str, str]
 ) -> dict[str, Amplitude]:
     """Updated amplitudes, found by name, by the amplitude that they update."""
     result = {}
     by_name = {t.name: t for t in free}
     for output in system.outputs:
-        role = asked.get(output.name)
+        role = roles.get(output.name)
         match = _UPDATED.fullmatch(output.name) if role is None else None
         name = match["after"] or match["before"] if match else None
         if role is not None and role.startswith("update"):
@@ -208,18 +201,18 @@ def _updated(
 
 
 def _residuals(
-    system: System, free: Sequence[Tensor], trial: Trial, asked: Mapping[str, str]
+    system: System, free: Sequence[Tensor], probe: Probe, roles: Mapping[str, str]
 ) -> dict[str, Amplitude]:
     """Residuals by the amplitude that they belong to."""
     by_name = {t.name: t for t in free}
     result: dict[str, Amplitude] = {}
     for output in system.outputs:
-        role = asked.get(output.name, "")
+        role = roles.get(output.name, "")
         if role.startswith(("residual", "sigma")):
             tensor = by_name[_target(output, role, by_name)]
             if _matched_axes(output, tensor) is None:
                 raise _other_axes(output, tensor)
-            found = _found_residuals(tensor, [output], trial)
+            found = _found_residuals(tensor, [output], probe)
             if not found:
                 raise ArgumentError(
                     f"outputs: {output.name} is given as the {role}, but without integrals it is "
@@ -230,8 +223,8 @@ def _residuals(
     for tensor in free:
         if tensor.name in result:
             continue
-        outputs = [t for t in system.outputs if t.rank and t.name not in asked]
-        found = _found_residuals(tensor, outputs, trial)
+        outputs = [t for t in system.outputs if t.rank and t.name not in roles]
+        found = _found_residuals(tensor, outputs, probe)
         if len(found) > 1:
             names = ", ".join(one.output.name for one in found)
             first, role = found[0].output.name, f"residual of {tensor.name}"
@@ -244,20 +237,20 @@ def _residuals(
     return result
 
 
-def _found_residuals(tensor: Tensor, outputs: Sequence[Tensor], trial: Trial) -> list[Amplitude]:
+def _found_residuals(tensor: Tensor, outputs: Sequence[Tensor], probe: Probe) -> list[Amplitude]:
     """The outputs that could be the residual of an amplitude.
 
-    Equations may rely on a symmetry of an amplitude that is not declared. Where no output is a
-    residual at an amplitude with the declared symmetry only, the usual ones are tried as well.
+    Equations may rely on a symmetry of an amplitude that is not declared. If no output is a
+    residual at an amplitude with only the declared symmetry, the usual symmetries are tried.
     """
     matching = [(t, axes) for t in outputs if (axes := _matched_axes(t, tensor)) is not None]
     if not matching:
         return []
     for assumed in (tensor, *_with_usual_symmetry(tensor)):
-        values = trial.change_with(assumed)
+        values = probe.change_with(assumed)
         found = []
         for output, axes in matching:
-            scale = _scale(trial, values, output, axes, assumed)
+            scale = _scale(probe, values, output, axes, assumed)
             if scale is not None:
                 found.append(Amplitude(assumed, output, axes, scale))
         if found:
@@ -266,7 +259,7 @@ def _found_residuals(tensor: Tensor, outputs: Sequence[Tensor], trial: Trial) ->
 
 
 def _with_usual_symmetry(tensor: Tensor) -> list[Tensor]:
-    """The amplitude with equal pairs of electrons, and antisymmetric, where it declares neither."""
+    """The amplitude with equal pairs of electrons, and antisymmetric, if it declares neither."""
     groups: dict[Space, list[int]] = {}
     for axis, space in enumerate(tensor.spaces):
         groups.setdefault(space, []).append(axis)
@@ -292,16 +285,12 @@ def _exchanged(rank: int, pairs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
 
 
 def _scale(
-    trial: Trial,
-    values: Mapping[str, Array],
-    output: Tensor,
-    axes: tuple[int, ...],
-    tensor: Tensor,
+    probe: Probe, values: Mapping[str, Array], output: Tensor, axes: tuple[int, ...], tensor: Tensor
 ) -> float | None:
     """The number c if the output is c*D*t, else None."""
-    t = unpack(tensor, trial.drawn(tensor), trial.extents)
-    expected = differences(tensor, trial.spaces, trial.energies) * t
-    found = unpack(output, values[output.name], trial.extents).transpose(axes)
+    t = unpack(tensor, probe.drawn(tensor), probe.extents)
+    expected = differences(tensor, probe.spaces, probe.energies) * t
+    found = unpack(output, values[output.name], probe.extents).transpose(axes)
     norm = float(np.vdot(expected, expected).real)
     if norm == 0.0 or not np.all(np.isfinite(found)):
         return None

@@ -1,42 +1,44 @@
 """Arrays of a mean field for the inputs of a system.
 
-Reads which quantity each input is and makes its array over the orbitals of the reference, in the
-layout that the spec declares.
+Makes the array of each quantity over the orbitals of the reference, in the layout that the spec
+declares. The arrays may together take half of the memory that the PySCF object allows
+(``mf.max_memory``, in MB). While they take more, the largest one is written to a temporary HDF5
+file, block by block, and the program reads it in slices.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from math import prod
+from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import ArgumentError
-from ..ir.layouts import dense_shape, pack
+from ..ir.layouts import dense_shape, pack, stored_shape
 from ..ir.system import System
-from ..ir.tensor import Role, Space, Tensor, element_type
+from ..ir.tensor import Role, Space, Tensor, element_bytes, element_type
 from ..records.quantity import Quantity
-from .disk import IntegralFile, blocks_of
 from .integrals import Block, Integrals
 from .quantities import Found
 from .reference import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, Frame, Reference
 from .spaces import Kind, OrbitalSpaces
 
 Array = npt.NDArray[Any]
+# Part of PySCF's memory for all arrays that are held whole.
+_IN_MEMORY = 1 / 2
+# Copies of a block that exist while it is made.
+_COPIES = 8
 
 
 class MeanFieldInputs:
     """Blocks of orbitals for the spaces of a system, and arrays over them.
-
-    Args:
-        system: the equations.
-        spaces: of the system.
-        reference: the mean field.
-        spin_orbitals: the equations are over spin orbitals.
-        auxbasis: for three-index integrals of a reference that is not density-fitted.
 
     Raises:
         ArgumentError: the reference has no orbitals of the kind that the equations are over.
@@ -77,8 +79,8 @@ class MeanFieldInputs:
     def occupied_energy(self) -> float:
         """Energy of the occupied orbitals that are not frozen, among themselves, in Hartree.
 
-        It is sum_i f_ii - 1/2 sum_ij <ij||ij> over spin orbitals, which equations for energies
-        contain that were derived without leaving the reference out.
+        It is sum_i f_ii - 1/2 sum_ij <ij||ij> over spin orbitals: a part of energies that were
+        derived with the reference.
         """
         frame = self._reference.frames[SPIN_ORBITAL]
         block = Block(SPIN_ORBITAL, tuple(range(frame.occupied)))
@@ -108,6 +110,10 @@ class MeanFieldInputs:
                 self._integrals.forget()
 
         return file.write(tensor, shape, axis, blocks(), element)
+
+    def forget(self) -> None:
+        """Drop the transformed blocks."""
+        self._integrals.forget()
 
     def _frame(self, space: Space) -> Frame:
         return self._reference.frames[self._frames[self._spaces.spin(space) or ""]]
@@ -202,3 +208,84 @@ def described(tensor: Tensor) -> str:
     """A tensor with its spaces, ``t1[o,v]``."""
     axes = ",".join(space.name for space in tensor.spaces)
     return f"{tensor.name}[{axes}]" if axes else tensor.name
+
+
+def inputs_on_disk(
+    tensors: Iterable[Tensor], extents: Mapping[str, int], dtype: str, memory: float
+) -> tuple[str, ...]:
+    """Names of the inputs that go to a file, largest first.
+
+    Example:
+        >>> from tcgen.ir.tensor import Space
+        >>> v = Space("v")
+        >>> inputs = [Tensor("e_v", (v,), Role.INPUT), Tensor("f_vv", (v, v), Role.INPUT)]
+        >>> inputs_on_disk(inputs, {"v": 10}, "float64", memory=1000)
+        ('f_vv',)
+    """
+    needed = {
+        t.name: element_bytes(t, dtype) * prod(stored_shape(t, extents))
+        for t in tensors
+        if t.role is Role.INPUT
+    }
+    chosen = []
+    for name in sorted(needed, key=lambda n: (-needed[n], n)):
+        if sum(needed.values()) <= memory * _IN_MEMORY:
+            break
+        chosen.append(name)
+        del needed[name]
+    return tuple(chosen)
+
+
+def unpacked(tensor: Tensor) -> Tensor:
+    """The tensor as it is stored in a file: whole."""
+    return replace(tensor, storage=replace(tensor.storage, packed=()))
+
+
+def blocks_of(count: int, row_bytes: int, memory: float) -> list[slice]:
+    """Ranges of the first axis of an array whose blocks fit into memory while they are made.
+
+    Example:
+        >>> blocks_of(5, row_bytes=100, memory=1600)
+        [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    rows = max(1, int(memory / _COPIES / max(1, row_bytes)))
+    return [slice(start, min(start + rows, count)) for start in range(0, count, rows)]
+
+
+class IntegralFile:
+    """A temporary HDF5 file with arrays in the caller's layout; it goes when it is closed."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._file: Any = None
+
+    def __enter__(self) -> IntegralFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def write(
+        self, tensor: Tensor, shape: tuple[int, ...], axis: int, blocks: Iterable[Array], dtype: str
+    ) -> Any:
+        """The dataset of an input from blocks of its dense array, in order along an axis."""
+        if self._file is None:
+            import h5py  # noqa: PLC0415  (PySCF brings it)
+
+            folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="tcgen-"))
+            self._file = self._stack.enter_context(h5py.File(Path(folder) / "integrals.h5", "w"))
+        order = tensor.stored_order
+        data = self._file.create_dataset(tensor.name, [shape[k] for k in order], dtype)
+        start = 0
+        for block in blocks:
+            stop = start + block.shape[axis]
+            place = [slice(None)] * tensor.rank
+            place[order.index(axis)] = slice(start, stop)
+            data[tuple(place)] = np.asarray(pack(tensor, block))
+            start = stop
+        return data

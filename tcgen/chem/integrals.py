@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ArgumentError
-from .reference import Frame, Reference
+from .reference import Frame, Reference, build_fit
 
 Array = npt.NDArray[Any]
 
@@ -28,30 +27,13 @@ class Block:
     places: tuple[int, ...]
 
 
-def build_fit(fit: Any) -> None:
-    """Make the three-index integrals of a PySCF object for density fitting.
-
-    Raises:
-        ArgumentError: its auxiliary basis set is unknown.
-    """
-    if fit._cderi is not None:
-        return
-    try:
-        fit.build()
-    except RuntimeError as error:  # of which PySCF derives the error for unknown basis sets
-        raise ArgumentError(
-            f"PySCF cannot fit densities in the auxiliary basis {fit.auxbasis}: "
-            f"{' '.join(str(error).split())}: choose another one with auxbasis"
-        ) from error
-
-
 class Integrals:
-    """Integrals over orbitals; each transformed block is kept for blocks that are equal to it.
+    """Integrals over orbitals; transformed blocks are cached.
 
     Args:
         reference: the mean field. Density-fitted references give fitted integrals, as in PySCF.
-        auxbasis: for three-index integrals where the reference is not density-fitted; by default
-            PySCF's choice for MP2.
+        auxbasis: auxiliary basis of three-index integrals of a reference without density fitting;
+            by default PySCF's choice for MP2.
     """
 
     def __init__(self, reference: Reference, auxbasis: str | None = None) -> None:
@@ -67,7 +49,7 @@ class Integrals:
         return int(self._density_fit().get_naoaux())
 
     def forget(self) -> None:
-        """Drop the blocks that are kept."""
+        """Drop the cached blocks."""
         self._chemist.clear()
         self._factors.clear()
 
@@ -155,7 +137,7 @@ class Integrals:
             stop = start + len(over_orbitals)
             for spin in self._common_spins(p, q):
                 (left, rows), (right, columns) = self._columns(p, spin), self._columns(q, spin)
-                half = np.tensordot(over_orbitals, right, axes=(2, 0))  # P, AO, q
+                half = np.tensordot(over_orbitals, right, axes=(2, 0))  # axes P, AO, q
                 part = np.matmul(left.T, half)
                 result[np.ix_(np.arange(start, stop), rows, columns)] += part
             start = stop

@@ -18,13 +18,13 @@ from ..errors import ConvergenceError
 Array = npt.NDArray[Any]
 Amplitudes = dict[str, Array]
 
-_DIVERGED = 1e3  # ratio of a residual norm to the first one above which iteration stops
-_SHOWN = 10  # norms that the message about divergence lists
+_DIVERGED = 1e3  # ratio of a diverging residual norm to the first one
+_SHOWN = 10  # norms in the message about divergence
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """What one evaluation of the equations gives.
+    """The results of one evaluation of the equations.
 
     Attributes:
         updated: the next amplitudes, without acceleration.
@@ -39,7 +39,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Iterated:
-    """Amplitudes at the end, what the equations give there, and the number of evaluations."""
+    """The final amplitudes, their last evaluation, and the number of evaluations."""
 
     amplitudes: Amplitudes
     last: Step
@@ -76,14 +76,15 @@ class Diis:
         self._overlap = overlap
         scale = overlap.diagonal().max() or 1.0
         system = np.ones((count + 1, count + 1))
-        system[:count, :count] = overlap / scale  # of order 1, so that nothing underflows
+        # Scaled to order 1, so that nothing underflows.
+        system[:count, :count] = overlap / scale
         system[count, count] = 0.0
         right = np.zeros(count + 1)
         right[count] = 1.0
         weights = np.linalg.lstsq(system, right, rcond=None)[0][:count]
         result = np.zeros_like(vector)
-        for weight, kept in zip(weights, self._vectors, strict=True):
-            result += weight * kept
+        for weight, old in zip(weights, self._vectors, strict=True):
+            result += weight * old
         return result
 
 
@@ -101,12 +102,12 @@ def iterate(
 
     Args:
         step: evaluates the equations and updates amplitudes.
-        start: first amplitudes by name; they are left as they are.
-        tolerance: on the 2-norm of each residual.
-        max_cycle: most evaluations.
-        diis: vectors that DIIS keeps; below 2 there is no acceleration.
-        damping: part of the amplitudes before the update that remains, from 0 to below 1.
-        show: called with the number of each evaluation and what it gave.
+        start: first amplitudes by name; they are not changed.
+        tolerance: largest 2-norm of each residual.
+        max_cycle: largest number of evaluations.
+        diis: number of vectors that DIIS stores; below 2 the iteration is not accelerated.
+        damping: fraction of the old amplitudes that remains, from 0 to below 1.
+        show: called with the number of each evaluation and its results.
 
     Raises:
         ConvergenceError: a residual has grown a thousandfold, or is not finite.

@@ -16,63 +16,29 @@ from ..ir.tensor import Symmetry, Tensor, element_type
 from .eigen import Roots, independent_elements, lowest_roots
 from .equations import Amplitude, Equations, differences
 from .iterate import Amplitudes, Iterated, Step, iterate
-from .restart import Earlier
+from .options import SolveOptions
+from .result import Earlier
 from .spaces import Kind, OrbitalSpaces
 
 Array = npt.NDArray[Any]
-_OF_REFERENCE = 1e-2  # relative deviation of the reference energy that fitted integrals explain
+# Largest relative deviation of the reference energy that fitted integrals explain.
+_OF_REFERENCE = 1e-2
 Run = Callable[..., Mapping[str, Array]]
-
-
-@dataclass(frozen=True, slots=True)
-class Iteration:
-    """How equations are iterated.
-
-    Attributes:
-        tolerance: on the 2-norm of each residual, in Hartree.
-        max_cycle: most iterations.
-        diis: vectors that DIIS keeps; 0 switches it off.
-        level_shift: is added to virtual energies in denominators, in Hartree.
-        damping: part of the old amplitudes that remains after an update.
-        nroots: roots of an eigenvalue problem.
-
-    Raises:
-        ArgumentError: a value is out of range.
-    """
-
-    tolerance: float = 1e-9
-    max_cycle: int = 100
-    diis: int = 8
-    level_shift: float = 0.0
-    damping: float = 0.0
-    nroots: int = 1
-
-    def __post_init__(self) -> None:
-        for name, right, range_ in (
-            ("tolerance", self.tolerance > 0, "above 0"),
-            ("max_cycle", self.max_cycle >= 1, "at least 1"),
-            ("diis", self.diis >= 0, "at least 0"),
-            ("level_shift", self.level_shift >= 0, "at least 0"),
-            ("damping", 0 <= self.damping < 1, "at least 0 and below 1"),
-            ("nroots", self.nroots >= 1, "at least 1"),
-        ):
-            if not right:
-                raise ArgumentError(f"{name}={getattr(self, name)} must be {range_}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """Equations with all that they need but amplitudes.
+    """Equations with all their data except amplitudes.
 
     Attributes:
         system: the equations.
         spaces: kinds and spins of their spaces.
         equations: roles of inputs and outputs.
-        extents: of the base spaces.
-        energies: of the orbitals, by base space, in Hartree.
+        extents: extents of the base spaces.
+        energies: orbital energies by base space, in Hartree.
         dtype: element type of the program.
-        run: takes amplitudes in the caller's layout by name, returns the outputs.
-        options: of the iteration.
+        run: calls the program with amplitudes by name in the caller's layout.
+        options: options of the iteration.
     """
 
     system: System
@@ -82,13 +48,13 @@ class Problem:
     energies: Mapping[str, Array]
     dtype: str
     run: Run
-    options: Iteration
+    options: SolveOptions
 
     def iterate(self, earlier: Earlier, show: Callable[[int, Step], None]) -> Iterated:
         """Solve for the amplitudes; without amplitudes, evaluate once.
 
         Raises:
-            ArgumentError: a level shift is asked for, but amplitudes are updated by the equations.
+            ArgumentError: a level shift is given, but amplitudes are updated by the equations.
             ConvergenceError: the amplitudes diverge.
         """
         if not self.equations.amplitudes:
@@ -171,10 +137,9 @@ class Problem:
         return replace(found, amplitudes=moved)
 
     def energy_of_reference(self, expected: float) -> float:
-        """What the energy contains of the reference, or 0.0.
+        """The energy without amplitudes if it is that of the reference, else 0.0.
 
-        It is the energy without amplitudes if that is about what is expected; from fitted integrals
-        it is not quite the same.
+        Fitted integrals may change it a little.
         """
         zero = {
             a.tensor.name: np.zeros(dense_shape(a.tensor, self.extents))
@@ -244,9 +209,9 @@ def _without_axis(tensor: Tensor, axis: int | None) -> Tensor:
     """The tensor of one vector."""
     if axis is None:
         return tensor
-    kept = [k for k in range(tensor.rank) if k != axis]
+    others = [k for k in range(tensor.rank) if k != axis]
     symmetry = tuple(
-        Symmetry(tuple(kept.index(s.perm[k]) for k in kept), s.sign, s.conj)
+        Symmetry(tuple(others.index(s.perm[k]) for k in others), s.sign, s.conj)
         for s in tensor.symmetry
     )
-    return replace(tensor, spaces=tuple(tensor.spaces[k] for k in kept), symmetry=symmetry)
+    return replace(tensor, spaces=tuple(tensor.spaces[k] for k in others), symmetry=symmetry)

@@ -1,7 +1,7 @@
-"""Which quantity of a mean field each input of a system is: its integrals, Fock blocks, energies.
+"""The quantity of a mean field that each input of a system is: integrals, Fock blocks, energies.
 
-The rules look at the spaces of an input first, then at its declared symmetry, and at its name last.
-Which convention integrals have is left to ``conventions``.
+Rules compare the spaces of an input first, then its declared symmetry, then its name. The
+convention of integrals is left to ``conventions``.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from ..records.quantity import Quantity
 from .spaces import Kind, OrbitalSpaces
 
 INTEGRALS = (Quantity.CHEMIST, Quantity.PHYSICIST, Quantity.ANTISYMMETRISED)
-_END = r"(_\w+|aa|ab|bb|[ab]|\d+)?"  # of a name: a block, spins or a number
+# End of a name: a block, spins or a number.
+_END = r"(_\w+|aa|ab|bb|[ab]|\d+)?"
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Inputs with such axes are a quantity if their name matches."""
+    """A quantity of inputs that have axes of a shape and a matching name."""
 
     quantities: tuple[Quantity, ...]
     shape: str
@@ -30,7 +31,7 @@ class _Rule:
     examples: str
 
     def text(self) -> str:
-        """The rule as a message tells it."""
+        """The rule as part of a message."""
         return f"{_WORDS[self.quantities[0]]} would have a name such as {self.examples}"
 
 
@@ -70,25 +71,21 @@ class Found:
         return f"{self.tensor.name} = {self.quantity.value}"
 
 
-def recognise(system: System, spaces: OrbitalSpaces, asked: Mapping[str, str]) -> dict[str, Found]:
+def recognise(system: System, spaces: OrbitalSpaces, roles: Mapping[str, str]) -> dict[str, Found]:
     """The inputs that are quantities of a mean field, by name; others are left out.
 
-    The convention of integrals is still open: see ``conventions``.
-
-    Args:
-        system: the equations.
-        spaces: of the system.
-        asked: quantities that the user named, such as ``{"w": "(pq|rs)"}``.
+    ``roles`` are quantities that the user named, such as ``{"w": "(pq|rs)"}``. The convention of
+    other integrals is still open: see ``conventions``.
 
     Raises:
-        ArgumentError: an asked quantity is unknown or does not fit its input.
+        ArgumentError: a named quantity is unknown or does not fit its input.
     """
     found: dict[str, Found] = {}
     for tensor in system.inputs:
         shape, other = _shape(tensor, spaces)
         rules = [rule for rule in _RULES if rule.shape == shape]
-        if tensor.name in asked:
-            quantity = _asked(tensor, asked[tensor.name], rules)
+        if tensor.name in roles:
+            quantity = _named(tensor, roles[tensor.name], rules)
             found[tensor.name] = Found(tensor, quantity, other)
             continue
         rule = next((r for r in rules if re.fullmatch(r.names, tensor.name)), None)
@@ -98,14 +95,14 @@ def recognise(system: System, spaces: OrbitalSpaces, asked: Mapping[str, str]) -
 
 
 def rules_for(tensor: Tensor, spaces: OrbitalSpaces) -> str:
-    """What was tried for an input that no rule finds."""
+    """The rules that were tried for an input, as text."""
     shape, _ = _shape(tensor, spaces)
     rules = [rule.text() for rule in _RULES if rule.shape == shape]
     return "; ".join(rules) or "no quantity of a mean field has these axes"
 
 
 def _shape(tensor: Tensor, spaces: OrbitalSpaces) -> tuple[str, int | None]:
-    """The shape in the words of the rules, and the axis that is not over orbitals."""
+    """The shape of a rule, and the axis that is not over orbitals."""
     others = [k for k, space in enumerate(tensor.spaces) if spaces.spin(space) is None]
     orbitals = [spaces.spin(space) for k, space in enumerate(tensor.spaces) if k not in others]
     if len(others) == 1 and len(orbitals) == 2 and len(set(orbitals)) == 1:
@@ -124,7 +121,7 @@ def _shape(tensor: Tensor, spaces: OrbitalSpaces) -> tuple[str, int | None]:
     return "", None
 
 
-def _asked(tensor: Tensor, text: str, rules: Sequence[_Rule]) -> Quantity:
+def _named(tensor: Tensor, text: str, rules: Sequence[_Rule]) -> Quantity:
     known = {quantity.value: quantity for quantity in Quantity}
     if text not in known:
         raise ArgumentError(
@@ -138,7 +135,7 @@ def _asked(tensor: Tensor, text: str, rules: Sequence[_Rule]) -> Quantity:
 
 
 def not_zero(tensor: Tensor, spaces: OrbitalSpaces) -> tuple[Quantity, ...]:
-    """Conventions in which an integral of these spins is not zero."""
+    """Conventions that do not make an integral of these spins zero."""
     p, q, r, s = (spaces.spin(space) for space in tensor.spaces)
     chemist, direct, exchanged = p == q and r == s, p == r and q == s, p == s and q == r
     if p == q == r == s:

@@ -1,4 +1,4 @@
-"""Reads a converged PySCF mean field: orbitals in the order of amplitudes, Fock matrices, energy.
+"""A PySCF mean field: orbitals in the order of amplitudes, Fock matrices, energy.
 
 A frame is a set of orbitals that equations refer to: spatial orbitals of a closed shell, alpha or
 beta orbitals, or spin orbitals. Occupied orbitals come first in each frame, and frozen ones are
@@ -11,6 +11,7 @@ import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,11 @@ import numpy.typing as npt
 from ..errors import ArgumentError, ConvergenceError, UnavailableError
 
 Array = npt.NDArray[Any]
-Frozen = int | Sequence[int] | None  # number of core orbitals, or the numbers of orbitals
+# The number of core orbitals, or the numbers of orbitals.
+Frozen = int | Sequence[int] | None
+# Convergence of mean fields that tcgen runs, as tight as that of amplitudes.
+_ENERGY = 1e-12  # Hartree
+_GRADIENT = 1e-8  # norm of the orbital gradient
 SPATIAL, ALPHA, BETA, SPIN_ORBITAL = "", "a", "b", "g"  # names of frames
 
 
@@ -71,14 +76,14 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reference:
-    """A mean field as equations need it.
+    """The parts of a mean field that equations need.
 
     Attributes:
         kind: "RHF", "ROHF", "UHF" or "GHF".
         e_hf: total energy in Hartree.
-        frames: those that this kind of reference can fill.
+        frames: sets of orbitals by name.
         mol: PySCF's molecule.
-        eri: integrals over atomic orbitals that PySCF keeps, or None.
+        eri: integrals over atomic orbitals that PySCF stores, or None.
         density_fit: PySCF's object for density fitting, or None.
         hcore: core Hamiltonian over atomic orbitals, without spin.
         memory: bytes that PySCF may use.
@@ -254,3 +259,80 @@ def _general_frames(mean_field: Any, left_out: set[int]) -> dict[str, Frame]:
     nao = len(c) // 2
     parts = {ALPHA: c[:nao], BETA: c[nao:]}
     return {SPIN_ORBITAL: Frame(parts, len(occupied), c.T @ fock @ c)}
+
+
+def run_mean_field(
+    *,
+    atom: str | None = None,
+    xyz: Path | None = None,
+    basis: str = "cc-pvdz",
+    charge: int = 0,
+    spin: int = 0,
+    kind: str | None = None,
+    density_fit: bool = False,
+    auxbasis: str | None = None,
+) -> Any:
+    """A converged PySCF mean field.
+
+    Args:
+        atom: atoms and coordinates in Angstrom, "O 0 0 0.1; H ...".
+        xyz: a file with atoms and coordinates instead.
+        basis: name of a basis set.
+        charge: charge of the molecule.
+        spin: 2S, the number of unpaired electrons, as in PySCF.
+        kind: "rhf", "uhf", "rohf" or "ghf"; by default RHF for spin 0 and UHF otherwise.
+        density_fit: fit integrals, also in the mean field.
+        auxbasis: basis set of the fit; by default PySCF's choice.
+
+    Raises:
+        ArgumentError: the molecule is not understood, or ``kind`` does not fit its spin.
+        ConvergenceError: the mean field does not converge.
+        UnavailableError: PySCF is not installed.
+    """
+    gto, scf = pyscf_module("gto"), pyscf_module("scf")
+    kind = kind or ("uhf" if spin else "rhf")
+    if kind == "rhf" and spin:
+        raise ArgumentError(f"an RHF reference has spin 0, not {spin}: use uhf, rohf or ghf")
+    if (atom is None) == (xyz is None):
+        raise ArgumentError("give either atoms or an .xyz file")
+    try:
+        atoms = atom if xyz is None else gto.mole.fromfile(str(xyz), "xyz")
+        mol = gto.M(atom=atoms, basis=basis, charge=charge, spin=spin, verbose=0)
+    except OSError:
+        raise
+    except Exception as error:  # PySCF has no class of its own for bad input
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ArgumentError(
+            f"PySCF cannot read the molecule: {reason}: check atoms, basis, charge and spin (2S)"
+        ) from error
+    reference = getattr(scf, kind.upper())(mol)
+    if density_fit:
+        reference = reference.density_fit(auxbasis=auxbasis)
+        build_fit(reference.with_df)
+    reference.conv_tol, reference.conv_tol_grad = _ENERGY, _GRADIENT
+    reference.max_cycle = 200
+    reference.kernel()
+    if not reference.converged:
+        raise ConvergenceError(
+            f"{kind.upper()} does not converge to {_ENERGY} Hartree in {reference.max_cycle} "
+            f"iterations: check the geometry, charge and spin, or converge the reference in PySCF "
+            f"and pass it to tcgen.chem.solve"
+        )
+    return reference
+
+
+def build_fit(fit: Any) -> None:
+    """Make the three-index integrals of a PySCF object for density fitting.
+
+    Raises:
+        ArgumentError: its auxiliary basis set is unknown.
+    """
+    if fit._cderi is not None:
+        return
+    try:
+        fit.build()
+    except RuntimeError as error:  # the base class of PySCF's error for unknown basis sets
+        raise ArgumentError(
+            f"PySCF cannot fit densities in the auxiliary basis {fit.auxbasis}: "
+            f"{' '.join(str(error).split())}: choose another one with auxbasis"
+        ) from error

@@ -1,9 +1,10 @@
-"""What ``solve`` returns, and its file."""
+"""The result of ``solve``, its file, and its amplitudes as the start of a later calculation."""
 
 from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from html import escape
 from pathlib import Path
@@ -12,13 +13,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..atomic_file import whole_file
-from ..errors import ArgumentError, UnavailableError
+from ..cache_files import whole_file
+from ..errors import ArgumentError, ShapeError, UnavailableError
+from ..ir.cost import extent_of
+from ..ir.tensor import Tensor
+from .spaces import Kind, OrbitalSpaces
 
 Array = npt.NDArray[Any]
-_NUMBERS = "solution.json"  # name of the array that holds everything but arrays
+_NUMBERS = "solution.json"  # name of the array with all other fields
 _ARRAYS = ("amplitudes", "values")
-_BESIDE = ("letters",)  # fields of the file that users are not shown
+_BESIDE = ("letters",)  # internal fields of the file
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -26,21 +30,20 @@ class Solution:
     """Energies in Hartree, amplitudes, and how they were found.
 
     Attributes:
-        name: of the equations.
+        name: name of the equations.
         reference: "RHF", "ROHF", "UHF" or "GHF".
         converged: every residual norm, or every root, is within the tolerance.
         e_hf: energy of the reference.
-        e_corr: correlation energy; None where the equations do not show which output it is.
+        e_corr: correlation energy; None if it cannot be inferred which output it is.
         energies: every scalar output by name.
         roots: eigenvalues of an eigenvalue problem, lowest first.
-        amplitudes: those that were solved for and those that were passed, by name, in declared
-            order of axes. Eigenvectors have an axis for the roots, the first one where the
-            equations declare none.
+        amplitudes: solved and passed amplitudes by name, in declared order of axes. Eigenvectors
+            have an axis for the roots, the first one unless the equations declare it.
         values: other outputs with axes by name, such as density matrices.
         letters: classes of the axes of each amplitude: o and v, upper case for beta.
         iterations: evaluations of the equations.
-        residual_norms: by the name of the residual.
-        seconds: spent in ``solve``.
+        residual_norms: 2-norms by the name of the residual.
+        seconds: wall time of ``solve``.
     """
 
     name: str
@@ -113,9 +116,6 @@ class Solution:
 def load(path: str | Path) -> Solution:
     """The solution that :meth:`Solution.save` wrote.
 
-    Args:
-        path: of the .npz file.
-
     Raises:
         ArgumentError: the file cannot be read, or ``save`` has not written it.
 
@@ -151,3 +151,81 @@ def _read(path: Path) -> dict[str, Array]:
         raise ArgumentError(f"cannot read {path}: it is not an .npz file of arrays") from error
     except OSError as error:
         raise ArgumentError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+Source = Solution | Mapping[str, Any] | str | Path | None
+
+
+class Earlier:
+    """Arrays by name, from a solution, its file or a dictionary.
+
+    Attributes:
+        arrays: dense arrays by name.
+        letters: classes of their axes by name, if they are known.
+
+    Args:
+        source: origin of the amplitudes; None for no amplitudes.
+        spaces: spaces of the equations that will read them.
+        extents: extents of these spaces.
+
+    Raises:
+        ArgumentError: the file cannot be read.
+    """
+
+    def __init__(self, source: Source, spaces: OrbitalSpaces, extents: Mapping[str, int]) -> None:
+        if isinstance(source, str | Path):
+            source = load(source)
+        self.letters = dict(source.letters) if isinstance(source, Solution) else {}
+        arrays = source.amplitudes if isinstance(source, Solution) else source or {}
+        self.arrays = {name: np.asarray(array) for name, array in arrays.items()}
+        self._spaces, self._extents = spaces, extents
+
+    def get(self, tensor: Tensor, *, roots_first: bool = False) -> Array | None:
+        """The dense array of an amplitude in declared order, or None if there is none.
+
+        With ``roots_first`` it has an axis for roots before those that are declared.
+
+        Raises:
+            ShapeError: the array of this name has other extents or classes of axes.
+        """
+        array = self.arrays.get(tensor.name)
+        if array is None:
+            return None
+        needed, letters = self._spaces.letters(tensor), self.letters.get(tensor.name)
+        needed = f"x{needed}" if roots_first else needed
+        if letters is not None and letters != needed:
+            array = self._reordered(tensor, array, letters, needed)
+        expected = [
+            None if self._spaces.kind(space) is Kind.OTHER else extent_of(space, self._extents)
+            for space in tensor.spaces
+        ]
+        expected = [None, *expected] if roots_first else expected
+        shape = array.shape
+        if len(shape) != len(expected) or any(
+            n is not None and n != m for n, m in zip(expected, shape, strict=True)
+        ):
+            axes = ",".join(space.name for space in tensor.spaces)
+            raise ShapeError(
+                f"amplitudes: {tensor.name}[{axes}] needs shape "
+                f"{tuple('any' if n is None else n for n in expected)}, found {shape}: they must "
+                f"come from the same basis, frozen orbitals and kind of orbitals"
+            )
+        return array
+
+    def _reordered(self, tensor: Tensor, array: Array, letters: str, needed: str) -> Array:
+        """The array with its axes in another order; of equal classes the first stays first."""
+        left = list(range(len(letters)))
+        axes = []
+        for letter in needed:
+            axis = next((k for k in left if letters[k] == letter), None)
+            if axis is None:
+                break
+            axes.append(axis)
+            left.remove(axis)
+        if left or len(axes) != len(needed):
+            raise ShapeError(
+                f"amplitudes: {tensor.name} has axes {needed!r} in these equations and {letters!r} "
+                f"in the earlier solution: its equations must be over the same kind of orbitals; "
+                f"pass other amplitudes or another file"
+            )
+        return array.transpose(axes)

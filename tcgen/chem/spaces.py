@@ -1,4 +1,4 @@
-"""Which spaces of a system are occupied, virtual and auxiliary, and of which spin.
+"""Kinds and spins of the spaces of a system: occupied, virtual, auxiliary, alpha, beta.
 
 The kind that a spec declares decides; where it declares none, the first letter of the name does.
 Two occupied spaces are those of alpha and of beta orbitals.
@@ -17,7 +17,7 @@ from ..ir.tensor import Space, Tensor
 
 
 class Kind(Enum):
-    """What the elements of a base space are."""
+    """Kind of the elements of a base space."""
 
     OCCUPIED = "o"
     VIRTUAL = "v"
@@ -26,11 +26,7 @@ class Kind(Enum):
 
 
 ORBITAL = (Kind.OCCUPIED, Kind.VIRTUAL)
-_DECLARED = {
-    "occupied": Kind.OCCUPIED,
-    "virtual": Kind.VIRTUAL,
-    "auxiliary": Kind.AUXILIARY,
-}
+_DECLARED = {"occupied": Kind.OCCUPIED, "virtual": Kind.VIRTUAL, "auxiliary": Kind.AUXILIARY}
 _NAMED = (
     (re.compile(r"(?i)o(cc\w*)?(_?(a|b|alpha|beta|up|dn|down))?"), Kind.OCCUPIED),
     (re.compile(r"(?i)v(ir\w*)?(_?(a|b|alpha|beta|up|dn|down))?"), Kind.VIRTUAL),
@@ -45,8 +41,8 @@ class OrbitalSpaces:
     """Kinds and spins of the base spaces of a system.
 
     Attributes:
-        kinds: by the name of a base space.
-        spins: "a" or "b" by the name of an orbital space, "" where the spaces have no spin.
+        kinds: kinds by the name of a base space.
+        spins: "a" or "b" by the name of an orbital space, "" for spaces without spin.
     """
 
     kinds: Mapping[str, Kind]

@@ -1,7 +1,7 @@
-"""Equations integrated over spins as a .spec whose comments say what each input is.
+"""Equations integrated over spins as a .spec with a comment on each input.
 
-Integrals are told in physicists' and chemists' notation, with the expression by which PySCF gives
-them; amplitudes by the spins of their indices.
+Comments have integrals in physicists' and chemists' notation with the expression of PySCF, and
+amplitudes with the spins of their indices.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ eri_aa, eri_ab, eri_bb = (pyscf.ao2mo.general(mf.mol, (x, x, y, y), compact=Fals
                           .reshape(nmo, nmo, nmo, nmo) for x, y in ((a, a), (a, b), (b, b)))
 fock_a, fock_b = a.T @ mf.get_fock()[0] @ a, b.T @ mf.get_fock()[1] @ b"""
 _SPINS = {"a": "alpha", "b": "beta"}
-_AMPLITUDES = {  # by the name of the tensor and the spins of its axes
+# PySCF's amplitudes by the name of the tensor and the spins of its axes.
+_AMPLITUDES = {
     FORMS[0]: {("t1", "aa"): "mycc.t1", ("t2", "abab"): "mycc.t2"},
     FORMS[1]: {
         ("t1", "aa"): "mycc.t1[0]",
@@ -47,10 +48,6 @@ _AMPLITUDES = {  # by the name of the tensor and the spins of its axes
 
 def annotated_spec(system: System, form: str) -> str:
     """The text of :func:`tcgen.spin_integrated`, with comments on its inputs.
-
-    Args:
-        system: equations over spin orbitals.
-        form: "closed-shell" or "unrestricted".
 
     Raises:
         TcgenError: see :func:`tcgen.spin_integrated` and :func:`tcgen.spec_text`.
@@ -71,7 +68,7 @@ def annotated_spec(system: System, form: str) -> str:
 
 
 def _with_quantities(system: System) -> System:
-    """The system in which inputs say what they are that have the names of a mean field's."""
+    """The system with a declared quantity for each input that is recognised by its name."""
     named = recognise(system, classify(system), {})
     new = {}
     for tensor in system.inputs:
@@ -110,7 +107,8 @@ def _note(integration: SpinIntegration, block: Block, quantity: Quantity | None)
         return f"orbital energies: mf.mo_energy{number}[{slices[0]}]"
     amplitude = _AMPLITUDES[integration.form].get((block.source.name, spins))
     kinds = [space.kind for space in block.source.spaces]
-    in_order = kinds == sorted(kinds, key=str)  # occupied before virtual, as PySCF has them
+    # PySCF's amplitudes have occupied axes before virtual ones.
+    in_order = kinds == sorted(kinds, key=str)
     text = _block_of(block, letters, spins)
     return f"{text}: {amplitude}" if amplitude and in_order else text
 
@@ -145,9 +143,9 @@ def _pyscf(name: str, slices: list[str], axes: tuple[int, ...]) -> str:
     """A block of integrals with its axes in the order of ``slices``.
 
     Args:
-        name: of the array of all (pq|rs).
-        slices: of the axes of the block.
-        axes: of the block that are p, q, r and s.
+        name: name of the array of all (pq|rs).
+        slices: slices of the axes of the block.
+        axes: axes of the block that are p, q, r and s.
     """
     text = f"{name}[{','.join(slices[k] for k in axes)}]"
     order = [axes.index(k) for k in range(len(axes))]

@@ -17,19 +17,19 @@ _CYCLE, _ENERGY, _CHANGE, _NORM, _SECONDS = 5, 20, 11, 11, 10  # characters of t
 
 
 def _window() -> int:
-    """Characters of a line of the terminal; no limit where there is none."""
+    """Characters of a line of the terminal; no limit without a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
 
 
 class Table:
-    """Prints lines through a function; nothing without one.
+    """A table that is printed line by line.
 
     Args:
-        show: takes one line.
-        energy: names of the outputs whose sum stands in the column of energies.
+        show: takes one line; None prints nothing.
+        energy: names of the outputs whose sum is the energy of a row.
         norms: names of the residuals.
-        width: characters of a line. Where the columns do not fit, seconds are left out, then
-            changes of the energy; where not even the norms fit, one column has the largest of them.
+        width: characters of a line. If the columns do not fit, seconds are left out, then changes
+            of the energy; if the norms do not fit, one column has the largest of them.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Table:
         self._clock = time.perf_counter()
 
     def title(self, name: str, reference: str, extents: Mapping[str, int]) -> None:
-        """What is solved, on which reference, over how many orbitals."""
+        """Name of the equations, reference, and numbers of orbitals."""
         sizes = ", ".join(f"{space} = {extent}" for space, extent in extents.items())
         self._show(f"{name} on {reference}, {sizes}")
 
@@ -79,7 +79,7 @@ class Table:
         self._clock = now
 
     def end(self, solution: Solution) -> None:
-        """Whether iteration converged, and the results."""
+        """State of the iteration, and the results."""
         if solution.iterations:
             state = "converged" if solution.converged else "NOT converged"
             word = "matrix-vector products" if solution.roots else "iterations"

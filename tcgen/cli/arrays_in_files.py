@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ..atomic_file import whole_file
+from ..cache_files import whole_file
 from ..errors import ArgumentError, UnavailableError
 
 Arrays = dict[str, "np.ndarray[Any, Any]"]
@@ -27,7 +27,7 @@ def read_arrays(path: Path) -> Arrays:
     if is_hdf5(path):
         return _read_hdf5(path)
     try:
-        with zipfile.ZipFile(path):  # numpy.load would read other kinds of files too
+        with zipfile.ZipFile(path):  # numpy.load also reads other kinds of files
             pass
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -54,7 +54,7 @@ def is_hdf5(path: Path) -> bool:
 
 def _read_hdf5(path: Path) -> Arrays:
     try:
-        import h5py  # noqa: PLC0415  (needed by these files alone)
+        import h5py  # noqa: PLC0415  (optional)
     except ImportError:
         raise UnavailableError(f"{path} needs h5py: pip install h5py") from None
     try:
@@ -65,11 +65,11 @@ def _read_hdf5(path: Path) -> Arrays:
 
 
 class _Stream:
-    """A device or a pipe, to which an archive is written from its start to its end."""
+    """A device or a pipe: an archive is written to it without going back."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.write, self.flush = file.write, file.flush
-        self.read = file.read  # NumPy tells files from paths by it
+        self.read = file.read  # NumPy takes objects with a method read for files
 
 
 def write_arrays(path: Path, arrays: Arrays) -> None:

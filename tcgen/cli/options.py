@@ -10,11 +10,31 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from ..compiler.target import for_machine
+from ..compiler.target import default_target, for_machine
 from ..options import Options, Planning, described, parse_bytes, parse_extents
 
 F = TypeVar("F", bound=Callable[..., Any])
 _PLANNING = [option.name for option in fields(Planning)]
+
+
+class Command(click.Command):
+    """A command that also accepts -v and -q after its name."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        for short, name in (("-v", "verbose"), ("-q", "quiet")):
+            option = click.Option(
+                [short, f"--{name}"],
+                is_flag=True,
+                hidden=True,
+                expose_value=False,
+                callback=_set_flag,
+            )
+            self.params.append(option)
+
+
+def _set_flag(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    ctx.obj[param.name] = ctx.obj[param.name] or value
 
 
 def _parsed_extents(
@@ -29,15 +49,23 @@ def _parsed_extents(
             extent = int(number)
         except ValueError:
             shown = f"{number!r:.40} in {value!r:.40}"
-            raise click.BadParameter(f"{shown} is not a whole number of few digits") from None
+            raise click.BadParameter(f"{shown} is not an integer of few digits") from None
         name = space.strip()
         if extents.setdefault(name, extent) != extent:
             raise click.BadParameter(f"{name} is given twice, as {extents[name]} and {extent}")
     return tuple(extents.items())
 
 
+PATH = click.Path(path_type=Path)
+
+
+def option(*names: str, **more: Any) -> Callable[[F], F]:
+    """An option whose default, if there is one, is part of its help."""
+    return click.option(*names, show_default="default" in more, **more)
+
+
 def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
-    """One decorator that does what these do, the first one outermost."""
+    """One decorator that applies several, the first one outermost."""
 
     def apply(command: F) -> F:
         for decorator in reversed(decorators):
@@ -47,13 +75,13 @@ def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return apply
 
 
-def _made_from(options: Iterable[Field[Any]]) -> Iterator[Callable[[F], F]]:
-    """An option of the command line for each field of a record that users set."""
-    for option in options:
-        info = described(option)
+def _made_from(record: Iterable[Field[Any]]) -> Iterator[Callable[[F], F]]:
+    """An option of the command line for each described field of a record."""
+    for field in record:
+        info = described(field)
         if info is None:
             continue
-        name, default = option.name.replace("_", "-"), option.default
+        name, default = field.name.replace("_", "-"), field.default
         more: dict[str, Any] = {"help": info.help}
         match default:
             case True:
@@ -69,20 +97,18 @@ def _made_from(options: Iterable[Field[Any]]) -> Iterator[Callable[[F], F]]:
                 more |= {"type": click.FloatRange(min=info.least), "default": default}
             case _:
                 more |= {"metavar": info.metavar, "multiple": isinstance(default, tuple)}
-        if option.name == "target":
-            del more["default"]  # it depends on this machine
-        yield click.option(f"--{name}", option.name, **more, show_default="default" in more)
+        if field.name == "target":
+            del more["default"]  # depends on the machine
+        yield option(f"--{name}", field.name, **more)
 
 
 def _inverted(_ctx: click.Context, _param: click.Parameter, value: bool) -> bool:
     return not value
 
 
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object to stdout."
-)
+json_option = option("--json", "as_json", is_flag=True, help="Print one JSON object to stdout.")
 planning_options = together(
-    click.option(
+    option(
         "-e",
         "extents",
         metavar="SPACE=N",
@@ -95,13 +121,15 @@ planning_options = together(
 )
 
 
-def refuse_planning(ctx: click.Context, source: Path, *allowed: str) -> None:
-    """Refuse options that shape a plan where the plan is that of a compiled folder.
+def output_option(text: str) -> Callable[[F], F]:
+    """The option -o with its help text."""
+    return option("-o", "--output", type=PATH, help=text)
 
-    Args:
-        ctx: of the command.
-        source: the folder.
-        allowed: parameter names that the command honours for a folder too.
+
+def refuse_planning(ctx: click.Context, source: Path, *allowed: str) -> None:
+    """Refuse options that shape a plan if the source is a compiled folder, which has its plan.
+
+    The command accepts the parameters ``allowed`` also for a folder.
 
     Raises:
         click.UsageError: naming the options.
@@ -122,17 +150,21 @@ def refuse_planning(ctx: click.Context, source: Path, *allowed: str) -> None:
 
 
 def chosen_planning(planning: dict[str, Any]) -> Planning:
-    """How equations are factored and loops fused, from values by parameter name."""
+    """The record of planning from values by parameter name."""
     return Planning(**{name: planning[name] for name in _PLANNING})
 
 
-def chosen_options(planning: dict[str, Any], target: str) -> Options:
-    """The options of a compilation.
+def chosen_target(ctx: click.Context, planning: dict[str, Any]) -> str:
+    """The target named by --target, or the default one; a warning says why it is numpy."""
+    if planning["target"] or planning["tune"]:
+        return planning["target"] or "cpu"
+    if ctx.obj["quiet"]:
+        return default_target()
+    return default_target(lambda text: click.echo(f"tcgen: {text}", err=True))
 
-    Args:
-        planning: values of ``planning_options`` by parameter name.
-        target: that is used where none was asked for.
-    """
+
+def chosen_options(planning: dict[str, Any], target: str) -> Options:
+    """The options of a compilation from the values of ``planning_options``."""
     limit = planning["memory_limit"]
     chosen = for_machine(chosen_planning(planning), target)
     return Options(

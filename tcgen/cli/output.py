@@ -1,4 +1,4 @@
-"""What the command line prints and writes."""
+"""Output of the command line: text, JSON, warnings, a status line, and files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from ..atomic_file import whole_file
+from ..cache_files import whole_file
 from ..errors import UnavailableError
 from ..ir.system import System
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def output_console() -> Console:
-    """Standard output; a pipe gets wide lines, since nobody's window limits them."""
+    """Standard output; lines are 120 characters wide if it is not a terminal."""
     return Console() if sys.stdout.isatty() else Console(width=120)
 
 
 def print_text(text: str) -> None:
-    """Lines on standard output; a terminal gets them broken between words, so not in numbers."""
+    """Print lines; on a terminal they are broken between words, so that numbers stay whole."""
     if not sys.stdout.isatty():
         click.echo(text, nl=False)
         return
@@ -49,13 +49,10 @@ def print_text(text: str) -> None:
 
 
 class StatusLine:
-    """What is being done, on a line of the terminal that the next text replaces.
+    """A line of the terminal that shows the present stage, on standard error.
 
-    It stands on standard error. Nothing is shown in a pipe, or if the command is quiet. The line is
-    gone at the end of the ``with`` block.
-
-    Args:
-        quiet: show nothing.
+    Nothing is shown in a pipe, or if the command is quiet. The line is removed at the end of the
+    ``with`` block.
     """
 
     def __init__(self, quiet: bool) -> None:
@@ -66,9 +63,9 @@ class StatusLine:
             Live(
                 self._spinner,
                 console=console,
-                refresh_per_second=12.5,  # the steps of the spinner
+                refresh_per_second=12.5,  # speed of the spinner
                 transient=True,
-                redirect_stdout=False,  # it may be a file
+                redirect_stdout=False,
             )
             if shown
             else None
@@ -88,31 +85,31 @@ class StatusLine:
             self._live.refresh()
 
     def clear(self) -> None:
-        """Remove the line, which lines of standard output need before they are printed."""
+        """Remove the line, before lines are printed on standard output."""
         if self._live is not None:
             self._live.stop()
 
 
 def show_warning(settings: dict[str, bool], message: Warning | str, *_: object) -> None:
-    """A warning without the place in tcgen's own source that raised it."""
+    """Print a warning without the line of tcgen's source that raised it."""
     if not settings["quiet"]:
         click.echo(f"tcgen: warning: {message}", err=True)
 
 
 def print_warnings(ctx: click.Context, source: System | Compilation) -> None:
-    """What there is to say about equations that were accepted, or that were compiled."""
+    """Print the warnings of equations or of a compilation."""
     if not ctx.obj["quiet"]:
         for message in source.warnings:
             click.echo(f"tcgen: warning: {message}", err=True)
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """One object on standard output."""
+    """Print one object on standard output."""
     sys.stdout.write(json.dumps(value, indent=1) + "\n")
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those above it, where there is none.
+    """Make a folder and its parents, unless they exist.
 
     Raises:
         UnavailableError: it cannot be made.

@@ -1,207 +1,219 @@
-"""One run of a program on given or random arrays, timed and checked: ``tcgen run``."""
+"""``tcgen run``: a compiled DIR or a SPEC on given or random arrays, here or on workers."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import statistics
-import sys
-import time
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import click
+from rich.console import Console
 
-from ..compiler.documents import read_plan, report_of
-from ..interp import evaluate_system
-from ..ir.layouts import unpack
+from ..artifact.folder import Artifact
+from ..compiler.documents import (
+    is_artifact,
+    load_artifact,
+    read_artifact_system,
+    read_plan,
+    report_of,
+)
+from ..errors import ArgumentError, ExtentError
 from ..ir.system import System, planning_extents
-from ..probes import random_arrays, split_starts
+from ..options import parse_bytes
 from ..runtime.program import Program
-from ..runtime.symmetry_check import check_symmetry
-from .arrays_in_files import Arrays, read_arrays
-from .output import StatusLine
+from .arrays_in_files import is_hdf5, read_arrays, write_arrays
+from .compile import compiled, read_equations
+from .options import PATH, Command, json_option, option, planning_options, refuse_planning, together
+from .output import StatusLine, print_json
+
+if TYPE_CHECKING:
+    from .timed_run import Case, Outcome
+
+_run_options = together(
+    option("--inputs", type=PATH, help="Arrays by name, .npz or .h5."),
+    option(
+        "--random", "seed", type=click.IntRange(min=0), help="Seed of random inputs (default 0)."
+    ),
+    option("--output", type=PATH, help="Write the results, .npz."),
+    option("--save-inputs", type=PATH, help="Write the inputs, .npz."),
+    option("--check", is_flag=True, help="Compare with the interpreter; exit 1 if wrong."),
+    option(
+        "--repeat", type=click.IntRange(min=1), default=1, help="Timed runs, after one to warm up."
+    ),
+    option("--scheduler", metavar="ADDRESS", help="Run a DIR on the workers of a dask scheduler."),
+    option("--mpi", is_flag=True, help="Run a DIR on the ranks of mpirun."),
+    option(
+        "--worker-memory",
+        metavar="BYTES",
+        default="4GiB",
+        help="Largest number of bytes that one worker may use.",
+    ),
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """Inputs of a run; ``starts`` are the arrays to which accumulating outputs are added."""
+@click.command("run", cls=Command)
+@click.argument("source", type=PATH)
+@planning_options
+@_run_options
+@json_option
+@click.pass_context
+def run_command(ctx: click.Context, /, source: Path, as_json: bool, **chosen: Any) -> None:
+    """Run a compiled DIR or a SPEC on given or random inputs."""
+    if chosen["scheduler"] is not None or chosen["mpi"]:
+        outcome = _run_on_workers(ctx, source, chosen)
+        report = {"schema": 1}
+    else:
+        outcome, report = _run_here(ctx, source, chosen)
+    if outcome is None:
+        return
+    if chosen["output"] is not None:
+        write_arrays(chosen["output"], outcome.outputs)
+    if as_json:
+        print_json({**report, **outcome.numbers})
+    elif not ctx.obj["quiet"]:
+        for line in outcome.lines:
+            click.echo(line)
+    if outcome.failure:
+        click.echo(f"tcgen: error: {outcome.failure}", err=True)
+        ctx.exit(1)
 
-    inputs: Arrays
-    starts: Arrays
-    extents: dict[str, int]
+
+def _run_here(
+    ctx: click.Context, source: Path, chosen: dict[str, Any]
+) -> tuple[Outcome, dict[str, Any]]:
+    """Run in this process; also the report of the program."""
+    from . import timed_run  # noqa: PLC0415  (loads the interpreter)
+
+    output, save_inputs = chosen["output"], chosen["save_inputs"]
+    if chosen["inputs"] is not None and chosen["seed"] is not None:
+        raise click.UsageError("give --inputs or --random, not both")
+    if output is not None and output == save_inputs:
+        raise click.UsageError(f"--output and --save-inputs are both {output}: give two files")
+    artifact: Artifact | None = None
+    seconds: tuple[tuple[str, float], ...] = ()
+    if is_artifact(source):
+        artifact = _limited_artifact(ctx, source, chosen)
+        system = read_artifact_system(artifact)
+    else:
+        system = read_equations(ctx, source)
+    case = _read_case(system, artifact, chosen)
+    if artifact is None:
+        # A plan needs extents of at least 1.
+        extents = tuple((space, max(1, n)) for space, n in case.extents.items())
+        result = compiled(ctx, system, {**chosen, "extents": extents})
+        artifact, seconds = result.artifact, result.seconds
+    if save_inputs is not None:
+        write_arrays(save_inputs, {**case.inputs, **case.starts})
+    report = report_of(artifact, read_plan(artifact), case.extents)
+    flops = sum(report["operations"][key] for key in ("executed_per_call", "executed_once"))
+    repeat, check, quiet = chosen["repeat"], chosen["check"], ctx.obj["quiet"]
+    with StatusLine(quiet) as status:
+        program = Program(artifact)
+        outcome = timed_run.run(
+            program, system, case, flops, repeat=repeat, check=check, status=status
+        )
+    return outcome, {**report, "seconds": dict(seconds)}
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Arrays of a run, numbers for --json, lines of text, and the failure of a check, or ''."""
-
-    outputs: Arrays
-    numbers: dict[str, Any]
-    lines: tuple[str, ...]
-    failure: str
-
-
-def random_inputs(system: System, extents: dict[str, int], dtype: str, seed: int) -> Case:
-    """Random arrays with the declared symmetries, whose denominators are not close to 0."""
-    arrays = random_arrays(system, extents, dtype=dtype, seed=seed)
-    return Case(*split_starts(system, arrays), extents)
+def _limited_artifact(ctx: click.Context, folder: Path, chosen: dict[str, Any]) -> Artifact:
+    """A compiled DIR, with the memory limit of the command line."""
+    refuse_planning(ctx, folder, "extents", "memory_limit")
+    artifact = load_artifact(folder)
+    if chosen["memory_limit"] is None:
+        return artifact
+    return artifact.with_memory_limit(parse_bytes(chosen["memory_limit"]))
 
 
-def read_inputs(system: System, path: Path, given: Mapping[str, int]) -> Case:
-    """Arrays from an .npz or HDF5 file; extents from their shapes, or else from ``given``.
+def _read_case(system: System, artifact: Artifact | None, chosen: dict[str, Any]) -> Case:
+    """The inputs from a file, or random ones; extents of -e must agree with the file."""
+    from . import timed_run  # noqa: PLC0415
+
+    defaults = dict(artifact.manifest.planning_extents) if artifact else {}
+    given = {**defaults, **dict(chosen["extents"])}
+    dtype = artifact.manifest.dtype if artifact else chosen["dtype"]
+    path: Path | None = chosen["inputs"]
+    if path is None:
+        extents = dict(planning_extents(system, given))
+        return timed_run.random_inputs(system, extents, dtype, chosen["seed"] or 0)
+    case = timed_run.read_inputs(system, path, given)
+    for name, extent in chosen["extents"]:
+        if case.extents.get(name, extent) != extent:
+            raise ExtentError(
+                f"-e {name}={extent} contradicts the arrays in {path}, where space {name} has "
+                f"extent {case.extents[name]}: leave it out, extents come from the arrays"
+            )
+    return case
+
+
+def _run_on_workers(ctx: click.Context, folder: Path, chosen: dict[str, Any]) -> Outcome | None:
+    """Run a compiled DIR once on workers; None on a rank of MPI that prints nothing.
 
     Raises:
-        ArgumentError: the file cannot be read, or an array's shape contradicts the equations.
+        MemoryLimitError: a worker has too little memory.
+        UnavailableError: the engine is not installed, or workers are lost.
     """
-    arrays = read_arrays(path)
-    extents = dict(given)
-    for tensor in (*system.inputs, *system.outputs):
-        if tensor.name in arrays and not tensor.storage.packed:
-            shape = arrays[tensor.name].shape
-            if len(shape) == tensor.rank:
-                for axis, length in zip(tensor.stored_order, shape, strict=True):
-                    if not tensor.spaces[axis].parts:
-                        extents[tensor.spaces[axis].name] = length
-    extents = dict(planning_extents(system, extents))
-    return Case(*split_starts(system, arrays), extents)
+    import numpy as np  # noqa: PLC0415
 
+    from ..distributed.distribute import distribute  # noqa: PLC0415  (loads the engines)
+    from .timed_run import Outcome, describe  # noqa: PLC0415
 
-def run(
-    program: Program, system: System, case: Case, *, repeat: int, check: bool, status: StatusLine
-) -> Outcome:
-    """Run once to warm up, then ``repeat`` times; with ``check`` compare with the interpreter."""
-    status.show("compiling")
-    program.build()
-    outputs, numbers = _timed(program, case, repeat, status)
-    report = report_of(program.artifact, read_plan(program.artifact), case.extents)
-    flops = sum(report["operations"][key] for key in ("executed_per_call", "executed_once"))
-    numbers["gflops"] = flops / max(numbers["time_seconds"], 1e-9) / 1e9
-    failure = ""
-    if check:
-        status.show("computing the results in the interpreter, to compare")
-        failure = _check(system, case, outputs, numbers, program.manifest.dtype)
-    lines = [describe(name, value) for name, value in outputs.items()]
-    speed = f"{numbers['gflops']:.3g} Gflop/s"
-    lines.append(f"time {numbers['time_seconds']:.6f} s (median of {repeat}), {speed}")
-    lines.append(f"peak {numbers['peak_bytes_measured']:,} bytes allocated beyond the inputs")
-    if check:
-        lines.append(
-            f"check: max error {numbers['max_abs_error']:.2e} absolute, "
-            f"{numbers['max_rel_error']:.2e} relative"
+    scheduler: str | None = chosen["scheduler"]
+    if scheduler is not None and chosen["mpi"]:
+        raise click.UsageError("give --scheduler or --mpi, not both")
+    with_check = chosen["check"] or chosen["save_inputs"] is not None or chosen["repeat"] > 1
+    if chosen["inputs"] is None or with_check:
+        raise click.UsageError(
+            "--scheduler and --mpi run once, on arrays in a file: give --inputs FILE, and "
+            "neither --random, --check, --repeat nor --save-inputs"
         )
-    return Outcome(outputs, numbers, tuple(lines), failure)
+    if not is_artifact(folder):
+        raise click.UsageError(f"workers need a compiled DIR: run tcgen compile {folder} first")
+    refuse_planning(ctx, folder)
+    with _workers(scheduler) as (workers, prints):
+        show = prints and not ctx.obj["quiet"] and Console(stderr=True).is_terminal
+
+        def progress(done: int, tasks: int) -> None:
+            if show:
+                click.echo(f"\r{done} of {tasks} tasks", err=True, nl=done == tasks)
+
+        program = Program(load_artifact(folder))
+        inputs = _worker_inputs(program, chosen["inputs"])
+        memory = chosen["worker_memory"]
+        with distribute(program, workers, memory, progress=progress).bind(**inputs) as run:
+            outputs, report = run(), run.report
+    if not prints:
+        return None
+    lines = [describe(name, np.asarray(value)) for name, value in outputs.items()]
+    return Outcome(outputs, {"distributed": asdict(report)}, (*lines, *str(report).split("\n")), "")
 
 
-@contextlib.contextmanager
-def _in_a_thread(status: StatusLine) -> Iterator[ThreadPoolExecutor]:
-    """A thread for the kernels: in the main thread, Ctrl-C would wait until the kernel returns."""
-    worker = ThreadPoolExecutor(1)
+@contextmanager
+def _workers(scheduler: str | None) -> Iterator[tuple[Any, bool]]:
+    """The workers of a dask scheduler, or the ranks of mpirun; True if this process prints."""
+    from ..distributed.distribute import dask_client, mpi_world  # noqa: PLC0415
+
+    if scheduler is None:
+        world = mpi_world()
+        yield world, world.rank == 0
+        return
+    client = dask_client(scheduler)
     try:
-        yield worker
-    except KeyboardInterrupt:
-        status.clear()
-        sys.stderr.write("Aborted!\n")
-        sys.stderr.flush()
-        os._exit(1)  # any other exit waits for the thread
+        yield client, True
     finally:
-        worker.shutdown()
+        client.close()
 
 
-def _timed(
-    program: Program, case: Case, repeat: int, status: StatusLine
-) -> tuple[Arrays, dict[str, Any]]:
-    times = []
-    outputs: Arrays = {}
-    given: dict[str, Any] = dict(case.inputs)
-    with _in_a_thread(status) as worker:
-        for n in range(repeat + 1):
-            status.show(f"run {n} of {repeat}" if n > 0 else "running once to warm up")
-            out = {name: start.copy() for name, start in case.starts.items()}
-            start = time.perf_counter()
-            call = partial(program, out=out, **given)
-            outputs = worker.submit(call).result()
-            if n > 0:
-                times.append(time.perf_counter() - start)
-    numbers = {
-        "time_seconds": statistics.median(times),
-        "peak_bytes_measured": program.allocated_bytes,
-    }
-    return outputs, numbers
+def _worker_inputs(program: Program, path: Path) -> dict[str, Any]:
+    """An array for each input; those in an HDF5 file are read by the workers."""
+    from ..distributed.stored import stored  # noqa: PLC0415
 
-
-def _check(system: System, case: Case, outputs: Arrays, numbers: dict[str, Any], dtype: str) -> str:
-    for tensor in system.inputs:
-        if tensor.symmetry and tensor.name in case.inputs:
-            array = unpack(tensor, case.inputs[tensor.name], case.extents)
-            check_symmetry(tensor.name, array, [(s.perm, s.sign, s.conj) for s in tensor.symmetry])
-    expected = evaluate_system(system, case.inputs, case.extents, out=case.starts, dtype=dtype)
-    tolerance = _tolerance(dtype)
-    worst_abs = worst_rel = 0.0
-    failure = ""
-    for name, reference in expected.items():
-        if reference.size == 0:
-            continue
-        result = outputs[name]
-        equal = (result == reference) | (np.isnan(result) & np.isnan(reference))  # inf - inf is NaN
-        with np.errstate(invalid="ignore"):
-            error = float(np.max(np.where(equal, 0, np.abs(result - reference))))
-        scale = float(np.max(np.abs(reference), initial=0, where=np.isfinite(reference)))
-        relative = error / scale if scale else error
-        if scale and relative > tolerance:
-            change = _cancelled(system, case, name, reference, dtype)
-            relative = error * tolerance / change if change > scale else relative
-        worst_abs, worst_rel = max(worst_abs, error), max(worst_rel, relative)
-        if not relative <= tolerance:
-            failure = f"{name} differs from the interpreter by {relative:.2e} (limit {tolerance})"
-    numbers["max_abs_error"], numbers["max_rel_error"] = worst_abs, worst_rel
-    return failure
-
-
-def _tolerance(dtype: str) -> float:
-    """Largest relative error that rounding explains."""
-    return 1e-4 if dtype == "float32" else 1e-10
-
-
-def _cancelled(
-    system: System, case: Case, name: str, reference: np.ndarray[Any, Any], dtype: str
-) -> float:
-    """Largest change of a result if each term of the equations changes by the tolerance.
-
-    A result that is smaller than this change is zero except for rounding, such as (T) of one
-    electron pair. Errors are then relative to the terms that cancel, not to the result.
-    """
-    rng, tolerance = np.random.default_rng(0), _tolerance(dtype)
-    equations = tuple(
-        replace(
-            equation,
-            terms=tuple(
-                replace(t, coeff=t.coeff * (1 + Fraction(tolerance * rng.uniform(-1, 1))))
-                for t in equation.terms
-            ),
-        )
-        for equation in system.equations
-    )
-    moved = evaluate_system(
-        replace(system, equations=equations),
-        case.inputs,
-        case.extents,
-        out=case.starts,
-        dtype=dtype,
-    )
-    with np.errstate(invalid="ignore"):
-        change = np.abs(moved[name] - reference)
-    return float(np.max(change, initial=0, where=np.isfinite(change)))
-
-
-def describe(name: str, value: np.ndarray[Any, Any]) -> str:
-    """A line for a result: a number, or shape and norm."""
-    if value.ndim == 0:
-        return f"{name} = {value[()]:.12f}"
-    shape = " x ".join(str(n) for n in value.shape)
-    return f"{name}  {shape}  norm {np.linalg.norm(value.ravel()):.12f}"
+    names = [t.name for t in program.manifest.tensors if t.role != "output" and t.default is None]
+    if is_hdf5(path):
+        return {name: stored(path, name) for name in names}
+    arrays = read_arrays(path)
+    missing = [name for name in names if name not in arrays]
+    if missing:
+        raise ArgumentError(f"{path} has no array {', '.join(missing)}: add it to the file")
+    return {name: arrays[name] for name in names}

@@ -1,24 +1,143 @@
-"""Equations on a mean field that PySCF runs: ``tcgen solve``."""
+"""``tcgen solve``: equations on a mean field that PySCF runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..chem import Solution
-from ..chem import solve as solve_equations
-from ..chem.driver import read_equations
-from ..chem.mean_field import run_mean_field
+import click
+
 from ..errors import ArgumentError
 from ..ir.system import System
 from .arrays_in_files import read_arrays
+from .options import (
+    PATH,
+    Command,
+    chosen_planning,
+    chosen_target,
+    json_option,
+    option,
+    planning_options,
+    together,
+)
+from .output import StatusLine, print_json
+
+if TYPE_CHECKING:
+    from ..chem import Solution
 
 _MOLECULE = ("atom", "xyz", "basis", "charge", "spin", "density_fit", "auxbasis")
 _ITERATION = ("nroots", "tolerance", "max_cycle", "diis", "level_shift", "damping", "orbitals")
 
 
-def solve(
+def _parsed_roles(
+    _ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
+    roles = {}
+    for value in values:
+        name, equals, role = value.partition("=")
+        if not equals or not role.strip():
+            raise click.BadParameter(
+                f"{value!r} is not NAME=ROLE; write for example 'r1=residual of t1'"
+            )
+        roles[name.strip()] = role.strip()
+    return roles
+
+
+_solve_options = together(
+    option("--atom", help="Atoms and coordinates in Angstrom: 'O 0 0 0.1; H 0 0.8 -0.5; ...'."),
+    option("--xyz", type=PATH, help="File with atoms, in Angstrom."),
+    option("--basis", default="cc-pvdz"),
+    option("--charge", default=0),
+    option("--spin", type=click.IntRange(min=0), default=0, help="2S, as in PySCF."),
+    option(
+        "--reference",
+        type=click.Choice(("rhf", "uhf", "rohf", "ghf")),
+        help="Default: rhf for spin 0, uhf otherwise.",
+    ),
+    option(
+        "--frozen",
+        type=click.IntRange(min=0),
+        default=0,
+        help="Number of core orbitals (spatial) that are not correlated.",
+    ),
+    option("--df", "density_fit", is_flag=True, help="Fit densities, also in the mean field."),
+    option("--auxbasis", help="Basis set of density fitting.  [default: PySCF's]"),
+    option(
+        "--amplitudes",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="File to start from if it exists, written at the end (.npz).",
+    ),
+    option("--inputs", type=PATH, help="Other inputs by name, .npz."),
+    option(
+        "--role",
+        "roles",
+        metavar="NAME=ROLE",
+        multiple=True,
+        callback=_parsed_roles,
+        help="Role of an output (energy, value, residual of t1, update of t1, sigma of r1) or of "
+        "an input ((pq|rs), <pq|rs>, <pq||rs>, df, fock, hcore, energies, dipole); repeatable.",
+    ),
+    option(
+        "--orbitals",
+        type=click.Choice(("spatial", "spin")),
+        help="Default: spin orbitals if an input is antisymmetric or declares `conserves`.",
+    ),
+    option("--nroots", default=1, help="Number of roots of an eigenvalue problem."),
+    option(
+        "--tolerance", default=1e-9, help="Largest norm of a residual at convergence, in Hartree."
+    ),
+    option("--max-cycle", default=100, help="Largest number of iterations."),
+    option("--diis", default=8, help="Number of vectors that DIIS stores."),
+    option(
+        "--level-shift",
+        default=0.0,
+        help="Energy added to virtual orbitals in denominators, in Hartree.",
+    ),
+    option("--damping", default=0.0, help="Fraction of the old amplitudes that remains."),
+)
+
+
+@click.command("solve", cls=Command)
+@click.argument("source", metavar="SPEC")
+@_solve_options
+@planning_options
+@json_option
+@click.pass_context
+def solve_command(ctx: click.Context, /, source: str, as_json: bool, **chosen: Any) -> None:
+    """Solve the equations of SPEC, a file or a shipped name, for a molecule (needs PySCF)."""
+    quiet = ctx.obj["quiet"]
+    target = chosen_target(ctx, chosen)
+    with StatusLine(quiet) as status:
+
+        def show(line: str) -> None:
+            status.clear()
+            click.echo(line, err=as_json)
+
+        solution = _solve(
+            source,
+            chosen,
+            show=False if quiet else show,
+            progress=status.show,
+            extents=dict(chosen["extents"]),
+            target=target,
+            dtype=chosen["dtype"],
+            memory_limit=chosen["memory_limit"],
+            planning=chosen_planning(chosen),
+        )
+    if as_json:
+        print_json({"schema": 1, **solution.as_json()})
+    if not solution.converged:
+        worst = max(solution.residual_norms.values())
+        click.echo(
+            f"tcgen: error: not converged: the largest residual norm is {worst:.1e} after "
+            f"{solution.iterations} iterations: raise --max-cycle, or try --damping 0.3",
+            err=True,
+        )
+        ctx.exit(1)
+
+
+def _solve(
     source: str,
     chosen: Mapping[str, Any],
     show: Callable[[str], None] | bool,
@@ -28,12 +147,16 @@ def solve(
     """Run the mean field, solve the equations, and write the amplitudes.
 
     Args:
-        source: a path or the name of a shipped spec.
-        chosen: values of ``solve_options``.
-        show: as for :func:`tcgen.chem.solve`.
-        progress: as for it; the mean field is told of, too.
-        compilation: keywords of it that shape the program.
+        source: path of a spec, or the name of a shipped one.
+        chosen: values of the options by parameter name.
+        show: the argument of :func:`tcgen.chem.solve`.
+        progress: called with each stage, the mean field included.
+        compilation: other keywords of :func:`tcgen.chem.solve`.
     """
+    from ..chem import solve as solve_equations  # noqa: PLC0415  (loads the interpreter)
+    from ..chem.driver import read_equations  # noqa: PLC0415
+    from ..chem.reference import run_mean_field  # noqa: PLC0415
+
     system = read_equations(source)
     roles_of_inputs, roles_of_outputs = _split_roles(system, chosen["roles"])
     others = read_arrays(chosen["inputs"]) if chosen["inputs"] is not None else {}

@@ -6,9 +6,9 @@ target and the machine model of a GPU; ``progress`` shows the stages.
 Pipeline: ``driver`` calls the stages through ``tracer``, which times and verifies them.
 ``element_types`` refuses numbers and arguments that the element type cannot hold, ``limits`` plans
 and lowers again until a program keeps its limits, ``tuning`` replaces variants of products by the
-fastest measured ones, ``pareto`` trades time for memory, and ``documents`` writes and reads the
-equations, plan and reports in an artifact.
+fastest measured ones, and ``documents`` writes and reads the equations, plan and reports in an
+artifact.
 
 Caches: ``plan_cache`` stores sequences and plans on disk, ``timings`` measured times;
-``program_cache`` holds the programs of a process. ``serialize`` writes levels as text.
+``program_cache`` holds the programs of a process.
 """

@@ -45,20 +45,20 @@ def compile(
             each letter is a space.
         extents: planning extents by space; other extents may come at run time.
         target: "cpu" (C with OpenMP), "cuda" (a GPU, through CuPy) or "numpy"; None takes cpu
-            where a C compiler works.
+            if a C compiler works, else numpy.
         dtype: "float64", "float32" or "complex128".
         memory_limit: bytes, or text such as "8GiB", for all that the program allocates.
-        constant: names of inputs that a bound program holds (``program.bind``), beside those that
-            the source declares.
+        constant: names of inputs that a bound program stores (``program.bind``), in addition to
+            those that the source declares.
         volatile: names of inputs that may change from call to call.
-        planning: how equations are factored and loops fused; see :class:`tcgen.Planning`.
-        progress: is called with what is being done ("factoring", "planning memory", "writing C",
-            ...); True shows a bar in terminals and notebooks. The C compiler then runs at once, and
-            not in the first call.
-        fallback: the program also carries its kernels for NumPy, which run it, with a warning,
-            where it is loaded without a C compiler and without objects for that processor.
-        shorthand: fields of ``planning``, given as keywords of their own: ``objective="time"`` is
-            short for ``planning=Planning(objective="time")``.
+        planning: options of factoring and fusion; see :class:`tcgen.Planning`.
+        progress: called with the name of each stage ("factoring", "planning memory", "writing C",
+            ...); True shows a bar in terminals and notebooks. The C compiler then runs at once
+            instead of in the first call.
+        fallback: add kernels for NumPy. They run the program, with a warning, if it is loaded
+            without a C compiler and without objects for that processor.
+        shorthand: fields of ``planning`` as keywords: ``objective="time"`` is short for
+            ``planning=Planning(objective="time")``.
 
     Returns:
         A program: ``program(**arrays) -> {name: array}``.
@@ -82,7 +82,7 @@ def compile(
         >>> program(a=np.eye(3), x=np.arange(3.0))["y"]
         array([0., 1., 2.])
     """
-    plan = _planning(planning, shorthand)
+    plan = planning_record(planning, shorthand, "compile")
     target = target or ("cpu" if plan.tune else default_target(_warn))
     plan = for_machine(plan, target)
     options = Options(
@@ -105,17 +105,18 @@ def compile(
         if progress and options.target == "cpu":
             tell("build")
             program.build()
-    typed = not isinstance(source, System)  # a program that makes equations may mean a zero
-    for message in result.warnings if typed else ():
+    # A program that made a System may mean an output that is zero.
+    for message in () if isinstance(source, System) else result.warnings:
         warnings.warn(message, stacklevel=2)
     return program
 
 
-_warn = partial(warnings.warn, stacklevel=3)  # in the line that calls compile
+# The warning names the line that calls compile.
+_warn = partial(warnings.warn, stacklevel=3)
 
 
-def _planning(given: Planning | None, shorthand: Mapping[str, Any]) -> Planning:
-    """The record with the fields that were given as keywords.
+def planning_record(given: Planning | None, shorthand: Mapping[str, Any], caller: str) -> Planning:
+    """The record with the fields that were given as keywords of a function.
 
     Raises:
         ArgumentError: a keyword is not the name of a field, or ``given`` is not a record.
@@ -126,7 +127,7 @@ def _planning(given: Planning | None, shorthand: Mapping[str, Any]) -> Planning:
     unknown = [name for name in shorthand if name not in names]
     if unknown:
         raise ArgumentError(
-            f"compile has no keyword {unknown[0]!r}; those of planning are {', '.join(names)}"
+            f"{caller} has no keyword {unknown[0]!r}; those of planning are {', '.join(names)}"
         )
     return replace(given or Planning(), **shorthand)
 
@@ -147,11 +148,12 @@ compile.__signature__ = _signature()  # type: ignore[attr-defined]
 
 def _read(source: object) -> System:
     if isinstance(source, str) and "\n" in source:
-        from ..frontend.spec.reader import read_spec  # noqa: PLC0415  (lark only where a spec is read)
+        from ..frontend.spec.reader import read_spec  # noqa: PLC0415  (loads lark)
 
         return read_spec(source)
     if not isinstance(source, str | os.PathLike):
-        if "sympy" in sys.modules:  # else it cannot be an expression of SymPy
+        # Without SymPy in memory, source cannot be one of its expressions.
+        if "sympy" in sys.modules:
             from ..frontend.importers.sympy_indexed import from_sympy, is_sympy  # noqa: PLC0415
 
             if is_sympy(source):

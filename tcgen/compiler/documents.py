@@ -1,5 +1,8 @@
 """The documents of an artifact: its equations, plan, executed work and reports.
 
+Levels 1 to 3 are stored as JSON text, exactly. A source span has only the name of its file, so that
+the text does not depend on the folder from which the file was read.
+
 A file that someone has changed may pass its checksum, which can be computed anew. Reading therefore
 checks everything on which reports and the interpreter rely.
 """
@@ -8,49 +11,45 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from pathlib import Path
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..artifact.codec import from_table, table_text, to_table
 from ..artifact.folder import Artifact
 from ..artifact.manifest import Manifest
-from ..errors import ArtifactError, VerifyError
+from ..errors import ArtifactError, Span, VerifyError
 from ..ir.executed import Executed
 from ..ir.iteration_domain import is_sound
+from ..ir.level import Level
 from ..ir.plan import FusionPlan
 from ..ir.system import System
 from ..ir.tensor import Ref, Role, Tensor
 from ..ir.verify import verify
 from ..options import Options, changed_options
-from .serialize import decode, encode
 
 if TYPE_CHECKING:
     from .tuning import Choice
 
 L = TypeVar("L", System, FusionPlan)
+T = TypeVar("T")
 
-_RECORDS = ("reproducible", "options", "pareto", "tuning", "names")
+SCHEMA = 3
+
+_RECORDS = ("reproducible", "options", "pareto", "pareto_plan", "tuning", "names")
 
 
-def compile_records(
-    system: System,
-    options: Options,
-    pareto: Sequence[Mapping[str, Any]],
-    choices: Sequence[Choice],
-) -> dict[str, Any]:
+def compile_records(system: System, options: Options, choices: Sequence[Choice]) -> dict[str, Any]:
     """Entries of a report that do not follow from the plan and the manifest.
 
     ``options`` has those that differ from their defaults, ``names`` the names of the source that
-    are not identifiers, ``pareto`` the points of the time-memory trade-off, ``tuning`` the measured
-    variants; ``reproducible`` is False after tuning.
+    are not identifiers, ``tuning`` the measured variants; ``reproducible`` is False after tuning.
     """
     records: dict[str, Any] = {}
     if changed := changed_options(options):
         records["options"] = changed
     if system.written:
         records["names"] = dict(system.written)
-    if pareto:
-        records["pareto"] = pareto
     if options.tune:
         rows = [choice.row(times=False) for choice in choices]
         records |= {"tuning": rows, "reproducible": False}
@@ -92,7 +91,9 @@ def load_artifact(path: Path) -> Artifact:
         ArtifactError: it is missing, damaged, or of another version.
     """
     if not path.is_dir():
-        raise ArtifactError(f"there is no folder {path}: give the folder that tcgen compile wrote")
+        raise ArtifactError(
+            f"folder {path} does not exist: give the folder that tcgen compile wrote"
+        )
     return Artifact.load(path)
 
 
@@ -115,7 +116,7 @@ def read_plan(artifact: Artifact) -> FusionPlan:
 
 
 def read_compile_records(artifact: Artifact) -> dict[str, Any]:
-    """The :func:`compile_records` in an artifact's report."""
+    """The :func:`compile_records` in an artifact's report, with its time-memory trade-off."""
     report = artifact.json("report.json")
     return {key: report[key] for key in _RECORDS if key in report}
 
@@ -220,3 +221,46 @@ def _check_program(tensors: tuple[Tensor, ...], manifest: Manifest) -> None:
     there = {t.name for t in manifest.tensors if t.role is Role.OUTPUT}
     if here != there:
         raise VerifyError(f"its outputs are {', '.join(sorted(here))}, those of another program")
+
+
+def encode(level: object) -> str:
+    """JSON text of a system, program or plan, or of a part of one.
+
+    Example:
+        >>> from tcgen.ir.tensor import Space
+        >>> decode(encode(Space("o", 10)), Space)
+        Space(name='o', extent=10, parts=(), kind=None)
+    """
+    if isinstance(level, Level):  # the cache's file names and an artifact need the same text
+        return level.derived("text", lambda: _encoded(level))
+    return _encoded(level)
+
+
+def _encoded(level: object) -> str:
+    return f'{{"schema":{SCHEMA},{table_text(to_table(level, _without_folder))}}}\n'
+
+
+def decode(text: str, kind: type[T]) -> T:
+    """The object that :func:`encode` wrote.
+
+    Raises:
+        ArtifactError: the text is damaged, was written by another version of tcgen, or holds an
+            object of another class.
+    """
+    try:
+        data = json.loads(text)
+        schema = data["schema"]
+        if schema == SCHEMA:
+            return from_table(kind, data)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ArtifactError(
+            f"the text of a {kind.__name__} is damaged ({error!r}): compile again"
+        ) from error
+    raise ArtifactError(
+        f"the text of a {kind.__name__} has schema {schema}, this tcgen reads {SCHEMA}: "
+        f"compile again"
+    )
+
+
+def _without_folder(part: Any) -> Any:
+    return replace(part, file=PurePath(part.file).name) if isinstance(part, Span) else part

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from .. import environment
 from ..artifact.folder import Artifact
 from ..errors import ArgumentError, Diagnostic, SpecError
-from ..hardware import Machine
 from ..ir.cost import extent_of
 from ..ir.executed import executed_by
 from ..ir.loops import Module
@@ -27,6 +26,7 @@ from ..ir.program import FormulaSequence
 from ..ir.system import System, planning_extents, with_inputs_on_disk
 from ..ir.verify.system import check_names
 from ..options import Options
+from ..thresholds.time_model import Machine
 from .plan_cache import cached
 from .tracer import Tracer, ValueCheck
 
@@ -61,7 +61,7 @@ class Compilation:
         """Properties of the equations that their author may not have meant."""
         return tuple(
             f"output {t.name} is zero for all inputs: its terms cancel, or vanish by the "
-            f"symmetries declared for what they read"
+            f"symmetries declared for the arrays they read"
             for t in self.program.zero_outputs
             if not t.accumulate
         )
@@ -99,7 +99,8 @@ def compile_system(
             f"a program for the target {options.target} has no fallback: leave fallback out, or "
             f"compile for the target cpu"
         )
-    check_names(system)  # at any TCGEN_VERIFY: generated code contains the names
+    # Not only with TCGEN_VERIFY, since generated code contains the names.
+    check_names(system)
     tracer = tracer or Tracer()
     options = replace(options, extents=planning_extents(system, options.extent_of))
     if environment.verify_level() >= 2:
@@ -270,11 +271,13 @@ def document(
 ) -> Artifact:
     """Add the equations, the plan, the executed work and the reports to an artifact."""
     from .documents import compile_records, with_documents  # noqa: PLC0415
-    from .pareto import pareto_points  # noqa: PLC0415
+    from .limits import pareto_plan, pareto_points  # noqa: PLC0415
 
     def make() -> Artifact:
-        points = pareto_points(plan, options) if options.pareto else []
-        records = compile_records(system, options, points, choices)
+        records = compile_records(system, options, choices)
+        if options.pareto:
+            records["pareto"] = pareto_points(plan, options)
+            records |= {"pareto_plan": point} if (point := pareto_plan(plan, options)) else {}
         return with_documents(artifact, system, plan, executed_by(module), records)
 
     tracer.progress("report")

@@ -39,10 +39,6 @@ from ..ir.tensor import Ref
 def check_numbers(system: System, dtype: str) -> None:
     """Check that every number of the equations is a number of the element type.
 
-    Args:
-        system: the equations.
-        dtype: element type of the program.
-
     Raises:
         SpecError: a coefficient, constant or default is larger than the largest number of the
             type, or so near to zero that it loses digits; or an equation takes the square root

@@ -10,23 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from ..artifact.manifest import Manifest, constant_launches, launches
 from ..emit import make_manifest
 from ..errors import MemoryLimitError, PlanError
 from ..fusion import plan_fusion
-from ..fusion.placement.memory import is_persistent, largest_together
+from ..fusion.placement.memory import is_persistent, largest_together, output_bytes, plan_peak
 from ..ir.loops import Module
 from ..ir.plan import FusionPlan
 from ..ir.program import FormulaSequence
 from ..lower import lower_plan
 from ..options import Options
 from ..records.loops import Host, HostLoop
-from ..runtime.memory.footprint import MemoryUse
-from ..runtime.memory.usage import memory_use
+from ..runtime.memory import MemoryUse, memory_use
 
 _TRIES = 8  # smaller limits for the tiles
 _SLOWER = 10  # largest factor of predicted time for smaller tiles
+_STEP = 4  # ratio of the memory of one point of the trade-off to the limit of the next
+_LIMITS = 6  # most limits below the unlimited peak, apart from the least peak
 # A launch takes the host about 10 microseconds.
 MOST_LAUNCHES = 100_000
 
@@ -43,8 +45,9 @@ def plan_within(program: FormulaSequence, options: Options) -> FusionPlan:
         return plan
     from ..fusion.time.objective import planned_bytes, smaller_tiles  # noqa: PLC0415
 
+    # If no tiles fit, this plan is the smallest.
     if planned_bytes(plan, options.dtype) > limit:
-        return plan  # no tiles fit; this plan is the smallest
+        return plan
     room, tried = limit, plan
     for _ in range(_TRIES):
         needed = planned_use(lower_plan(tried, options, thrifty=False), options).peak
@@ -122,7 +125,8 @@ def _memory_advice(program: FormulaSequence, options: Options, peak: int) -> str
         from ..fusion.time.objective import proven_bytes  # noqa: PLC0415
 
         least = proven_bytes(program, options)
-        if least > peak:  # steps were rewritten: the bound is for these steps as they are
+        # The bound holds for the given steps only; the plan may have rewritten them.
+        if least > peak:
             return advice
         if least == peak:
             return f"{advice} (it is proven that shared loops and repeated steps need as much)"
@@ -156,6 +160,72 @@ def planned_use(module: Module, options: Options) -> MemoryUse:
         memory_limit=options.memory_limit,
     )
     return memory_use(manifest, options.extent_of, threads=1)
+
+
+def pareto_points(plan: FusionPlan, options: Options) -> list[dict[str, Any]]:
+    """Plans of least predicted time for a series of memory limits, the most memory first.
+
+    Seconds are predicted; bytes are those of arrays, without copies for matrix products.
+
+    Args:
+        plan: a plan of the program, which has its planning extents.
+        options: ``dtype``, ``machine`` and ``effort`` are read.
+
+    Returns:
+        ``limit_bytes`` that gives the plan (None: no limit), ``peak_bytes``, ``seconds``, ``loops``
+        (shared, with their tiles) and ``repeats`` (statements computed more than once), by point.
+
+    Raises:
+        PlanError: the solver refuses the model.
+    """
+    wish = replace(options, objective="time", extents=plan.extents, memory_limit=None)
+    results = output_bytes(plan.program, plan.extent_of, options.dtype)
+    points = [_point(plan_fusion(plan.program, wish), None, results)]
+    limit = points[0]["peak_bytes"]
+    for _ in range(_LIMITS):
+        limit = results + (limit - results) // _STEP
+        made = plan_fusion(plan.program, replace(wish, memory_limit=limit))
+        point = _point(made, limit, results)
+        if point["peak_bytes"] > limit:
+            # Nothing fits: the smallest peak is the last limit.
+            limit = point["peak_bytes"]
+            made = plan_fusion(plan.program, replace(wish, memory_limit=limit))
+            points.append(_point(made, limit, results))
+            break
+        points.append(point)
+        limit = point["peak_bytes"]
+    return _pareto_optimal(points)
+
+
+def _pareto_optimal(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Points that no other beats in time and memory, most memory first; equal points once."""
+    optimal: list[dict[str, Any]] = []
+    for point in sorted(points, key=lambda p: (p["peak_bytes"], p["seconds"])):
+        if not optimal or point["seconds"] < optimal[-1]["seconds"]:
+            optimal.append(point)
+    return optimal[::-1]
+
+
+def _point(plan: FusionPlan, limit: int | None, results: int) -> dict[str, Any]:
+    steps = [v.step for v in plan.visits]
+    peak = plan_peak(plan) + results
+    return {
+        "limit_bytes": limit,
+        "peak_bytes": peak,
+        "seconds": float(plan.solve.value or 0),
+        "loops": [str(loop).partition("#")[0] for loop in plan.loops],
+        "repeats": len(
+            {s for s in steps if steps.count(s) > 1} | {v.step for v in plan.visits if v.redundant}
+        ),
+    }
+
+
+def pareto_plan(plan: FusionPlan, options: Options) -> dict[str, Any] | None:
+    """The point of a plan beside the curve; None if its time was not predicted."""
+    if plan.solve.unit != "seconds":
+        return None
+    peak = plan_peak(plan) + output_bytes(plan.program, plan.extent_of, options.dtype)
+    return {"peak_bytes": peak, "seconds": float(plan.solve.value or 0)}
 
 
 def refuse_many_launches(manifest: Manifest, options: Options) -> None:

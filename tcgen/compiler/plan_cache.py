@@ -2,7 +2,8 @@
 
 Searches take seconds, and a program that runs every day would repeat them every day. The result of
 a stage depends only on its input, the options, and the code of tcgen and of the solvers; a hash of
-these names its file. Searches stop after deterministic work, so a cached result equals a new one.
+these is the name of its file. Searches stop after deterministic work, so a cached result equals a
+new one.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from ..cache_files import cache_folder, keep_text, kept_files, kept_text
+from ..cache_files import cache_folder, list_files, read_text, write_text
 from ..environment import keeps_plans
 from ..errors import TcgenError
 from ..options import Options
-from .serialize import decode, encode
+from .documents import decode, encode
 
 T = TypeVar("T")
 
@@ -41,23 +42,23 @@ def cached(stage: str, given: object, options: Options, kind: type[T], make: Cal
         return make()
     path = _folder() / f"{stage}-{_key(given, options)}.json"
     try:
-        return decode(kept_text(path), kind)
+        return decode(read_text(path), kind)
     except (OSError, ValueError, TcgenError):
-        pass  # missing or damaged: searched again and overwritten
+        pass  # a missing or damaged file is searched again and overwritten
     start = time.perf_counter()
     result = make()
     if time.perf_counter() - start > _MIN_SEARCH_SECONDS:
-        keep_text(path, encode(result))
+        write_text(path, encode(result))
     return result
 
 
-def plans_kept() -> tuple[Path, ...]:
+def cached_plans() -> tuple[Path, ...]:
     """The files of the cache.
 
     Raises:
         UnavailableError: their folder cannot be read.
     """
-    return kept_files(_folder(), ".json")
+    return list_files(_folder(), ".json")
 
 
 def _folder() -> Path:
@@ -71,7 +72,7 @@ def _key(given: object, options: Options) -> str:
 
 @cache
 def _code() -> str:
-    """What tells apart versions of the planner: the text of this package, the solvers' versions."""
+    """The version of the planner: a hash of this package's text, and the solvers' versions."""
     digest = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*.py")):
         digest.update(path.relative_to(_PACKAGE).as_posix().encode())

@@ -1,7 +1,7 @@
-"""Caches of a process that threads share: compiled programs, and what else calls ask for again.
+"""Caches of a process that threads share: compiled programs, and other results by key.
 
-Einsum calls and lazy arrays compile a program for each form of work and keep it here. Nothing of
-this is on disk: plans are kept by ``plan_cache``, compiled objects by the runtime.
+Einsum calls and lazy arrays compile a program for each form of work and store it here, in memory.
+``plan_cache`` stores plans on disk, and the runtime compiled objects.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ..runtime.fork_safe_lock import Lock
 
 V = TypeVar("V")
 
-KEYS_PER_PROGRAM = 16  # keys that a cache holds at most, for each program that it may hold
+KEYS_PER_PROGRAM = 16  # largest number of keys of a cache, for each program that it may hold
 
 
 class LeastRecentlyUsed(Generic[V]):
-    """Values by key; when there are too many, the least recently used ones go.
+    """Values by key; when there are too many, the least recently used ones are dropped.
 
     Args:
-        most: number of values that are kept; called at each addition.
+        most: returns the largest number of values; called at each addition.
     """
 
     def __init__(self, most: Callable[[], int]) -> None:
@@ -36,15 +36,15 @@ class LeastRecentlyUsed(Generic[V]):
         return len(self._values)
 
     def get(self, key: Hashable, default: Any = None) -> V | Any:
-        """The value of a key, which counts as used; the default where there is none."""
+        """The value of a key, which counts as used; the default if there is none."""
         value = self._values.get(key, default)
         if value is not default:
-            with suppress(KeyError):  # another thread has dropped it since
+            with suppress(KeyError):  # dropped meanwhile by another thread
                 self._values.move_to_end(key)
         return value
 
     def add(self, key: Hashable, value: V) -> None:
-        """Keep a value."""
+        """Store a value."""
         with self._lock:
             self._insert(key, value)
 
@@ -65,7 +65,7 @@ class LeastRecentlyUsed(Generic[V]):
 class _Program(Protocol):
     @property
     def artifact(self) -> Artifact:
-        """What the program was started from."""
+        """The artifact of the program."""
 
 
 P = TypeVar("P", bound=_Program)
@@ -76,7 +76,7 @@ class ProgramCache(LeastRecentlyUsed[P]):
 
     Args:
         start: makes a program from an artifact.
-        most: number of programs that are kept; called at each addition.
+        most: returns the largest number of programs; called at each addition.
 
     Attributes:
         compiled: number of programs that were started, dropped ones included.
@@ -88,7 +88,7 @@ class ProgramCache(LeastRecentlyUsed[P]):
         self.compiled = 0
 
     def program(self, key: Hashable, compile_artifact: Callable[[], Artifact]) -> P:
-        """The program of a key; where there is none, it is compiled."""
+        """The program of a key, compiled if there is none."""
         program: P | None = self.get(key)
         if program is not None:
             return program
@@ -103,7 +103,7 @@ class ProgramCache(LeastRecentlyUsed[P]):
         return program
 
     def count(self) -> int:
-        """Number of programs that are kept."""
+        """Number of programs in the cache."""
         with self._lock:
             return self._count()
 

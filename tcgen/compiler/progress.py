@@ -1,4 +1,4 @@
-"""What a compilation is doing, in words, and a bar that shows it in terminals and notebooks."""
+"""Progress of a compilation: its stages in words, and a bar in terminals and notebooks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 
 Progress: TypeAlias = Callable[[str], None]
 
-_WORDS = {  # of the stages, in order
+# The stages in order.
+_WORDS = {
     "system": "reading",
     "program": "factoring",
     "plan": "planning memory",
@@ -25,7 +26,7 @@ _WIDTH = 24  # characters of a bar
 
 
 def in_words(stage: str, target: str) -> str:
-    """What a stage does, for people; texts of long searches are what they are.
+    """A stage in words; other texts, such as those of long searches, are returned unchanged.
 
     Example:
         >>> in_words("plan", "cpu"), in_words("emit", "cpu")
@@ -36,11 +37,11 @@ def in_words(stage: str, target: str) -> str:
 
 @contextmanager
 def reported(progress: Progress | bool, target: str) -> Iterator[Progress]:
-    """A function that takes names of stages, and tells them in words.
+    """A function that takes names of stages and reports them in words.
 
     Args:
-        progress: is called with each text; True shows a bar, and False nothing.
-        target: of the program.
+        progress: called with each text; True shows a bar, False nothing.
+        target: target of the program.
     """
     if callable(progress):
         tell = progress
@@ -65,7 +66,7 @@ def reported(progress: Progress | bool, target: str) -> Iterator[Progress]:
 
 
 def _display() -> Callable[[float, str], None] | None:
-    """A bar for this process: in a notebook, on a terminal, or none in a pipe."""
+    """A function that draws a bar in a notebook or on a terminal; None in a pipe."""
     if "ipykernel" in sys.modules:
         return _notebook()
     return _terminal if sys.stderr.isatty() else None

@@ -1,4 +1,4 @@
-"""The target that is used where none is named, and the machine that a target is planned for."""
+"""The default target, and the machine model for which a target is planned."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import TypeVar
 
 from ..environment import cache_dir, compiler_command, einsum_target
 from ..errors import CacheWarning, UnavailableError
-from ..hardware import Machine, parse_machine
 from ..options import Planning
 from ..runtime.cpu.toolchain import find_compiler, no_compiler
+from ..thresholds.time_model import Machine, parse_machine
 
 T = TypeVar("T")
 
 
 def default_target(say: Callable[[str], object] | None = None) -> str:
-    """``cpu`` where a C compiler works, else ``numpy``.
+    """``cpu`` if a C compiler works, else ``numpy``.
 
     Args:
-        say: called with the reason where it is ``numpy``.
+        say: called with the reason for ``numpy``.
     """
     found = no_compiler()
     if found is None:
@@ -34,15 +34,15 @@ def default_target(say: Callable[[str], object] | None = None) -> str:
 
 
 def for_machine(planning: Planning, target: str) -> Planning:
-    """Planning with the constants of the GPU that is here, where they have an effect.
+    """Planning with the constants of this machine's GPU, if they have an effect.
 
-    Constants that the caller gives replace those of the device; a named GPU replaces all of them.
+    Constants given by the caller replace those of the device; a named GPU replaces all of them.
     """
     used = planning.objective != "none" or planning.pareto
     given = planning.machine
     if target != "cuda" or not used or isinstance(given, Machine):
         return planning
-    from ..runtime.gpu.device_machine import device_machine  # noqa: PLC0415  (imports CuPy)
+    from ..runtime.gpu.cupy_device import device_machine  # noqa: PLC0415  (imports CuPy)
 
     here = device_machine()
     if here is None:
@@ -59,16 +59,16 @@ def kernel_target() -> str:
 
 
 def with_kernels(run: Callable[[str], T]) -> T:
-    """What ``run`` returns for the target of kernels, or for NumPy where none can be built.
+    """Call ``run`` with the target of kernels, or with NumPy's if kernels cannot be built.
 
-    NumPy takes over, with one warning, where no folder takes compiled objects or the compiler's
-    temporary files; unless TCGEN_EINSUM_TARGET asks for the CPU's kernels.
+    NumPy takes over, with one warning, if no folder accepts compiled objects or the compiler's
+    temporary files, unless TCGEN_EINSUM_TARGET requires the CPU's kernels.
 
     Args:
-        run: given a target; it must have no effect before it has built its kernels.
+        run: takes a target; it must have no effect before it has built its kernels.
 
     Raises:
-        UnavailableError: kernels were asked for and cannot be built.
+        UnavailableError: kernels are required and cannot be built.
     """
     target = kernel_target()
     try:
@@ -76,22 +76,23 @@ def with_kernels(run: Callable[[str], T]) -> T:
     except UnavailableError as error:
         if target != "cpu" or einsum_target() == "cpu":
             raise
-        if isinstance(error, CacheWarning):
-            raise  # where warnings are errors
+        if isinstance(error, CacheWarning):  # a warning filter made it an error
+            raise
         _without_room.add(cache_dir())
         warnings.warn(f"NumPy runs the kernels: {error}", RuntimeWarning, stacklevel=2)
         return run("numpy")
 
 
-_without_room: set[Path] = set()  # caches beside which no kernels can be built
+# Caches in which kernels could not be built.
+_without_room: set[Path] = set()
 
 
 @cache
 def default_kernel_target(command: str | None) -> str:
-    """The default target; a compiler that is there, or was asked for, and fails is named once.
+    """The default target; warns once about an existing or required compiler that fails.
 
     Args:
-        command: of the compiler that the environment asks for; an answer holds for it alone.
+        command: command of the compiler that the environment names, part of the cache's key.
     """
     expected = command is not None or find_compiler() is not None
     warn = partial(warnings.warn, category=RuntimeWarning, stacklevel=3)

@@ -1,9 +1,9 @@
-"""Times of all variants of a matrix product on this machine or its GPU: measured once, then kept.
+"""Times of all variants of a matrix product on this machine or its GPU: measured once, then cached.
 
-One program holds all variants. It runs them in turn, so that a change of the machine's speed meets
-all of them; variants that are far behind drop out. The cache on disk has a file for each benchmark,
-named by a hash of the generated code, the extents, and the GPU, or the processor with its compiler,
-BLAS and threads.
+One program holds all variants. It runs them in turn, so that a change of the machine's speed
+affects all of them; variants that are far behind drop out. The cache on disk has a file for each
+benchmark, named by a hash of the generated code, the extents, and the GPU, or the processor with
+its compiler, BLAS and threads.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ import numpy.typing as npt
 
 from ..artifact.folder import Artifact
 from ..artifact.manifest import stored_shape
-from ..cache_files import cache_folder, keep_text, kept_files, kept_text
+from ..cache_files import cache_folder, list_files, read_text, write_text
 from ..emit import emit_artifact
 from ..environment import openmp_threads
 from ..ir.tensor import Role, element_type
-from ..lower.cpu.product_benchmark import ProductBenchmark
+from ..lower.cpu.product_variants import ProductBenchmark
 from ..runtime.cpu.blas import blas_library
 from ..runtime.cpu.threads import get_threads
 from ..runtime.cpu.toolchain import probe_compiler, processor
@@ -40,9 +40,12 @@ Array = npt.NDArray[Any]
 Timer: TypeAlias = Callable[[Callable[[], object], str], float]
 Rounds: TypeAlias = list[list[float]]  # seconds, by variant and round
 
-_SHORTEST = 0.005  # seconds: a product is repeated until one measurement takes as long
-_STAGES = ((3, 1.5), (6, 1.1))  # rounds, of variants that took at most this factor of the least
-_CLEARLY_FASTER = 0.95  # of the modelled variant's time: what takes longer does not replace it
+# A product is repeated until one measurement takes this many seconds.
+_SHORTEST = 0.005
+# Numbers of rounds, each for the variants that took at most a factor of the smallest time.
+_STAGES = ((3, 1.5), (6, 1.1))
+# A variant replaces the modelled one only if it takes at most this part of its time.
+_CLEARLY_FASTER = 0.95
 
 
 def time_variants(benchmark: ProductBenchmark, timer: Timer | None = None) -> Rounds:
@@ -50,16 +53,15 @@ def time_variants(benchmark: ProductBenchmark, timer: Timer | None = None) -> Ro
 
     Args:
         benchmark: the program of all variants, for this CPU or for the GPU of this process.
-        timer: runs a call of a variant, given with its name, and returns the seconds that it took;
-            a clock by default.
+        timer: runs a call of the named variant and returns its seconds; a clock by default.
 
     Returns:
         A list for each variant; those that dropped out have fewer rounds.
 
     Raises:
-        BuildError: there is no compiler, or it failed.
+        BuildError: the compiler is missing or failed.
         MemoryLimitError: this machine has not enough memory for the arrays.
-        UnavailableError: the program is for a GPU, and there is none.
+        UnavailableError: the program needs a GPU.
     """
     artifact = emit_artifact(
         benchmark.module, target=benchmark.target, planning_extents=benchmark.extents
@@ -69,12 +71,12 @@ def time_variants(benchmark: ProductBenchmark, timer: Timer | None = None) -> Ro
     rounds = _read(path, benchmark.variants)
     if rounds is None:
         rounds = _measured(execution, benchmark.variants, timer or _clocked)
-        keep_text(path, json.dumps(dict(zip(benchmark.variants, rounds, strict=True))) + "\n")
+        write_text(path, json.dumps(dict(zip(benchmark.variants, rounds, strict=True))) + "\n")
     return rounds
 
 
 def fastest_variant(rounds: Rounds) -> int:
-    """Number of the fastest variant; 0, that of the model, unless another one is clearly faster.
+    """Number of the fastest variant; 0, the modelled one, unless another one is clearly faster.
 
     Times of the same round are compared, because the speed of a machine may change between rounds.
     A variant is clearly faster if its median ratio is below 0.95 and it wins three rounds of four.
@@ -89,20 +91,20 @@ def fastest_variant(rounds: Rounds) -> int:
     best, least = 0, _CLEARLY_FASTER
     for number, times in enumerate(rounds):
         if len(times) < len(modelled):
-            continue  # it dropped out
+            continue  # dropped out
         ratios = sorted(s / t for s, t in zip(times, modelled, strict=True))
         if median(ratios) < least and ratios[3 * len(ratios) // 4] < 1:
             best, least = number, median(ratios)
     return best
 
 
-def times_kept() -> tuple[Path, ...]:
+def cached_times() -> tuple[Path, ...]:
     """The files of the cache.
 
     Raises:
         UnavailableError: their folder cannot be read.
     """
-    return kept_files(_folder(), ".json")
+    return list_files(_folder(), ".json")
 
 
 def _clocked(call: Callable[[], object], _: str) -> float:
@@ -117,7 +119,8 @@ def _measured(execution: Execution, variants: Sequence[str], timer: Timer) -> Ro
     inputs = {name: device.put(array) for name, array in arguments.items()}
     out = {name: device.put(array) for name, array in results.items()}
     program.build()
-    repeats = [1 for _ in numbers]  # of the product in one measurement
+    # Repetitions of the product in one measurement.
+    repeats = [1 for _ in numbers]
 
     def seconds(n: int) -> float:
         given: dict[str, Any] = {**inputs, f"times{n}": np.zeros(repeats[n], out["target"].dtype)}
@@ -130,7 +133,7 @@ def _measured(execution: Execution, variants: Sequence[str], timer: Timer) -> Ro
 
     latest = []
     for n in numbers:
-        seconds(n)  # warms up
+        seconds(n)  # warm-up
         latest.append(seconds(n))
         repeats[n] = max(1, ceil(_SHORTEST / max(latest[n], 1e-9)))
     rounds: Rounds = [[] for _ in numbers]
@@ -146,7 +149,7 @@ def _measured(execution: Execution, variants: Sequence[str], timer: Timer) -> Ro
 
 
 def _arguments(artifact: Artifact) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Inputs of arbitrary numbers, and a result whose first element starts a cache line."""
+    """Random inputs, and a result whose first element starts a cache line."""
     manifest = artifact.manifest
     extents = dict(manifest.planning_extents)
     numbers = np.random.default_rng(0).random(4093) - 0.5
@@ -189,9 +192,9 @@ def _folder() -> Path:
 
 
 def _read(path: Path, variants: Sequence[str]) -> Rounds | None:
-    """Times from the cache; None where there are none, or where the file is damaged."""
+    """Times from the cache; None if the file is missing or damaged."""
     try:
-        times = json.loads(kept_text(path))
+        times = json.loads(read_text(path))
         rounds = [[float(t) for t in times[variant]] for variant in variants]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -101,7 +101,7 @@ class ValueCheck:
             case Module():
                 actual = run_module(level, inputs, extents, out=starts)
             case _:
-                return  # a system is the reference itself; a plan means what its module means
+                return  # a system is the reference; a plan is checked by its module
         try:
             assert_same_values(actual, expected, rtol=1e-4 if self.dtype == "float32" else 1e-10)
         except AssertionError as error:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from statistics import median
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from ..errors import UnavailableError
 from ..hardware import CUBLAS, CUTENSOR
@@ -21,12 +21,14 @@ from ..ir.loops import Buffer, Gemm, Kernel, Loop, Module, Stmt
 from ..ir.pretty.loops import format_product, format_variant
 from ..ir.thread_mapping import Library
 from ..lower.cpu import product_variants
-from ..lower.cpu.product_benchmark import ProductBenchmark, product_benchmark
+from ..lower.cpu.product_variants import ProductBenchmark, product_benchmark
 from ..lower.gpu import contraction_variants
 from ..lower.gpu.contraction_variants import Variant, product_of, variant_benchmark, with_variant
 from ..options import Options
 from ..runtime.device_protocol import Gpu
 from ..runtime.gpu.cupy_device import open_device
+from ..thresholds.cpu import CpuThresholds
+from ..thresholds.gpu import GpuThresholds
 from .limits import planned_use
 from .timings import fastest_variant, time_variants
 
@@ -51,12 +53,7 @@ class Choice:
 
     def row(self, *, times: bool) -> dict[str, Any]:
         """The choice as plain data; without times, equal choices give equal rows."""
-        row: dict[str, Any] = {
-            "kernel": self.kernel,
-            "product": self.product,
-            "model": self.model,
-            "taken": self.taken,
-        }
+        row = {name: getattr(self, name) for name in ("kernel", "product", "model", "taken")}
         return {**row, "seconds": dict(self.seconds)} if times else row
 
 
@@ -68,26 +65,6 @@ class Tuned:
     choices: tuple[Choice, ...]
 
 
-class _Product(Protocol):
-    """A product of a module, which several variants compute."""
-
-    @property
-    def kernel_name(self) -> str:
-        """Name of the kernel that holds the product."""
-
-    def variants(self) -> tuple[Any, ...]:
-        """All variants, the predicted one first; none for a kernel that is not a contraction."""
-
-    def text(self) -> str:
-        """The product as text."""
-
-    def benchmark(self, variants: tuple[Any, ...]) -> ProductBenchmark:
-        """The program that times variants."""
-
-    def put(self, module: Module, variant: Any) -> Module:
-        """The module with a variant in the product's place."""
-
-
 @dataclass(frozen=True, slots=True)
 class _CpuProduct:
     """A matrix product; ``number`` counts those of the module in program order."""
@@ -95,21 +72,20 @@ class _CpuProduct:
     kernel_name: str
     number: int
     product: Gemm
-    buffers: Mapping[str, Buffer]
-    options: Options
-
-    def variants(self) -> tuple[Gemm, ...]:
-        extents, thresholds = self.options.extent_of, self.options.thresholds.cpu
-        return product_variants.variants_of(self.product, self.buffers, extents, thresholds)
+    given: tuple[Mapping[str, Buffer], Mapping[str, int], CpuThresholds]
 
     def text(self) -> str:
         return format_product(self.product)
 
-    def benchmark(self, variants: tuple[Gemm, ...]) -> ProductBenchmark:
-        extents, thresholds = self.options.extent_of, self.options.thresholds.cpu
-        return product_benchmark(variants, self.buffers, extents, thresholds)
+    def variants(self) -> tuple[Gemm, ...]:
+        """All variants, the predicted one first."""
+        return product_variants.variants_of(self.product, *self.given)
 
-    def put(self, module: Module, variant: Gemm) -> Module:
+    def benchmark(self, variants: tuple[Any, ...]) -> ProductBenchmark:
+        return product_benchmark(variants, *self.given)
+
+    def put(self, module: Module, variant: Any) -> Module:
+        """The module with a variant in the product's place."""
         counter = count()
 
         def replaced(stmt: Stmt) -> Stmt:
@@ -128,31 +104,30 @@ class _GpuProduct:
     kernel: Kernel
     number: int
     libraries: tuple[Library, ...]
-    buffers: Mapping[str, Buffer]
-    options: Options
+    given: tuple[Mapping[str, Buffer], Mapping[str, int], GpuThresholds]
 
     @property
     def kernel_name(self) -> str:
         return self.kernel.name
 
-    def variants(self) -> tuple[Variant, ...]:
-        extents, thresholds = self.options.extent_of, self.options.thresholds.gpu
-        given = (self.kernel, self.buffers, extents, thresholds, self.libraries)
-        return contraction_variants.variants_of(*given)
-
     def text(self) -> str:
-        extents = self.options.extent_of
-        return format_product(product_of(self.kernel, self.buffers, extents))
+        return format_product(product_of(self.kernel, *self.given[:2]))
 
-    def benchmark(self, variants: tuple[Variant, ...]) -> ProductBenchmark:
-        extents, thresholds = self.options.extent_of, self.options.thresholds.gpu
-        return variant_benchmark(self.kernel, variants, self.buffers, extents, thresholds)
+    def variants(self) -> tuple[Variant, ...]:
+        """All variants, the predicted one first; none if the kernel is not a contraction."""
+        return contraction_variants.variants_of(self.kernel, *self.given, self.libraries)
 
-    def put(self, module: Module, variant: Variant) -> Module:
-        extents, thresholds = self.options.extent_of, self.options.thresholds.gpu
-        kernel = with_variant(self.kernel, variant, self.buffers, extents, thresholds)
-        before, after = module.kernels[: self.number], module.kernels[self.number + 1 :]
-        return replace(module, kernels=(*before, kernel, *after))
+    def benchmark(self, variants: tuple[Any, ...]) -> ProductBenchmark:
+        return variant_benchmark(self.kernel, variants, *self.given)
+
+    def put(self, module: Module, variant: Any) -> Module:
+        """The module with a variant in the kernel's place."""
+        kernels = list(module.kernels)
+        kernels[self.number] = with_variant(self.kernel, variant, *self.given)
+        return replace(module, kernels=tuple(kernels))
+
+
+_Product: TypeAlias = _CpuProduct | _GpuProduct
 
 
 def tune_products(
@@ -198,18 +173,14 @@ def tune_products(
 
 def _products(module: Module, options: Options) -> Sequence[_Product]:
     """The products of a module, in program order."""
-    buffers = {b.name: b for b in module.buffers}
+    buffers, extents = {b.name: b for b in module.buffers}, options.extent_of
     if options.target == "cuda":
         libraries = _libraries(open_device(), options)
-        return [
-            _GpuProduct(kernel, number, libraries, buffers, options)
-            for number, kernel in enumerate(module.kernels)
-        ]
+        on_gpu = (buffers, extents, options.thresholds.gpu)
+        return [_GpuProduct(k, n, libraries, on_gpu) for n, k in enumerate(module.kernels)]
+    on_cpu = (buffers, extents, options.thresholds.cpu)
     gemms = [(k.name, gemm) for k in module.kernels for gemm in _gemms(k.body)]
-    return [
-        _CpuProduct(kernel, number, gemm, buffers, options)
-        for number, (kernel, gemm) in enumerate(gemms)
-    ]
+    return [_CpuProduct(name, n, gemm, on_cpu) for n, (name, gemm) in enumerate(gemms)]
 
 
 def _gemms(body: tuple[Stmt, ...]) -> Iterator[Gemm]:
@@ -235,7 +206,7 @@ def _libraries(device: Gpu, options: Options) -> tuple[Library, ...]:
 def _within(
     peak: int | None, product: _Product, module: Module, options: Options
 ) -> tuple[Any, ...]:
-    """The predicted variant, and the others with which a call's peak passes no limit."""
+    """The predicted variant, and the others whose calls need at most ``peak`` bytes."""
     variants = product.variants()
     if peak is None or len(variants) < 2:
         return variants

@@ -52,7 +52,7 @@ def einsum(
             eight operands). False: from left to right. Or a path as ``numpy.einsum_path`` gives it.
         dtype: element type of the computation.
         order: memory order of the result: "C", "F", "A" or "K".
-        casting: which casts are allowed, as in NumPy.
+        casting: allowed casts, as in NumPy.
         memory_limit: bytes or text such as "8GiB" for the result and all intermediates; where they
             need more, loops are fused. Copies of operands that are cast are not counted.
 
@@ -105,7 +105,7 @@ def contract(
     """``out = alpha*einsum(subscripts, a, b) + beta*out``: what PySCF, ebcc and gpu4pyscf call.
 
     Args:
-        subscripts: of two operands.
+        subscripts: subscripts of two operands.
         a: first operand.
         b: second operand.
         alpha: factor of the product; where it is a fraction of integers up to 64, and ``beta`` is 0
@@ -284,7 +284,7 @@ def _given_axes(axes: Any, rank: int) -> tuple[list[int], list[int]]:
     try:
         try:
             count = index(axes)
-        except TypeError:  # no number: a pair of numbers or of lists
+        except TypeError:  # a pair of numbers or of lists
             first, second = (list(map(index, g)) if np.ndim(g) else [index(g)] for g in axes)
             return first, second
         return list(range(rank - count, rank)), list(range(count))

@@ -1,10 +1,9 @@
 """Reports of the cost of a plan: operations, memory, arrays, steps; JSON, text, tables, page.
 
-``numbers`` holds the report as plain data, with ``peak`` (a lower bound of the memory) and
-``pareto`` (time against memory). It is shown by ``explain`` as text, by ``tables`` in a terminal
-and by ``page`` as HTML, which has ``counts`` for other extents and three figures: ``nest``,
-``fusion_graph`` and ``timeline``. ``mathml`` typesets equations and ``svg`` draws
-figures.
+``numbers`` makes the report as plain data. ``explain`` prints it as text, ``tables`` in a terminal,
+and ``page`` as HTML, which ``counts`` evaluates at other extents. The page has three figures:
+``nest``, ``fusion_graph`` and ``charts``. ``mathml`` typesets equations, ``svg`` draws, and
+``units`` formats bytes and seconds.
 """
 
 from .explain import explain_text

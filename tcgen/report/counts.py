@@ -6,8 +6,8 @@ for products in Python.
 A product is a list of factors ``[spaces, fixed, sign]``: the sum of the extents of the base
 ``spaces``, or ``min(fixed, that sum)`` for a tile where ``fixed`` is not None, or the length n(n +
 sign)/2 of a packed triangle where ``sign`` is not 0; without spaces it is ``fixed`` itself. A
-polynomial is ``[denominator, [[coefficient, [[space, power], ...]], ...]]`` in whole numbers as
-text, divided at the end, rounded towards zero. Work is ``[[each, place], ...]``: a number for each
+polynomial is ``[denominator, [[coefficient, [[space, power], ...]], ...]]`` of integers as text,
+divided at the end, rounded towards zero. Work is ``[[each, place], ...]``: a number for each
 point of the domain at that place of a table. A domain (``tcgen/ir/iteration_domain.py``) is a list
 of parts that do not depend on each other, a part a list of ranges ``[spaces, fixed, step, base,
 tile, bound, past]``.
@@ -19,14 +19,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import lcm
+from heapq import heapify, heappop
+from itertools import pairwise
+from math import inf, lcm
 from typing import Any
 
+from ..artifact.manifest import Manifest
+from ..dtypes import BY_NAME
 from ..ir.cost import ZERO, Poly
 from ..ir.executed import Amount, StatementWork
 from ..ir.iteration_domain import Domain, connected
 from ..ir.plan import ArrayPlan
-from ..ir.tensor import Space, Tensor
+from ..ir.tensor import Space, Tensor, element_type
 from ..records.loops import Buffer
 from ..simplices import stored_values
 
@@ -52,7 +56,7 @@ class DomainTable:
     """Domains of loops as plain data; work refers to them by position.
 
     Attributes:
-        parts: of each domain.
+        parts: parts of each domain.
         places: position of each domain.
     """
 
@@ -148,3 +152,56 @@ def stored_product(entry: Tensor | Buffer) -> list[Factor]:
 
 def _axis(space: Space, fixed: int | None = None) -> Factor:
     return [[base.name for base in space.bases], fixed, 0]
+
+
+def live_bytes(manifest: Manifest) -> tuple[Poly, ...]:
+    """Bytes of the arrays beyond the inputs at each moment of a call: a lower bound of its peak.
+
+    Counts results, arrays that the constant phase stores, and the live buffers. A moment is left
+    out if all its arrays are also live at the next one. The peak itself comes from
+    :func:`tcgen.runtime.memory.memory_use`, which places and aligns the blocks of the arenas
+    and adds packed blocks of contractions and scratch of kernels on a GPU.
+    """
+    # On a GPU private buffers are in shared memory, or part of the scratch of their kernel.
+    places = ("arena",) if manifest.target == "cuda" else ("arena", "private")
+    arena = [b for b in manifest.buffers if b.place in places]
+    always = _bytes(manifest.outputs, manifest)
+    always = always + _bytes([b for b in arena if b.keep], manifest)
+    split = manifest.constant_positions
+    phases = (
+        [b for b in arena if not b.keep and b.live[0] < split],
+        [b for b in arena if not b.keep and b.live[0] >= split],
+    )
+    moments = [always + held for p in phases for held in _largest_sums(p, manifest)]
+    return tuple(dict.fromkeys(moments)) or (always,)
+
+
+def peak_bound(manifest: Manifest, extents: Mapping[str, int]) -> int:
+    """Lower bound of the peak in bytes: the largest of the polynomials at these extents."""
+    return max(poly.value(extents) for poly in live_bytes(manifest))
+
+
+def _largest_sums(buffers: list[Buffer], manifest: Manifest) -> list[Poly]:
+    """Bytes of the sets of buffers live at one moment that are within no other such set."""
+    sizes = [_bytes([b], manifest) for b in buffers]
+    starting: dict[int, list[int]] = {}
+    for number, buffer in enumerate(buffers):
+        starting.setdefault(buffer.live[0], []).append(number)
+    ending = [(buffer.live[1], number) for number, buffer in enumerate(buffers)]
+    heapify(ending)
+    held, sums = ZERO, list[Poly]()
+    for now, after in pairwise([*sorted(starting), inf]):
+        held = sum((sizes[n] for n in starting[int(now)]), held)
+        if ending and ending[0][0] < after:
+            sums.append(held)
+        while ending and ending[0][0] < after:
+            held = held + sizes[heappop(ending)[1]] * Poly.of(-1)
+    return sums
+
+
+def _bytes(entries: Iterable[Tensor | Buffer], manifest: Manifest) -> Poly:
+    total = ZERO
+    for entry in entries:
+        dtype = entry.dtype if isinstance(entry, Buffer) else element_type(entry, manifest.dtype)
+        total = total + stored_polynomial(entry) * Poly.of(BY_NAME[dtype].itemsize)
+    return total

@@ -11,11 +11,7 @@ from ..ir.program import Contract, FormulaSequence
 
 
 def explain_text(plan: FusionPlan, report: Mapping[str, Any]) -> str:
-    """Totals, then a line a step: text, cost polynomial, chosen and executed flops.
-
-    Args:
-        plan: of the program.
-        report: of the plan, whose numbers are shown at its extents.
+    """Totals, then a line for each step: text, chosen and executed flops, bytes, polynomial.
 
     Units: flops, multiply + add = 2; bytes.
     """
@@ -60,7 +56,7 @@ def _measured(row: Mapping[str, Any]) -> list[str]:
 def _totals(
     program: FormulaSequence, operations: Mapping[str, Any], extents: Mapping[str, int]
 ) -> list[str]:
-    """Naive, each term alone, the chosen steps and their parts, what the code executes."""
+    """Flops of the equations, of single terms, of the chosen steps, and of the code."""
     contractions, packed = program.flops(Contract), program.packed_flops()
     rows = [
         ("  naive", "naive", program.naive.leading(extents)),
@@ -90,8 +86,8 @@ def _totals(
     readers = [len(program.consumers(t)) for t in program.intermediates]
     if readers:
         shared = sum(n > 1 for n in readers)
-        lines.append(f"  intermediates   {len(readers)}, of which several steps read {shared}")
-    lines.extend(f"  left as written {note}" for note in program.notes)
+        lines.append(f"  intermediates   {len(readers)} ({shared} shared by several steps)")
+    lines.extend(f"  not optimised   {note}" for note in program.notes)
     return lines
 
 

@@ -1,20 +1,18 @@
 """The report as plain data: the JSON contract of ``tcgen compile`` and ``tcgen report``.
 
-Reads a plan (level 3), the manifest of its module and what the module executes; evaluates them at
-given extents, which need not be the planning extents. Whatever shows operations shows the numbers
-of this report. Units: flops (multiply + add = 2), elements, bytes.
+Evaluates a plan (level 3), the manifest of its module and the module's operations at given extents,
+which need not be the planning extents. All other reports show these numbers. Units: flops (multiply
++ add = 2), elements, bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import prod
 from typing import Any
 
 from ..artifact.manifest import Manifest, array_bytes, launches
-from ..fusion.placement.memory import array_bytes as instance_bytes
-from ..fusion.placement.memory import array_elements, unfused_bytes, whole_elements
 from ..ir.cost import Poly
 from ..ir.executed import Counts, Executed, Totals, totals
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId
@@ -23,7 +21,8 @@ from ..ir.program import Add, Contract, FormulaSequence, Map, Phase, Step
 from ..ir.tensor import Index, Role, Tensor, element_bytes
 from ..options import MOST
 from ..records.loops import Access
-from ..runtime.memory.usage import memory_use
+from ..runtime.memory import memory_use
+from .counts import Factor, array_product, product_value, whole_product
 from .nest import nest_text
 
 SCHEMA = 1
@@ -33,12 +32,6 @@ def report_json(
     plan: FusionPlan, manifest: Manifest, executed: Executed, extents: Mapping[str, int]
 ) -> dict[str, Any]:
     """The report of a plan at the extents of the base spaces, without any wall time.
-
-    Args:
-        plan: of the program.
-        manifest: of its artifact.
-        executed: work of its module.
-        extents: of the base spaces.
 
     Example: ``report_json(...)["memory"]["peak_bytes"]``
     """
@@ -59,6 +52,7 @@ def report_json(
         "operations": _operations(program, counted, extents),
         "memory": _memory(plan, manifest, extents),
         "launches": launches(manifest, extents),
+        # Extents and seconds are those of the search; a saved plan has no seconds.
         "fusion": {
             "objective": plan.solve.objective,
             "model": plan.solve.model,
@@ -66,18 +60,13 @@ def report_json(
             "value": _number(plan.solve.value),
             "bound": _number(plan.solve.bound),
             "unit": plan.solve.unit,
-            "extents": dict(plan.extents),  # of the search
-            "seconds": None,  # of the search: known only where one was made
+            "extents": dict(plan.extents),
+            "seconds": None,
         },
         "arrays": _arrays(plan, manifest, extents),
         "nest": nest_text(plan),
         "steps": [
-            {
-                "id": s.id,
-                "text": pretty_step(s),
-                "flops": flops[s.flops],
-                **_executed(s, counted),
-            }
+            {"id": s.id, "text": pretty_step(s), "flops": flops[s.flops], **_executed(s, counted)}
             for s in program.steps
         ],
         "notes": list(program.notes),
@@ -116,7 +105,7 @@ def _library(manifest: Manifest, extents: Mapping[str, int]) -> list[dict[str, A
 
 
 def _matrix(entry: Access) -> str:
-    """``t2[i,j,a,b]``; a place that no variable of the product walks is 0."""
+    """``t2[i,j,a,b]``; a subscript without a variable of the product is 0."""
     return f"{entry.buffer}[{','.join(s.variable or '0' for s in entry.subscripts)}]"
 
 
@@ -143,7 +132,7 @@ def _operations(
 
 
 def _executed(step: Step, counted: Totals) -> dict[str, Any]:
-    """What the code of a step executes; the caller computes generated inputs."""
+    """Work of the code of a step; the caller computes generated inputs."""
     counts = counted.steps.get(step.id)
     if counts is None:
         counts = Counts()
@@ -154,7 +143,7 @@ def _executed(step: Step, counted: Totals) -> dict[str, Any]:
 
 
 def _number(value: int | Fraction | None) -> int | float | None:
-    """A whole number as it is, seconds as a float."""
+    """An integer unchanged, seconds as a float."""
     return float(value) if isinstance(value, Fraction) else value
 
 
@@ -169,14 +158,21 @@ def _memory(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]) ->
         entries = (t for t in manifest.tensors if t.role is role)
         return sum(array_bytes(t, manifest, extents) for t in entries)
 
-    static = sum(instance_bytes(a, extents, dtype) for a in plan.arrays if a.tensor.is_held)
-    use = memory_use(manifest, extents, threads=1)
+    def held(arrays: Iterable[tuple[Tensor, list[Factor]]]) -> int:
+        return sum(
+            product_value(product, extents) * element_bytes(tensor, dtype)
+            for tensor, product in arrays
+            if tensor.is_held
+        )
+
     return {
         "inputs_bytes": stored(Role.INPUT),
         "outputs_bytes": stored(Role.OUTPUT),
-        "intermediates_unfused_bytes": unfused_bytes(program, extents, dtype),
-        "intermediates_static_bytes": static,
-        "peak_bytes": use.peak,
+        "intermediates_unfused_bytes": held(
+            (tensor, whole_product(tensor)) for tensor in program.tensors
+        ),
+        "intermediates_static_bytes": held((a.tensor, array_product(a)) for a in plan.arrays),
+        "peak_bytes": memory_use(manifest, extents, threads=1).peak,
         "limit_bytes": manifest.memory_limit,
     }
 
@@ -195,10 +191,10 @@ def _arrays(
         whole = (
             array_bytes(stored[tensor.name], manifest, extents) // item
             if tensor.name in stored
-            else whole_elements(tensor, extents)
+            else product_value(whole_product(tensor), extents)
         )
         for array in instances or (ArrayPlan(tensor),):
-            count = whole if not array.contracted else array_elements(array, extents)
+            count = product_value(array_product(array), extents) if array.contracted else whole
             if never_held(array, plan):
                 count = 0
             contracted = dict(array.contracted)
@@ -219,12 +215,12 @@ def _arrays(
 
 
 def never_held(array: ArrayPlan, plan: FusionPlan) -> bool:
-    """True for a generated input that nothing reads: no tile of it is ever asked for."""
+    """True for a generated input that no step reads, so that no tile of it is made."""
     return array.tensor.role is Role.GENERATED and not plan.instances(array.tensor)
 
 
 def _letters(program: FormulaSequence) -> dict[Tensor, tuple[str, ...]]:
-    """Index letters of each array: of its first producer, else of its first reader."""
+    """Index letters of each array, from its first producer or else its first reader."""
     letters: dict[Tensor, tuple[str, ...]] = {}
     for step in program.steps:
         for ref in (step.out, *step.operands):

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from html import escape
 from typing import Any
 
 from ..artifact.manifest import Manifest
-from ..fusion.placement.memory import output_bytes, plan_peak
 from ..ir.executed import Executed, StatementWork
 from ..ir.plan import ArrayPlan, FusionPlan
 from ..ir.pretty import pretty
@@ -24,40 +24,48 @@ from ..ir.tensor import Role, element_bytes
 from ..resources import fill, template_text
 from ..runtime.part_work import longest_seconds
 from ..runtime.report import fusion_text
-from .counts import DomainTable, array_product, polynomial, stored_product, whole_product
+from .charts import (
+    NAMED,
+    TIMELINE_FRAME,
+    Timeline,
+    after_fusion,
+    before_fusion,
+    colours,
+    pareto_svg,
+    timeline_svg,
+)
+from .counts import (
+    DomainTable,
+    array_product,
+    live_bytes,
+    polynomial,
+    stored_product,
+    whole_product,
+)
 from .fusion_graph import figure_graph, graph_note, graph_svg
 from .mathml import mathml
 from .numbers import never_held
-from .pareto import pareto_svg
-from .peak import live_bytes
 from .svg import as_file
-from .tables import readable_bytes
-from .timeline import NAMED, Timeline, after_fusion, before_fusion, colours, timeline_svg
+from .units import readable_bytes, readable_seconds
 
-DEAREST = 3  # steps that the summary names
-EXTENTS_SHOWN = 4  # a slider runs to this multiple of the extent that it starts from
+_EXPENSIVE_STEPS = 3  # number of steps in the summary
+_SLIDER = 4  # largest value of a slider, in units of the extent at its start
 
-# The script shows the second label where the extents are not those of the page.
+# The script shows the second label at other extents than those of the page.
 _PEAK = (
     '<span class="exact">peak of a call, one thread</span>'
-    '<span class="bound">lower bound of the peak, arrays alone</span>'
+    '<span class="bound">lower bound of the peak, only arrays</span>'
 )
 
 
 def figures(plan: FusionPlan, manifest: Manifest, report: Mapping[str, Any]) -> dict[str, str]:
-    """Drawings by file name: fusion graph (unless empty), memory before and after, trade-off.
-
-    Args:
-        plan: of the program.
-        manifest: of its artifact.
-        report: of the plan; the trade-off of time and memory is drawn if it has one.
-    """
+    """Drawings by file name: fusion graph (unless empty), memory before and after, trade-off."""
     graph = graph_svg(plan)
     drawings = {} if graph is None else {"fusion-graph.svg": graph}
     before, after = _drawn(plan, _timelines(plan, manifest), report["extents"])
     drawings |= {"memory-before-fusion.svg": before, "memory-after-fusion.svg": after}
     if report.get("pareto"):
-        drawings["time-memory.svg"] = _pareto_svg(plan, report)
+        drawings["time-memory.svg"] = pareto_svg(report["pareto"], report.get("pareto_plan"))
     return {name: as_file(svg) for name, svg in drawings.items()}
 
 
@@ -68,15 +76,7 @@ def report_html(
     executed: Executed,
     report: Mapping[str, Any],
 ) -> str:
-    """The page.
-
-    Args:
-        system: the equations.
-        plan: of these equations.
-        manifest: of the artifact.
-        executed: work of its module.
-        report: of the plan, at the extents at which the page opens.
-    """
+    """The page."""
     extents = report["extents"]
     numbers = _Numbers()
     graph = graph_svg(plan)
@@ -104,7 +104,7 @@ def report_html(
         "fusion": escape(_fusion(report)),
         "nest": escape(report["nest"].rstrip()),
         "timelines": _figures(plan, timelines, extents, numbers),
-        "pareto": _pareto(plan, report),
+        "pareto": _pareto(report),
         "pareto_link": (
             '<a href="#pareto">Time-memory trade-off</a> ' if report.get("pareto") else ""
         ),
@@ -116,6 +116,7 @@ def report_html(
         "domains": numbers.domains.parts,
         "before": timelines[0].data(),
         "after": timelines[1].data(),
+        "frame": asdict(TIMELINE_FRAME),
     }
     return fill(
         "report/page.html",
@@ -127,7 +128,7 @@ def report_html(
 
 
 def _equations(system: System) -> str:
-    """The equations, after the names that the source writes in another way."""
+    """The equations, after the names that the source spells differently."""
     names = [f"{name} is {text} in the source" for name, text in system.written]
     return "\n".join([*names, *([""] if names else []), pretty(system).rstrip()])
 
@@ -139,9 +140,9 @@ def _glance(
     peak: dict[str, Any],
     numbers: _Numbers,
 ) -> str:
-    """What is asked first: time, memory, leading cost, and the steps with most of the work.
+    """Summary: time, memory, leading cost, and the steps with most of the work.
 
-    What does not follow from the numbers of the page is shown at its own extents alone.
+    Values that the script cannot compute are shown only at the page's own extents.
     """
     counted, memory = report["operations"], report["memory"]
     machine = dict(manifest.machine)
@@ -161,7 +162,7 @@ def _glance(
     tiles = (
         (
             "time of a call",
-            f'<span class="exact">{_readable_seconds(seconds)}</span>'
+            f'<span class="exact">{readable_seconds(seconds)}</span>'
             '<span class="bound">not predicted here</span>',
             f"predicted for {model}",
         ),
@@ -171,7 +172,7 @@ def _glance(
             f'<span class="cost">{_powers(counted["leading"].removesuffix(" + ..."))}</span>',
             f"{phases[0]} flops per call, {phases[1]} once",
         ),
-        ("most of the work", _dearest(report), '<a href="#sequence">all steps</a>'),
+        ("most of the work", _most_expensive(report), '<a href="#sequence">all steps</a>'),
     )
     return "".join(
         f"<div><dt>{name}</dt><dd>{value}</dd><dd class='soft'>{note}</dd></div>"
@@ -179,10 +180,10 @@ def _glance(
     )
 
 
-def _dearest(report: Mapping[str, Any]) -> str:
-    """The steps with most of the executed flops, and their parts of all of them."""
+def _most_expensive(report: Mapping[str, Any]) -> str:
+    """The steps with most of the executed flops, and their part of all flops."""
     whole = max(1, sum(step["executed"] for step in report["steps"]))
-    largest = sorted(report["steps"], key=lambda s: -s["executed"])[:DEAREST]
+    largest = sorted(report["steps"], key=lambda s: -s["executed"])[:_EXPENSIVE_STEPS]
     shown = "<br>".join(
         f"{100 * step['executed'] / whole:.0f} % {escape(_target(step))} "
         f'<span class="soft">s{step["id"]}</span>'
@@ -200,26 +201,13 @@ def _target(step: Mapping[str, Any]) -> str:
     return re.split(r"[\[ ]", name, maxsplit=1)[0]
 
 
-def _readable_seconds(seconds: float) -> str:
-    """A time with three digits.
-
-    Example:
-        >>> _readable_seconds(0.01841), _readable_seconds(7200.0)
-        ('18.4 ms', '2 h')
-    """
-    for unit, least in (("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3)):
-        if seconds >= least:
-            return f"{seconds / least:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} µs"
-
-
 def _figures(
     plan: FusionPlan,
     timelines: tuple[Timeline, Timeline],
     extents: Mapping[str, int],
     numbers: _Numbers,
 ) -> str:
-    """Memory before and after fusion; one figure where fusion changes nothing."""
+    """Memory before and after fusion; one figure if fusion changes nothing."""
     places = [
         ("before", "<b>Before fusion</b>, every array whole"),
         ("after", "<b>After fusion</b>, as planned"),
@@ -227,7 +215,7 @@ def _figures(
     drawn = _drawn(plan, timelines, extents)
     peaks = [timeline.peak(extents) for timeline in timelines]
     rows = list(zip(places, drawn, peaks, strict=True))
-    if timelines[0] == timelines[1]:  # arrays of the same lengths, and steps in the same order
+    if timelines[0] == timelines[1]:
         rows = [(("after", "<b>Nothing is fused</b>"), drawn[1], peaks[1])]
     shown = "".join(
         f"<figure><figcaption>{caption}: peak {numbers.held(name, peak)}</figcaption>"
@@ -293,7 +281,7 @@ def _drawn(
 def _control(plan: FusionPlan, name: str, extent: int) -> str:
     space = next(s for s in plan.program.spaces if s.name == name)
     kind = f' <span class="soft">{escape(space.kind)}</span>' if space.kind else ""
-    safe, top = escape(name), max(20, EXTENTS_SHOWN * extent)
+    safe, top = escape(name), max(20, _SLIDER * extent)
     return (
         f'<div class="extent"><label for="number-{safe}"><b>{safe}</b>{kind}</label>'
         f'<input type="range" min="1" max="{top}" value="{extent}" data-space="{safe}" '
@@ -489,7 +477,7 @@ def _arrays(
     return "".join(rows)
 
 
-def _pareto(plan: FusionPlan, report: Mapping[str, Any]) -> str:
+def _pareto(report: Mapping[str, Any]) -> str:
     """The section of the time-memory trade-off, at the planning extents; nothing without points."""
     points = report.get("pareto")
     if not points:
@@ -504,31 +492,8 @@ def _pareto(plan: FusionPlan, report: Mapping[str, Any]) -> str:
         )
         for p in points
     )
-    head = "".join(
-        f'<th scope="col"{kind}>{name}</th>'
-        for name, kind in (
-            ("limit, bytes", ' class="number"'),
-            ("peak, bytes", ' class="number"'),
-            ("predicted seconds", ' class="number"'),
-            ("shared loops", ""),
-            ("steps repeated", ' class="number"'),
-        )
-    )
-    return (
-        '<section id="pareto"><h2>Time-memory trade-off</h2>'
-        '<p class="soft">Plans of least predicted time for a series of memory limits, at the '
-        "extents of planning. The ring is the plan of this page.</p>"
-        f'<figure><div class="drawing">{_pareto_svg(plan, report)}</div></figure>'
-        '<div class="scroll" tabindex="0" role="region" aria-label="Time-memory trade-off">'
-        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></section>"
-    )
-
-
-def _pareto_svg(plan: FusionPlan, report: Mapping[str, Any]) -> str:
-    """The curve, and the plan of the page as a ring."""
-    seconds = report["fusion"]["value"] if plan.solve.unit == "seconds" else None
-    held = plan_peak(plan) + output_bytes(plan.program, plan.extent_of, report["dtype"])
-    return pareto_svg(report["pareto"], {"peak_bytes": held, "seconds": seconds})
+    curve = pareto_svg(points, report.get("pareto_plan"))
+    return fill("report/pareto.html", curve=curve, rows=rows)
 
 
 def _fusion(report: Mapping[str, Any]) -> str:

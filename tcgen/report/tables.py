@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..runtime.report import fusion_text
+from .units import readable_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +18,12 @@ class _Column:
     """A column of a table.
 
     Attributes:
-        title: of the column.
-        cells: from the first row to the last.
-        numeric: numbers are never broken, and stand at the right.
-        dropped: columns with the smallest of these numbers are left out first where the window is
-            too narrow; None: never.
-        wraps: the cells may be broken between words.
+        title: title of the column.
+        cells: texts from the first row to the last.
+        numeric: align cells at the right.
+        dropped: rank of the column among those that are left out if the window is too narrow, the
+            smallest first; None for a column that is always shown.
+        wraps: break cells between words.
     """
 
     title: str
@@ -33,7 +34,7 @@ class _Column:
 
     @property
     def width(self) -> int:
-        """Characters that it needs."""
+        """Smallest number of characters."""
         if self.wraps:
             return max(len(self.title), *(len(w) for c in self.cells for w in c.split()), 0)
         return max(len(self.title), *(len(cell) for cell in self.cells), 0)
@@ -44,8 +45,8 @@ def print_report(report: dict[str, Any], console: Console, most_arrays: int | No
 
     Args:
         report: the report.
-        console: whose width decides which columns are shown: numbers are never cut.
-        most_arrays: only the largest arrays, as many as this.
+        console: output; columns that do not fit its width are left out.
+        most_arrays: number of arrays to show, the largest first.
     """
     width = console.width
     sizes = ", ".join(f"{n} = {e}" for n, e in report["extents"].items())
@@ -61,7 +62,8 @@ def print_report(report: dict[str, Any], console: Console, most_arrays: int | No
     if "tuning" in report:
         console.print(_tuning(report["tuning"], width))
     for note in report["notes"]:
-        console.print(f"left as written: {note}", markup=False)  # r[i,a] is no style
+        # Without markup, which would read r[i,a] as a style.
+        console.print(f"not optimised: {note}", markup=False)
     console.print(
         f"fusion: objective {fusion_text(report)}; "
         f"{_count(report['kernels'], 'kernel')}, {_count(report['steps'], 'step')}"
@@ -97,23 +99,8 @@ def _tuning(rows: list[dict[str, Any]], width: int) -> Table:
     )
 
 
-def readable_bytes(count: int) -> str:
-    """Bytes with a binary unit.
-
-    Example:
-        >>> readable_bytes(3 * 2**20)
-        '3.00 MiB'
-    """
-    amount = float(count)
-    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
-        if amount < 1024 or unit == "TiB":
-            return f"{count} bytes" if unit == "bytes" else f"{amount:.2f} {unit}"
-        amount /= 1024
-    return f"{count} bytes"
-
-
 def _table(title: str, width: int, *columns: _Column) -> Table:
-    """A table of the columns for which there is room."""
+    """A table of the columns that fit."""
     shown = list(columns)
     while sum(column.width + 2 for column in shown) - 2 > width:
         droppable = [c for c in shown if c.dropped is not None]

@@ -2,7 +2,7 @@
 // Evaluates the numbers of this page at the chosen extents, in exact integers.
 const data = JSON.parse(document.getElementById("data").textContent);
 const extents = Object.fromEntries(Object.entries(data.extents).map(([s, n]) => [s, BigInt(n)]));
-const frame = {width: 860, height: 260, left: 78, right: 12, top: 10, bottom: 40};
+const frame = data.frame;
 const larger = (a, b) => (a > b ? a : b);
 const total = (list) => list.reduce((sum, n) => sum + n, 0n);
 

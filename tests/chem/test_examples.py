@@ -55,7 +55,7 @@ def test_water(examples: SimpleNamespace, target: str) -> None:
 
 
 def numbers(text: str, first: str) -> tuple[int, int]:
-    """The first two whole numbers of the line that begins with this word."""
+    """The first two integers of the line that begins with this word."""
     line = next(line for line in text.splitlines() if line.startswith(first))
     one, two = (int(n.replace(",", "")) for n in re.findall(r"\d[\d,]+", line)[:2])
     return one, two

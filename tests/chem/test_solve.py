@@ -436,7 +436,7 @@ def test_core_hamiltonian(chemistry: Chemistry, solve: Any) -> None:
 def test_integrals_larger_than_memory_come_from_a_file(
     chemistry: Chemistry, solve: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tcgen.chem.disk import IntegralFile
+    from tcgen.chem.inputs import IntegralFile
 
     case = chemistry("lih_sto3g")
     written = []

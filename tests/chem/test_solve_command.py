@@ -19,7 +19,8 @@ pytest.importorskip("pyscf")
 
 LIH = ("--atom", "Li 0 0 0; H 0 0 1.5957", "--basis", "sto-3g")
 BEH = ("--atom", "Be 0 0 0; H 0 0 1.3426", "--basis", "sto-3g", "--spin", "1")
-E_MP2, E_CCSD, E_T = -0.012870135774, -0.020378926447, -0.000008395641  # of LiH, Hartree
+# Correlation energies of LiH, in Hartree.
+E_MP2, E_CCSD, E_T = -0.012870135774, -0.020378926447, -0.000008395641
 
 
 def solve(spec: object, *options: object) -> Result:

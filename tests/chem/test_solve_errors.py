@@ -1,9 +1,10 @@
-"""What ``tcgen.chem.solve`` says where a reference, an input or an output does not fit."""
+"""Messages of ``tcgen.chem.solve`` about references, inputs and outputs that do not fit."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -228,3 +229,27 @@ def test_equations_that_are_not_found(solve: Any, lih: Any, tmp_path: Path) -> N
 def test_a_memory_limit_that_is_too_small(solve: Any, lih: Any) -> None:
     with pytest.raises(tcgen.MemoryLimitError, match=mentions("memory")):
         solve("mp2_df", lih, memory_limit=8)
+
+
+def test_options_are_a_record_or_keywords(solve: Any, lih: Any) -> None:
+    options = tcgen.chem.SolveOptions(
+        frozen=1, target="numpy", planning=tcgen.Planning(optimize=False), show=False
+    )
+    by_record = tcgen.chem.solve("mp2_closed_shell", lih, options)
+    by_keywords = solve("mp2_closed_shell", lih, frozen=1)
+    assert by_record.e_corr == by_keywords.e_corr
+    # Keywords replace fields of the record.
+    assert tcgen.chem.solve("mp2_closed_shell", lih, options, frozen=0).e_corr != by_record.e_corr
+
+
+def test_options_that_do_not_exist_are_refused(lih: Any) -> None:
+    with pytest.raises(tcgen.ArgumentError, match=mentions("solve keyword 'cycles'")):
+        tcgen.chem.solve("mp2_closed_shell", lih, cycles=3)
+    with pytest.raises(tcgen.ArgumentError, match=mentions("options SolveOptions")):
+        tcgen.chem.solve("mp2_closed_shell", lih, {"frozen": 1})  # type: ignore[arg-type]
+
+
+def test_help_lists_every_option() -> None:
+    parameters = signature(tcgen.chem.solve).parameters
+    assert {"options", "frozen", "max_cycle", "planning", "objective", "show"} <= set(parameters)
+    assert parameters["max_cycle"].default == 100

@@ -16,7 +16,7 @@ from support.marks import slow
 from support.messages import says
 from support.paths import DATA, ROOT
 from tcgen.cli.commands import main
-from tcgen.cli.doctor import examine
+from tcgen.cli.machine import examine
 
 SPEC = DATA / "specs" / "mp2_df.spec"
 EXTENTS = ("-e", "o=10", "-e", "v=40", "-e", "x=100")

@@ -30,7 +30,7 @@ from support.cupy_stand_in import (
 )
 from support.cupy_stand_in import module as stand_in_cupy
 from support.messages import mentions
-from tcgen.cli.doctor import examine
+from tcgen.cli.machine import examine
 from tcgen.errors import (
     ArgumentError,
     BuildError,

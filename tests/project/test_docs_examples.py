@@ -30,7 +30,7 @@ import pytest
 import tcgen
 from support.marks import slow_where
 from support.paths import ROOT
-from tcgen.algebra.equations.proven_symmetry import derive_symmetries
+from tcgen.algebra.equations.proven_symmetry import normalised
 from tcgen.compiler.driver import read_system
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
@@ -205,14 +205,14 @@ def test_language_page(
     text = complete(block.body, prelude)
     if refused is not None:
         with pytest.raises(tcgen.TcgenError) as caught:
-            derive_symmetries(read(text))
+            normalised(read(text))
         said = re.sub(r"^\S+?:\d+:\d+: ", "", str(caught.value), flags=re.MULTILINE)
         said = said if said.startswith("error:") else f"error: {said}"
         assert doctest.OutputChecker().check_output(refused, said + "\n", FLAGS), said
         return
     system = read(text)
     system.verify()
-    derive_symmetries(system)
+    normalised(system)
     if same is not None:
         left, right = values(text), values(complete(same, prelude))
         assert left.keys() == right.keys()

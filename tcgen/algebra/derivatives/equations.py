@@ -17,7 +17,7 @@ from ...ir.system import Apply, Equation, Factor, Permutation, System, Term
 from ...ir.tensor import Index, Ref, Role, Storage, Tensor, distinct, symmetry_group
 from ...ir.term_rewriting import fresh_index, rename_factors, replace_refs
 from ..equations.inline import keep_needed
-from ..equations.like_terms import clean_equation
+from ..equations.normal_form import NormalForms
 from ..equations.volatile import marked
 from .expressions import partial_expr, tangent_expr
 
@@ -82,6 +82,7 @@ def jvp(
         )
     for name in names.values():
         _claim(name, taken)
+    forms = NormalForms(complex_values=True)
     made: list[Equation] = []
     for equation in system.equations:
         tensor = equation.lhs.tensor
@@ -96,7 +97,7 @@ def jvp(
         tangents[tensor] = new
         lhs = Ref(new, equation.lhs.indices)
         changed = replace(equation, lhs=lhs, terms=terms)
-        made.append(clean_equation(changed, True, frozenset()))
+        made.append(forms.clean(changed))
         if not made[-1].terms:
             del tangents[tensor]
     result = _system(f"{system.name}_jvp", system, made, list(tangents.values()))
@@ -170,6 +171,7 @@ class _Reverse:
         self.letters: dict[Tensor, tuple[Index, ...]] = {}
         self.terms: dict[Tensor, list[Term]] = {}
         self.made: list[Equation] = []
+        self.forms = NormalForms(complex_values=True)
 
     def system(self) -> System:
         """The equations of all adjoints."""
@@ -211,7 +213,7 @@ class _Reverse:
         left = (*self.outer, *self.letters[tensor])
         spaces = tuple(i.space for i in left)
         lhs = Ref(Tensor(name, spaces, role), left)
-        return clean_equation(Equation(lhs, tuple(self.terms[tensor])), True, frozenset())
+        return self.forms.clean(Equation(lhs, tuple(self.terms[tensor])))
 
     def _adjoint(self, tensor: Tensor) -> Equation:
         """The adjoint of an intermediate, stored unless it is a multiple of another tensor."""

@@ -1,8 +1,8 @@
 """Normal forms of whole equations, before any search.
 
-``atoms``, ``canonical_product`` and ``canonical_equation`` decide which factors, products and
-equations are equal. ``volatile`` marks what changes from call to call. ``inline`` substitutes
-intermediates, ``proven_symmetry`` proves declared symmetries and derives others, ``blocks_read``
-splits intermediates over joined spaces, ``like_terms`` merges equal terms, ``equal_intermediates``
-merges equal arrays, and ``permutations`` folds permuted terms and separates them again.
+``canonical_product`` decides which factors and products are equal, ``normal_form`` which equations.
+``inline`` substitutes intermediates. ``proven_symmetry`` normalises a system: it proves declared
+symmetries, derives others, and stores the normal forms on the system. ``permutations`` folds
+permuted terms and separates them again, and ``intermediates`` removes equal and unused arrays.
+``volatile`` marks the tensors that change from call to call.
 """

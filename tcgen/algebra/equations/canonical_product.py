@@ -1,5 +1,6 @@
 """Canonical form of a product: the least labelling of its indices, exact under all symmetries.
 
+References, deltas and element-wise expressions become atoms: a label, indices and a symmetry group.
 Two products have equal keys exactly where they are equal up to the names of indices, the order of
 factors and the symmetries of the tensors. The search labels indices factor by factor, breadth
 first, and keeps every partial labelling that is least so far. Colours of the indices, refined by
@@ -10,13 +11,31 @@ so that a power of a sum is no more work than the sum.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from itertools import islice
-from math import prod
-from typing import TypeAlias
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice, permutations, product
+from math import factorial, prod
+from typing import TypeAlias, assert_never
 
-from ...ir.tensor import Index
+from ...errors import TcgenError
+from ...ir.expr import (
+    Access,
+    Call,
+    Calls,
+    Const,
+    Delta,
+    Equal,
+    Expr,
+    Infinity,
+    Pow,
+    Prod,
+    Quot,
+    Sum,
+    expr_indices,
+)
+from ...ir.system import Apply, Factor
+from ...ir.tensor import Index, Ref, Symmetry, Tensor, symmetry_group
 from ..permutation_groups import Group, images_of, orbits
 
 Colour: TypeAlias = tuple[str, int]  # ("left", position), ("free", 0) or ("sum", 0)
@@ -24,9 +43,13 @@ Colour: TypeAlias = tuple[str, int]  # ("left", position), ("free", 0) or ("sum"
 SUM: Colour = ("sum", 0)
 FREE: Colour = ("free", 0)
 
-# Partial labellings that are kept. A product of eight equal vectors has 8! = 40320. A proof of a
-# declared symmetry may need all of them, hence this limit is not a threshold.
+# Maximum number of partial labellings. A product of eight equal vectors has 8! = 40320. A proof of
+# a declared symmetry may need all of them, hence this limit is not a threshold.
 _MOST_LABELLINGS = 5040
+
+# Index orders of an element-wise expression up to which its symmetry is derived (6! = 720). A proof
+# of a declared symmetry may need that symmetry, hence this limit is not a threshold.
+_MAX_INDEX_ORDERS = 720
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +58,7 @@ class Atom:
 
     Attributes:
         label: equal for factors that are equal functions of their indices.
-        indices: on its axes, in order.
+        indices: index of each axis.
         group: all (perm, sign) with ``T[x[perm]] == sign * T[x]``, the identity first.
     """
 
@@ -70,8 +93,8 @@ def canonical_product(atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]) 
 
     Args:
         atoms: the factors.
-        colours: of indices that are not summed: a left index has its position as colour, and
-            free indices, which may stand in any order, have a common one.
+        colours: colours of the indices that are not summed: a left index has its position as
+            colour; free indices, whose order is arbitrary, have the same colour.
 
     Example:
         >>> from tcgen.ir.tensor import Space
@@ -178,12 +201,12 @@ def _connected(atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]) -> Cano
     return Canonical(key, 0 if vanishes else sign, first, ties, exact)
 
 
-def free_group(form: Canonical, colours: Mapping[Index, Colour]) -> Group:
+def free_group(form: Canonical, free: Collection[Index]) -> Group:
     """The symmetry group of a product as a function of its free indices in canonical order."""
-    outer = tuple(i for i in form.order if i in colours)
+    outer = tuple(i for i in form.order if i in free)
     group: dict[tuple[int, ...], int] = {tuple(range(len(outer))): 1}
     for order, sign in form.ties:
-        names = tuple(i for i in order if i in colours)
+        names = tuple(i for i in order if i in free)
         group.setdefault(tuple(outer.index(i) for i in names), sign * form.ties[0][1])
     return tuple(group.items())
 
@@ -235,3 +258,99 @@ def _ranks(
         steps = {d: n for n, d in enumerate(sorted(set(detail.values())))}
         rank = {i: steps[d] for i, d in detail.items()}
     return rank, base
+
+
+@lru_cache(maxsize=100_000)
+def tensor_group(tensor: Tensor, complex_values: bool) -> Group:
+    """All (perm, sign) with ``T[x[perm]] == sign * T[x]``, the identity first.
+
+    A hermitian exchange counts only where conj is the identity: for a real tensor or program.
+
+    Raises:
+        TcgenError: declared symmetries contradict each other once conj is the identity.
+    """
+    generators = tensor.symmetry
+    if not complex_values:
+        generators = tuple(Symmetry(s.perm, s.sign) for s in generators)
+    try:
+        group = symmetry_group(replace(tensor, symmetry=generators))
+    except ValueError as error:
+        raise TcgenError(
+            f"{error} in a real program: drop one of these symmetries, or compile for complex128"
+        ) from None
+    return tuple((s.perm, s.sign) for s in group if not s.conj)
+
+
+def atom_of(factor: Factor, complex_values: bool) -> Atom:
+    """The factor as an atom; the axes of an element-wise expression are its distinct indices."""
+    match factor:
+        case Ref(tensor, indices):
+            return Atom(tensor.name, indices, tensor_group(tensor, complex_values))
+        case Delta(left, right):
+            return Atom("delta ", (left, right), (((0, 1), 1), ((1, 0), 1)))
+        case Apply(expr):
+            return _apply_atom(expr, complex_values)
+        case _:
+            assert_never(factor)
+
+
+@lru_cache(maxsize=10_000)
+def _apply_atom(expr: Expr, complex_values: bool) -> Atom:
+    """Atom of an element-wise expression: the least of its normal texts over all index orders."""
+    indices = expr_indices(expr)
+    spaces = tuple(dict.fromkeys(i.space for i in indices))
+    classes = [tuple(i for i in indices if i.space == s) for s in spaces]
+    few = prod(factorial(len(members)) for members in classes) <= _MAX_INDEX_ORDERS
+    choices = product(*map(permutations, classes)) if few else iter([tuple(classes)])
+    best: str | None = None
+    orders: list[tuple[Index, ...]] = []
+    for choice in choices:
+        order = tuple(i for members in choice for i in members)
+        text = _normal_text(expr, {i: n for n, i in enumerate(order)}, complex_values)
+        if best is None or text < best:
+            best, orders = text, []
+        if text == best:
+            orders.append(order)
+    first = orders[0]
+    group = tuple((tuple(first.index(i) for i in order), 1) for order in orders)
+    return Atom(f"apply {best}", first, group)
+
+
+def _normal_text(expr: Expr, numbers: dict[Index, int], complex_values: bool) -> str:
+    """The expression as text with numbers for indices and sorted arguments of sums and products."""
+
+    def text(part: Expr) -> str:
+        return _normal_text(part, numbers, complex_values)
+
+    match expr:
+        case Const(value):
+            return str(value)
+        case Ref(tensor, indices):
+            places = [str(numbers[i]) for i in indices]
+            texts = [
+                ",".join(places[k] for k in perm)
+                for perm, sign in tensor_group(tensor, complex_values)
+                if sign == 1
+            ]
+            return f"{tensor.name}[{min(texts)}]"
+        case Delta(left, right):
+            pair = sorted((numbers[left], numbers[right]))
+            return f"delta[{pair[0]},{pair[1]}]"
+        case Sum(args):
+            return f"+({' '.join(sorted(text(a) for a in args))})"
+        case Prod(args):
+            return f"*({' '.join(sorted(text(a) for a in args))})"
+        case Quot(num, den):
+            return f"/({text(num)} {text(den)})"
+        case Pow(base, exponent):
+            return f"^({text(base)} {exponent})"
+        case Call(function, arg):
+            return f"{function}({text(arg)})"
+        case Calls(function, args):
+            return f"{function}({' '.join(map(text, args))})"
+        case Infinity(sign):
+            return f"inf({sign})"
+        case Access() | Equal():
+            return str(expr)
+        case _:
+            assert_never(expr)

@@ -130,23 +130,6 @@ def _substituted(
     return rename_factors(source.factors, names), tuple(sums)
 
 
-def expand(system: System, named: bool) -> System:
-    """The system with anonymous, or with all, intermediates inlined where they are factors.
-
-    Args:
-        system: equations in order of definition.
-        named: inline named intermediates as well.
-    """
-    equations: list[Equation] = []
-    known: dict[str, Equation] = {}
-    for equation in system.equations:
-        current = inline_all(equation, known)
-        if (named or equation.anonymous) and equation.lhs.tensor.role is Role.TEMP:
-            known[equation.lhs.tensor.name] = current
-        equations.append(current)
-    return keep_needed(replace(system, equations=tuple(equations)))
-
-
 def inline_all(equation: Equation, known: Mapping[str, Equation]) -> Equation:
     """The equation with every intermediate of ``known`` that it reads inlined, as by inline."""
     waiting = list(reversed(equation.terms))

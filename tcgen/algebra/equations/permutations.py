@@ -9,7 +9,7 @@ from fractions import Fraction
 from ...ir.system import Equation, Permutation, Term
 from ...ir.tensor import Ref, Role, Symmetry, Tensor, symmetry_group
 from ...ir.term_rewriting import without_perms
-from .like_terms import left_colours, term_form
+from .normal_form import NormalForms, Placed
 
 
 def separate_permutations(equation: Equation, taken: set[str]) -> tuple[Equation, ...]:
@@ -61,15 +61,15 @@ def new_name(stem: str, taken: set[str]) -> str:
 
 
 def fold_permutations(
-    equation: Equation, symmetry: tuple[Symmetry, ...], complex_values: bool, most_images: int
+    equation: Equation, symmetry: tuple[Symmetry, ...], forms: NormalForms, most_images: int
 ) -> Equation:
     """The equation with terms that are permutations of each other folded into terms with perms.
 
     Args:
         equation: without perms, such as a residual with all its images written out.
         symmetry: proven generators of its left side. Folded terms are images under their group.
-        complex_values: True leaves hermitian symmetries unused, for complex programs.
-        most_images: nothing is folded where the terms have more images in all.
+        forms: normal forms of the compilation.
+        most_images: maximum number of images of all terms; beyond it nothing is folded.
     """
     lhs = equation.lhs
     if not symmetry or any(t.perms for t in equation.terms):
@@ -78,19 +78,17 @@ def fold_permutations(
     group = tuple(sorted((s.perm, s.sign) for s in symmetry_group(probe) if not s.conj))
     if len(group) == 1 or len(group) * len(equation.terms) > most_images:
         return equation
-    members: dict[Hashable, tuple[int, Term]] = {}  # key -> position, term
+    members: dict[Hashable, tuple[int, Term, Placed]] = {}
     for position, term in enumerate(equation.terms):
-        key, _ = term_form(term, left_colours(lhs), complex_values)
-        members.setdefault(key, (position, term))
+        placed = forms.placed(term, lhs)
+        if placed is not None:
+            members.setdefault(_key_of_image(placed), (position, term, placed))
     done: set[Hashable] = set()
     folded: list[tuple[int, Term]] = []
-    for key, (position, term) in members.items():
+    for key, (position, term, placed) in members.items():
         if key in done:
             continue
-        table = {
-            images: term_form(term, left_colours(lhs, images), complex_values)[0]
-            for images, _ in group
-        }
+        table = {images: _key_of_image(placed, images) for images, _ in group}
         orbit = set(table.values())
         done |= orbit
         if len(orbit) == 1:
@@ -98,13 +96,19 @@ def fold_permutations(
             continue
         choices = []
         for images, _ in group:
-            start, first = members[table[images]]
+            start, first, _ = members[table[images]]
             perms = _cosets(group, table, images)
             choices.append((tuple(p.images for p in perms), start, first, perms))
         _, start, first, perms = min(choices, key=lambda c: (c[0], c[1]))
         folded.append((min(position, start), replace(first, perms=perms)))
     folded.sort(key=lambda item: item[0])
     return replace(equation, terms=tuple(term for _, term in folded))
+
+
+def _key_of_image(placed: Placed, images: tuple[int, ...] | None = None) -> Hashable:
+    """A key that terms equal up to a sign have in common, left index k moved to ``images[k]``."""
+    ((places, _),) = placed.images(images)
+    return placed.key, places
 
 
 def _cosets(

@@ -1,7 +1,8 @@
-"""Symmetries of outputs and intermediates: declared ones are proven, others are derived.
+"""Normalisation of a system: its equations in normal form, with proven symmetries.
 
-An equation has a symmetry where the permuted equation has the same canonical terms. The proof uses
-the symmetries of the intermediates that the equation reads, so that inlining is rarely needed.
+Declared symmetries of outputs and intermediates are proven, those of intermediates also derived. An
+equation has a symmetry if the permuted equation has the same canonical terms. The proof uses the
+symmetries of the intermediates that the equation reads, so that inlining is rarely needed.
 """
 
 from __future__ import annotations
@@ -13,11 +14,10 @@ from ...errors import Diagnostic, Span, SpecError, TcgenError
 from ...ir.expr import COMPLEX_BELOW_ZERO, Delta, Expr, functions, refs
 from ...ir.system import Apply, Equation, Factor, System, Term
 from ...ir.tensor import Ref, Role, Space, Symmetry, Tensor, symmetry_group
-from ...ir.term_rewriting import replace_refs
+from ...ir.term_rewriting import replace_refs, resolve_deltas
 from ..permutation_groups import Group
-from .canonical_equation import vector_of
-from .inline import factor_names, inline, inlined_count
-from .like_terms import same_spaces
+from .inline import factor_names, inline, inlined_count, keep_needed
+from .normal_form import NormalForms, same_spaces
 
 # Terms of an equation up to which intermediates are inlined for a proof. The limit decides which
 # systems are accepted, hence it is not a threshold.
@@ -27,16 +27,23 @@ _MAX_PROOF_TERMS = 5000
 _MOST_DERIVED = 720
 
 
-def derive_symmetries(system: System, complex_values: bool = False) -> System:
-    """The system with the symmetries of its intermediates derived and set on their tensors.
+def normalised(system: System, complex_values: bool = False) -> System:
+    """The needed equations with resolved deltas and the proven symmetries of their tensors.
 
     Candidates for generators are transpositions of two axes of equal space and exchanges of two
-    pairs of axes. Declared symmetries are proven first.
+    pairs of axes. Declared symmetries are proven first. The system stores the normal forms of its
+    equations (:meth:`NormalForms.of`).
+
+    Args:
+        system: equations in order of definition.
+        complex_values: False if conj is the identity, so that hermitian symmetries are exchanges.
 
     Raises:
         SpecError: declared symmetries do not follow from the equations; it names each tensor and
             symmetry.
     """
+    system = keep_needed(system)
+    forms = NormalForms(complex_values)
     refused: list[Diagnostic] = []
     changed: dict[str, Tensor] = {}
 
@@ -49,18 +56,17 @@ def derive_symmetries(system: System, complex_values: bool = False) -> System:
         tensor = old.lhs.tensor
         # The declared symmetry must not take part in its own proof.
         bare = replace(tensor, symmetry=())
-        equation = replace_refs(old, current)
+        resolved = tuple(t for t in map(resolve_deltas, old.terms) if t is not None)
+        equation = replace_refs(replace(old, terms=resolved), current)
         equation = replace(equation, lhs=Ref(bare, old.lhs.indices))
         refused += (
-            _refusal(old, claim, complex_values)
+            _refusal(old, claim, forms)
             for claim in tensor.symmetry
-            if not _follows(equation, claim, known, complex_values)
+            if not _follows(equation, claim, known, forms)
         )
-        symmetry = tensor.symmetry
+        symmetry, volatile = tensor.symmetry, tensor.volatile
         if tensor.role is Role.TEMP:
-            symmetry = _derived(equation, tensor, complex_values)
-        volatile = tensor.volatile
-        if tensor.role is Role.TEMP:
+            symmetry = _derived(equation, tensor, forms)
             volatile = any(r.tensor.volatile for t in equation.terms for r in t.refs)
         changed[tensor.name] = replace(tensor, symmetry=symmetry, volatile=volatile)
         equation = replace(equation, lhs=current(old.lhs))
@@ -69,22 +75,30 @@ def derive_symmetries(system: System, complex_values: bool = False) -> System:
     if refused:
         raise SpecError(tuple(refused))
     tensors = tuple(changed.get(t.name, t) for t in system.tensors)
-    return replace(system, tensors=tensors, equations=tuple(equations))
+    return forms.store(replace(system, tensors=tensors, equations=tuple(equations)))
 
 
-def output_symmetry(equation: Equation, complex_values: bool) -> tuple[Symmetry, ...]:
+def output_symmetry(equation: Equation, forms: NormalForms) -> tuple[Symmetry, ...]:
     """Generators under which the left side of an equation is unchanged."""
-    bare = replace(equation.lhs.tensor, symmetry=())
-    return _derived(replace(equation, lhs=Ref(bare, equation.lhs.indices)), bare, complex_values)
+    return _derived(equation, replace(equation.lhs.tensor, symmetry=()), forms)
 
 
-def _derived(equation: Equation, tensor: Tensor, complex_values: bool) -> tuple[Symmetry, ...]:
+def _derived(equation: Equation, tensor: Tensor, forms: NormalForms) -> tuple[Symmetry, ...]:
+    """The symmetries of a left side: those that ``tensor`` declares, and those derived."""
+    key = (equation.terms, equation.lhs.indices, tensor)
+    found = forms.symmetries.get(key)
+    if found is None:
+        found = forms.symmetries[key] = _derive(equation, tensor, forms)
+    return found
+
+
+def _derive(equation: Equation, tensor: Tensor, forms: NormalForms) -> tuple[Symmetry, ...]:
     """Declared generators and the candidates that hold and are new; no new ones for a zero."""
     chosen = list(tensor.symmetry)
     candidates = _candidates(tensor.spaces)
     if not candidates:
         return tensor.symmetry
-    vector = vector_of(equation, complex_values)
+    vector = forms.vector(equation)
     if not vector.terms:
         return tensor.symmetry
     known = {s.perm for s in symmetry_group(tensor)}
@@ -130,14 +144,14 @@ def _swapped(rank: int, swaps: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
 
 
 def _follows(
-    equation: Equation, claim: Symmetry, known: dict[str, Equation], complex_values: bool
+    equation: Equation, claim: Symmetry, known: dict[str, Equation], forms: NormalForms
 ) -> bool:
-    """True where the claim holds; intermediates are inlined only as far as the proof needs it."""
+    """True if the claim holds; intermediates are inlined only as far as the proof needs it."""
     if not same_spaces(equation.lhs.tensor.spaces, claim.perm):
         return False
-    conj = claim.conj and complex_values and not equation.lhs.tensor.real
+    conj = claim.conj and forms.complex_values and not equation.lhs.tensor.real
     while True:
-        if _holds(equation, claim, conj, complex_values):
+        if _holds(equation, claim, conj, forms):
             return True
         inner = [known[name] for name in factor_names(equation) if name in known]
         if not inner:
@@ -148,15 +162,15 @@ def _follows(
             equation = inline(equation, intermediate)
 
 
-def _holds(equation: Equation, claim: Symmetry, conj: bool, complex_values: bool) -> bool:
-    """True where the canonical terms of the equation have the symmetry."""
-    plain = vector_of(equation, complex_values).value()
+def _holds(equation: Equation, claim: Symmetry, conj: bool, forms: NormalForms) -> bool:
+    """True if the canonical terms of the equation have the symmetry."""
+    plain = forms.vector(equation).value()
     if conj:
         terms = [_conjugated(t) for t in equation.terms]
         if any(t is None for t in terms):
             return False
         equation = replace(equation, terms=tuple(t for t in terms if t is not None))
-    permuted = vector_of(equation, complex_values).value(claim.perm)
+    permuted = forms.vector(equation).value(claim.perm)
     return permuted == {key: claim.sign * coeff for key, coeff in plain.items()}
 
 
@@ -185,20 +199,20 @@ def _conjugated(term: Term) -> Term | None:
 
 
 def _is_real(expr: Expr) -> bool:
-    """True where an expression is real for sure, in a complex program."""
+    """True if an expression of a complex program is real for all inputs."""
     if any(function in COMPLEX_BELOW_ZERO for function in functions(expr)):
         return False
     return all(ref.tensor.real for ref in refs(expr))
 
 
-def _refusal(equation: Equation, claim: Symmetry, complex_values: bool) -> Diagnostic:
+def _refusal(equation: Equation, claim: Symmetry, forms: NormalForms) -> Diagnostic:
     """The error for a declared symmetry that does not follow."""
     lhs = equation.lhs
     permuted = Ref(lhs.tensor, tuple(lhs.indices[p] for p in claim.perm))
     sign = "-" if claim.sign < 0 else ""
     right = f"conj({lhs})" if claim.conj else str(lhs)
     span = equation.span or Span(lhs.tensor.name, 1, 1)
-    if not all(term.exact for term in vector_of(equation, complex_values).terms):
+    if not all(term.exact for term in forms.vector(equation).terms):
         return Diagnostic(
             span,
             f"the symmetry declared for {lhs.tensor.name}, {permuted} = {sign}{right}, cannot be "

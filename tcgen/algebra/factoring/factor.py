@@ -13,6 +13,7 @@ from ...ir.tensor import Ref, Role
 from ...thresholds import AlgebraThresholds
 from ..cost_model import CostModel
 from ..equations.inline import inline_all, keep_needed
+from ..equations.normal_form import NormalForms
 from .basis_change import apply_change, changes
 from .binary_products import split_products
 from .complete_product import completed
@@ -32,7 +33,7 @@ _DENSE = CostModel()
 def factored(
     system: System,
     extents: Mapping[str, int],
-    complex_values: bool,
+    forms: NormalForms,
     effort: int,
     thresholds: AlgebraThresholds,
     model: CostModel = _DENSE,
@@ -47,7 +48,7 @@ def factored(
     Args:
         system: equations with derived symmetries.
         extents: planning extents of the base spaces.
-        complex_values: True leaves hermitian symmetries unused, for complex programs.
+        forms: normal forms of the compilation.
         effort: amount of work, see ``work_per_effort``; the search is deterministic.
         thresholds: limits of the search.
         model: the cost to minimise.
@@ -67,7 +68,7 @@ def factored(
         multiplied = _multiplied_out(system, thresholds, most_splits, notes.append)
         terms = sum(len(e.terms) for e in multiplied.equations)
         progress(f"factoring: {terms} terms in canonical form")
-        lifted = lift(multiplied, complex_values, thresholds)
+        lifted = lift(multiplied, forms, thresholds)
         splits = lifted.splits
         if splits <= thresholds.term_splits:
             break

@@ -14,8 +14,8 @@ from ...ir.system import Equation, Factor, System, Term, factor_refs
 from ...ir.tensor import Index, Ref, Space, symmetry_group
 from ...ir.term_rewriting import without_perms
 from ...thresholds import AlgebraThresholds
-from ..equations.atoms import atom_of
-from ..equations.like_terms import clean_equation
+from ..equations.canonical_product import atom_of
+from ..equations.normal_form import NormalForms
 from ..equations.proven_symmetry import output_symmetry
 from ..permutation_groups import Group
 from .canonical_forms import Forms
@@ -61,31 +61,31 @@ class Lifted:
         return self.spaces.index(space)
 
 
-def lift(system: System, complex_values: bool, thresholds: AlgebraThresholds) -> Lifted:
+def lift(system: System, normal: NormalForms, thresholds: AlgebraThresholds) -> Lifted:
     """The equations as sums, each left side with its symmetry; labels in the order of names.
 
     Args:
         system: equations whose intermediates are inlined.
-        complex_values: True leaves hermitian symmetries unused, for complex programs.
+        normal: normal forms of the compilation.
         thresholds: limits of the symmetries and terms that take part.
     """
     lifted = Lifted(system, Algebra(Forms()))
-    plain = [clean_equation(old, complex_values, frozenset()) for old in system.equations]
+    plain = [normal.clean(old) for old in system.equations]
     atoms: dict[str, tuple[Factor, Group]] = {}
     for equation in plain:
         for term in equation.terms:
             for factor in term.factors:
-                atom = atom_of(factor, complex_values)
+                atom = atom_of(factor, normal.complex_values)
                 atoms.setdefault(atom.label, (factor, atom.group))
     labels = {name: n for n, name in enumerate(sorted(atoms))}
     for name, (factor, group) in atoms.items():
         lifted.algebra.forms.add(labels[name], group)
         lifted.atoms[labels[name]] = factor
-        lifted.axes[labels[name]] = atom_of(factor, complex_values).indices
+        lifted.axes[labels[name]] = atom_of(factor, normal.complex_values).indices
     for space in sorted(system.spaces, key=lambda s: s.name):
         lifted.space(space)
     for number, equation in enumerate(plain):
-        _lift_equation(lifted, -1 - number, equation, labels, complex_values, thresholds)
+        _lift_equation(lifted, -1 - number, equation, labels, normal, thresholds)
     return lifted
 
 
@@ -142,14 +142,14 @@ def _lift_equation(
     label: int,
     equation: Equation,
     labels: Mapping[str, int],
-    complex_values: bool,
+    normal: NormalForms,
     thresholds: AlgebraThresholds,
 ) -> None:
     """Add an equation as the target ``label``."""
     lhs = equation.lhs
     rank = len(lhs.indices)
     group: Group = trivial(rank)
-    probe = replace(lhs.tensor, symmetry=output_symmetry(equation, complex_values))
+    probe = replace(lhs.tensor, symmetry=output_symmetry(equation, normal))
     full = tuple(sorted((s.perm, s.sign) for s in symmetry_group(probe) if not s.conj))
     if len(full) <= thresholds.target_permutations:
         group = full
@@ -171,10 +171,10 @@ def _lift_equation(
             weight *= len(term.perms)
             term = replace(term, perms=term.perms[:1])
         for image in without_perms(term, lhs):
-            product = _numbered(lifted, image, lhs.indices, labels, complex_values)
-            normal, sign = lifted.algebra.normal(product, frame)
+            product = _numbered(lifted, image, lhs.indices, labels, normal)
+            canonical, sign = lifted.algebra.normal(product, frame)
             if sign:
-                total.add(normal, image.coeff * sign * weight)
+                total.add(canonical, image.coeff * sign * weight)
     sums = [t for t in equation.terms if t.reduction is Reduction.SUM]
     long = sum(len(term.factors) > thresholds.term_factors for term in sums)
     apart = sum(not _searched(term, thresholds) for term in sums)
@@ -214,14 +214,14 @@ def _numbered(
     term: Term,
     left: tuple[Index, ...],
     labels: Mapping[str, int],
-    complex_values: bool,
+    normal: NormalForms,
 ) -> Product:
     """A term without permutations over numbered indices, the left ones first."""
     number: dict[Index, int] = {i: n for n, i in enumerate(left)}
     spaces = [lifted.space(i.space) for i in left]
     parts = []
     for factor in term.factors:
-        atom = atom_of(factor, complex_values)
+        atom = atom_of(factor, normal.complex_values)
         for i in atom.indices:
             if i not in number:
                 number[i] = len(number)

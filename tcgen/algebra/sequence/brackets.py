@@ -15,7 +15,6 @@ from ...ir.program import Add
 from ...ir.system import Equation, System, factor_refs
 from ...ir.tensor import Ref, Role
 from ..equations.inline import inline, inlined_count, keep_needed
-from ..equations.like_terms import clean_equation
 from ..equations.permutations import separate_permutations
 from .common_products import Recipe, Workspace, refs_read
 
@@ -181,7 +180,5 @@ def _inlined(
         merged = inline(reader, inner)
         if any(r.tensor == tensor for t in merged.terms for r in t.refs):
             return None
-        changed[reader.lhs.tensor.name] = clean_equation(
-            merged, workspace.complex_values, frozenset()
-        )
+        changed[reader.lhs.tensor.name] = workspace.forms.clean(merged)
     return changed

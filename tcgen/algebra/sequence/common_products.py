@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 from ...errors import Span
 from ...ir.expr import Const, Delta, Expr, Prod, Quot, operation_count, refs
@@ -18,16 +18,13 @@ from ...ir.program import Add, Contract, Map, Operation, Produce
 from ...ir.reduction import Reduction
 from ...ir.system import Apply, Equation, Factor, Term, factor_indices, factor_refs
 from ...ir.tensor import Index, Ref, Role, Tensor, distinct
-from ...ir.term_rewriting import resolve_deltas
 from ...thresholds import AlgebraThresholds
-from ..equations.atoms import atom_of
-from ..equations.canonical_product import FREE, Canonical, canonical_product, free_group
+from ..equations.canonical_product import Canonical, free_group
+from ..equations.normal_form import NormalForms
 from ..equations.proven_symmetry import generators
 from .contraction_order import Tree, best_order
 
 _ONE = Const(Fraction(1))
-
-Forms: TypeAlias = dict[tuple[tuple[Factor, ...], tuple[Index, ...]], Canonical]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +97,7 @@ class Workspace:
 
     Attributes:
         extents: planning extents of the base spaces.
-        complex_values: True leaves hermitian symmetries unused, for complex programs.
+        forms: normal forms of the compilation.
         merge_equal: False gives every product a node of its own.
         thresholds: limits for the orders of products and for the intermediates to inline.
         sums_alone: True sums a factor over its own indices before it is multiplied.
@@ -109,12 +106,10 @@ class Workspace:
         nodes: the nodes by name.
         wholes: of products of three and more factors, by their canonical keys: the sign and the
             node of the array that holds one, and the places of its axes in the canonical order.
-        forms: canonical forms of products, by their factors and outer indices; the workspaces of
-            one search share them.
     """
 
     extents: Mapping[str, int]
-    complex_values: bool
+    forms: NormalForms
     merge_equal: bool
     thresholds: AlgebraThresholds
     sums_alone: bool = True
@@ -122,7 +117,6 @@ class Workspace:
     keys: dict[Hashable, str] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
     wholes: dict[Hashable, tuple[int, str, tuple[int, ...]]] = field(default_factory=dict)
-    forms: Forms = field(default_factory=dict)
 
     def iterations(self, indices: tuple[Index, ...]) -> int:
         """Number of iterations of a loop nest over some indices."""
@@ -137,25 +131,22 @@ class Workspace:
         return Recipe(equation.lhs, tuple(t for t in terms if t is not None))
 
     def term(self, term: Term, lhs: Ref) -> TermRecipe | None:
-        """The recipe of a term, split into binary products; None if the term is zero."""
-        resolved = resolve_deltas(term)
-        if resolved is None:
-            return None
+        """The recipe of a term with resolved deltas, as binary products; None if it is zero."""
         if term.reduction is not Reduction.SUM:
             (factor,) = term.factors
             op = Map(expression(factor))
             direct = Draft(lhs, op, Fraction(1), term.sums, term.span, term.reduction)
             return TermRecipe(direct, None, self._flops(direct), self._children(direct))
-        coeff, factors = _plain_factors(resolved)
+        coeff, factors = _plain_factors(term)
         if coeff == 0:
             return None
         held = {i for f in factors for i in factor_indices(f)}
         outer = tuple(i for i in lhs.indices if i in held)
         if len(factors) <= 1:
-            costly = resolved.sums or any(isinstance(f, Apply) for f in factors)
+            costly = term.sums or any(isinstance(f, Apply) for f in factors)
             if costly and len(outer) < len(lhs.indices):
                 return self._broadcast(self.node(factors, outer), coeff, lhs, term.span)
-            direct = Draft(lhs, operation(factors), coeff, resolved.sums, term.span)
+            direct = Draft(lhs, operation(factors), coeff, term.sums, term.span)
             return TermRecipe(direct, None, self._flops(direct), self._children(direct))
         if self.sums_alone:
             presummed = self._presummed(factors, lhs.indices)
@@ -194,11 +185,10 @@ class Workspace:
         self, factors: tuple[Factor, ...], outer: tuple[Index, ...], span: Span | None = None
     ) -> tuple[int, Ref] | None:
         """The node of one or two factors as (sign, reference), made if needed; None if zero."""
-        form = self._form(factors, outer)
+        form = self.forms.product(factors, outer)
         if form.sign == 0:
             return None
-        colours = dict.fromkeys(outer, FREE)
-        order = tuple(i for i in form.order if i in colours)
+        order = tuple(i for i in form.order if i in outer)
         key: Hashable = form.key if self.merge_equal else (form.key, len(self.nodes))
         name = self.keys.get(key)
         if name is None:
@@ -210,8 +200,8 @@ class Workspace:
                 Role.TEMP,
                 volatile=any(r.tensor.volatile for f in factors for r in factor_refs(f)),
             )
-            tensor = replace(bare, symmetry=generators(bare, free_group(form, colours)))
-            sums = tuple(i for i in held if i not in colours)
+            tensor = replace(bare, symmetry=generators(bare, free_group(form, outer)))
+            sums = tuple(i for i in held if i not in outer)
             draft = Draft(Ref(tensor, order), operation(factors), Fraction(form.sign), sums, span)
             self.keys[key] = name
             self.nodes[name] = Node(draft, self._flops(draft), self._children(draft))
@@ -282,17 +272,8 @@ class Workspace:
         """The canonical form of a product of three and more factors, whatever their order."""
         if len(factors) < 3 or not self.merge_equal:
             return None
-        form = self._form(factors, outer)
+        form = self.forms.product(factors, outer)
         return form if form.sign else None
-
-    def _form(self, factors: tuple[Factor, ...], outer: tuple[Index, ...]) -> Canonical:
-        """The canonical form of a product with free indices ``outer``."""
-        form = self.forms.get((factors, outer))
-        if form is None:
-            atoms = tuple(atom_of(f, self.complex_values) for f in factors)
-            form = canonical_product(atoms, dict.fromkeys(outer, FREE))
-            self.forms[factors, outer] = form
-        return form
 
     def _presummed(
         self, factors: tuple[Factor, ...], left: tuple[Index, ...]

@@ -16,9 +16,9 @@ from ...ir.system import Apply, Equation, Factor, Permutation, System, Term, fac
 from ...ir.tensor import Index, Ref, Role, Tensor
 from ...ir.term_rewriting import replace_refs
 from ..equations.inline import keep_needed
-from ..equations.like_terms import clean_equation
+from ..equations.normal_form import NormalForms
 from ..equations.permutations import fold_permutations
-from ..equations.proven_symmetry import derive_symmetries, output_symmetry
+from ..equations.proven_symmetry import normalised, output_symmetry
 from .blocks import Block, Blocks
 from .expressions import is_zero, without_zeros
 from .invariance import contradiction, form_of, form_of_input
@@ -130,12 +130,13 @@ def integrate(system: System, form: str) -> SpinIntegration:
 
 def _with_symmetries(system: System) -> System:
     """The system with the symmetries of intermediates and outputs, which decide on blocks."""
-    known = derive_symmetries(keep_needed(system), complex_values=True)
+    known = normalised(system, complex_values=True)
+    forms = NormalForms.of(known)
     changed: dict[Tensor, Tensor] = {}
     for equation in known.equations:
         tensor = equation.lhs.tensor
         if tensor.role is Role.OUTPUT and not tensor.accumulate:
-            derived = output_symmetry(equation, complex_values=True)
+            derived = output_symmetry(equation, forms)
             changed[tensor] = replace(tensor, symmetry=(*tensor.symmetry, *derived))
     equations = tuple(
         replace_refs(e, lambda ref: Ref(changed.get(ref.tensor, ref.tensor), ref.indices))
@@ -153,6 +154,7 @@ class _Integration:
         self._system, self._form = system, form
         self._blocks = Blocks(system, closed=form == FORMS[0])
         self._wrong: list[Diagnostic] = []
+        self._forms = NormalForms(complex_values=True)
 
     def result(self) -> SpinIntegration:
         system, blocks = self._system, self._blocks
@@ -222,9 +224,10 @@ class _Integration:
         left = self._left(equation, pattern)
         lhs = equation.lhs.tensor
         probe = replace(lhs, spaces=tuple(i.space for i in left), symmetry=())
-        clean = clean_equation(Equation(Ref(probe, left), terms), True, frozenset())
+        clean = self._forms.clean(Equation(Ref(probe, left), terms))
         plain = replace(clean, terms=tuple(t for t in clean.terms if not t.perms))
-        folded = fold_permutations(plain, output_symmetry(plain, True), True, _MOST_IMAGES)
+        symmetry = output_symmetry(plain, self._forms)
+        folded = fold_permutations(plain, symmetry, self._forms, _MOST_IMAGES)
         return replace(clean, terms=(*folded.terms, *(t for t in clean.terms if t.perms)))
 
     def _left(self, equation: Equation, pattern: Pattern) -> tuple[Index, ...]:

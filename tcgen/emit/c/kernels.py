@@ -30,7 +30,6 @@ from ...ir.loops import (
     Stmt,
     Zero,
 )
-from ...ir.parts import chain_kernel
 from ...ir.reduction import Reduction
 from ...resources import fill, part
 from ...thresholds.cpu import CpuThresholds
@@ -355,7 +354,7 @@ def _phase(name: str, host: tuple[Host, ...], module: Module) -> str:
     """
     kernels = {k.name: k for k in module.kernels}
     parts = module.parts if name == "volatile" else None
-    with_chain = None if parts is None else chain_kernel(module)
+    with_chain = None if parts is None else parts.kernel
     if (
         not host
         or any(isinstance(item, Fetch) for item in host_items(host))

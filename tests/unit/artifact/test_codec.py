@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 
 from tcgen.artifact.codec import from_table, table_text, to_table
-from tcgen.compiler.serialize import SCHEMA, decode, encode
+from tcgen.compiler.documents import SCHEMA, decode, encode
 from tcgen.errors import ArtifactError, Span
 from tcgen.frontend import read_spec
 from tcgen.ir.plan import FusionPlan

@@ -167,7 +167,7 @@ def test_a_compiled_folder_is_not_compiled_again(tmp_path: Path) -> None:
     assert again.exit_code == 2
     assert says(again.stderr, "compiled spec")
     report = json.loads(invoke("report", folder, "--json").stdout)
-    assert report["fusion"]["seconds"] is None  # no search was made for it
+    assert report["fusion"]["seconds"] is None  # a saved plan
     assert report["seconds"] == {}
 
 
@@ -204,7 +204,7 @@ def test_explain_lists_every_step_and_writes_the_sequence(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_the_check_of_a_result_whose_terms_all_cancel() -> None:
-    """(T) of one electron pair is zero: rounding is no error, and everything else is one."""
+    """(T) of one electron pair is zero: only deviations beyond rounding are errors."""
     path = tcgen.spec_path("t_closed_shell")
     done = invoke("run", path, "-e", "o=1", "-e", "v=9", "--target", "numpy", "--check", "--json")
     numbers = json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""What a terminal of some width shows: whole numbers, and options before and after the command."""
+"""Output on terminals: numbers stay whole, and options stand before or after the command."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def shown(width: int, *arguments: object) -> str:
 
 
 def _on_terminal(width: int, stream: str, *arguments: object) -> tuple[str, str]:
-    """What a command writes to a stream that is a terminal, and to the other one, a pipe."""
+    """Output of a command to a stream that is a terminal, and to the other one, a pipe."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
     environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}

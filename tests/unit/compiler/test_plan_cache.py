@@ -10,7 +10,7 @@ import pytest
 from support.messages import mentions
 from tcgen.compiler import plan_cache
 from tcgen.compiler.driver import compile_system, read_system
-from tcgen.compiler.plan_cache import plans_kept
+from tcgen.compiler.plan_cache import cached_plans
 from tcgen.errors import ArgumentError
 from tcgen.options import Options
 
@@ -61,7 +61,7 @@ def test_the_second_compilation_searches_nothing(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     first = files(tmp_path)
-    assert len(plans_kept()) == 2
+    assert len(cached_plans()) == 2
     request.getfixturevalue("no_search")
     assert files(tmp_path) == first
 
@@ -87,17 +87,17 @@ def test_other_equations_and_options_are_searched(
 def test_the_sequence_serves_other_plans(tmp_path: Path) -> None:
     files(tmp_path)
     files(tmp_path, replace(OPTIONS, objective="peak", memory_limit=10**6))
-    assert sorted(p.name.split("-")[0] for p in plans_kept()) == ["plan", "plan", "program"]
+    assert sorted(p.name.split("-")[0] for p in cached_plans()) == ["plan", "plan", "program"]
 
 
 @pytest.mark.parametrize("damage", ["", "{", '{"schema": 2, "nodes": [], "root": 7}', "[]"])
 def test_damaged_files_are_searched_again(damage: str, tmp_path: Path) -> None:
     first = files(tmp_path)
-    sound = {p: p.read_text() for p in plans_kept()}
+    sound = {p: p.read_text() for p in cached_plans()}
     for path in sound:
         path.write_text(damage)
     assert files(tmp_path) == first
-    assert {p: p.read_text() for p in plans_kept()} == sound
+    assert {p: p.read_text() for p in cached_plans()} == sound
 
 
 def test_another_planner_searches_anew(tmp_path: Path, no_search: pytest.MonkeyPatch) -> None:
@@ -109,7 +109,7 @@ def test_another_planner_searches_anew(tmp_path: Path, no_search: pytest.MonkeyP
 def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TCGEN_PLAN_CACHE", "0")
     files(tmp_path)
-    assert plans_kept() == ()
+    assert cached_plans() == ()
     monkeypatch.setenv("TCGEN_PLAN_CACHE", "yes")
     with pytest.raises(ArgumentError, match=mentions("TCGEN_PLAN_CACHE='yes' 0 1")):
         files(tmp_path)
@@ -119,7 +119,7 @@ def test_plans_that_others_may_write_are_searched_again(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     files(tmp_path)
-    for path in plans_kept():
+    for path in cached_plans():
         path.chmod(0o666)
     request.getfixturevalue("no_search")
     with pytest.raises(AssertionError, match="searched again"):
@@ -135,4 +135,4 @@ def test_a_folder_that_cannot_be_written_costs_time_only(cache: Path, tmp_path: 
 def test_short_searches_are_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(plan_cache, "_MIN_SEARCH_SECONDS", 1e9)
     files(tmp_path)
-    assert plans_kept() == ()
+    assert cached_plans() == ()

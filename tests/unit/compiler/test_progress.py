@@ -1,4 +1,4 @@
-"""What a compilation says about itself while it runs."""
+"""Progress of a compilation: stages in words, callbacks and bars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measured variants of matrix products: which there are, how they are timed, what is chosen."""
+"""Measured variants of matrix products: their list, their times, and the choice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support.marks import slow, slow_where
 from support.messages import mentions, says
 from tcgen.compiler import timings
 from tcgen.compiler.driver import Compilation, compile_system
-from tcgen.compiler.timings import fastest_variant, time_variants, times_kept
+from tcgen.compiler.timings import cached_times, fastest_variant, time_variants
 from tcgen.compiler.tuning import tune_products
 from tcgen.errors import ArgumentError, BuildError
 from tcgen.frontend.einsum import LabelPattern, einsum_system
@@ -30,8 +30,7 @@ from tcgen.ir.loops import BandVar, Gemm, Loop, LoopVar, Module, PackingScheme
 from tcgen.ir.pretty.loops import format_variant
 from tcgen.ir.system import System
 from tcgen.ir.tensor import Packing, Role, Storage
-from tcgen.lower.cpu.product_benchmark import ProductBenchmark, product_benchmark
-from tcgen.lower.cpu.product_variants import variants_of
+from tcgen.lower.cpu.product_variants import ProductBenchmark, product_benchmark, variants_of
 from tcgen.options import Options
 from tcgen.runtime.cpu.threads import set_threads
 from tcgen.runtime.program import Program
@@ -93,7 +92,7 @@ def benchmark(
 @pytest.mark.parametrize("dtype", ["float64", *slow("float32", "complex128")])
 @pytest.mark.parametrize("name", slow_where(lambda name: name == "both packed", LABELS))
 def test_all_variants_compute_the_same(name: str, dtype: str) -> None:
-    """One program with a result for each way, at planning extents, odd ones and ones."""
+    """One program with a result for each variant, at planning extents, odd ones and ones."""
     labels = LABELS[name]
     extents = {c: 5 + n for n, c in enumerate(sorted(set(labels) - set(",->")))}
     made = compiled(labels, extents, dtype=dtype)
@@ -226,21 +225,21 @@ def test_what_is_too_large_to_be_timed_is_made_shorter_where_runs_stay_as_they_a
 def fake_clock(fast: Callable[[str], bool], calls: list[str]) -> timings.Timer:
     """A clock by which some variants take half as long as the others."""
 
-    def clock(call: Callable[[], object], way: str) -> float:
-        calls.append(way)
+    def clock(call: Callable[[], object], variant: str) -> float:
+        calls.append(variant)
         call()
-        return 0.5 if fast(way) else 1.0
+        return 0.5 if fast(variant) else 1.0
 
     return clock
 
 
-def by_blas(way: str) -> bool:
-    return way == "the BLAS"
+def by_blas(variant: str) -> bool:
+    return variant == "the BLAS"
 
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Ways in the order of calls, timed by a clock for which the BLAS is twice as fast."""
+    """Variants in the order of calls, timed by a clock for which the BLAS is twice as fast."""
     calls: list[str] = []
     monkeypatch.setattr(timings, "_clocked", fake_clock(by_blas, calls))
     return calls
@@ -266,7 +265,7 @@ def test_variants_run_in_turn_and_slow_ones_drop_out() -> None:
     assert all(turns[n] != turns[n + 1] for n in range(len(turns) - 1))
     again = time_variants(found, fake_clock(by_blas, []))
     assert again == rounds  # kept: nothing is measured
-    for path in times_kept():
+    for path in cached_times():
         path.write_text('{"the BLAS": [1.0]}')
     assert (
         fastest_variant(time_variants(found, fake_clock(by_blas, []))) == 0
@@ -276,7 +275,7 @@ def test_variants_run_in_turn_and_slow_ones_drop_out() -> None:
         time_variants(found, fake_clock(by_blas, []))
     finally:
         set_threads(None)
-    assert len(times_kept()) == 2  # one for each number of threads
+    assert len(cached_times()) == 2  # one for each number of threads
 
 
 def test_another_variant_must_be_clearly_faster() -> None:
@@ -364,7 +363,7 @@ def test_equations_with_several_products(measured: list[str]) -> None:
 
 def test_products_inside_tiles_are_tuned_where_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
     module, _ = fused_product()
-    monkeypatch.setattr(timings, "_clocked", fake_clock(lambda way: "staged" in way, []))
+    monkeypatch.setattr(timings, "_clocked", fake_clock(lambda variant: "staged" in variant, []))
     options = Options(extents=(("o", 5), ("v", 7)))
     made = tune_products(module, options)
     tuned = made.module
@@ -398,13 +397,13 @@ def test_the_command_line(measured: list[str], tmp_path: Path) -> None:
     assert run.exit_code == 0
     assert json.loads(run.stdout)["reproducible"] is False
     info = json.loads(invoke("cache", "info", "--json").stdout)
-    assert info["times"] == len(times_kept()) > 0
+    assert info["times"] == len(cached_times()) > 0
     refused = invoke("run", folder, "--tune")
     assert refused.exit_code == 2
     assert says(refused.stderr, "--tune nothing")
     cleared = invoke("cache", "clear").stdout
     assert f"and {info['times']} times" in cleared
-    assert times_kept() == ()
+    assert cached_times() == ()
 
 
 def test_targets_without_variants_are_refused(
@@ -430,10 +429,11 @@ def test_einsum_is_tuned_where_the_environment_says_so(
     monkeypatch.setenv("TCGEN_EINSUM_MIN_FLOPS", "0")
     monkeypatch.setenv("TCGEN_EINSUM_TUNE", "1")
     random = np.random.default_rng(0)
-    for n in (33, 34, 33):  # what is fastest depends on the extents
+    # Extents are part of the key of measured times.
+    for n in (33, 34, 33):
         x, y = random.random((n, 20)), random.random((20, 30))
         np.testing.assert_allclose(tcgen.einsum("ij,jk->ik", x, y), x @ y, rtol=1e-12)
-    assert len(times_kept()) == 2
+    assert len(cached_times()) == 2
     monkeypatch.setenv("TCGEN_EINSUM_TUNE", "yes")
     with pytest.raises(ArgumentError, match=mentions("TCGEN_EINSUM_TUNE='yes' 0 1")):
         tcgen.einsum("ij,jk->ik", np.ones((9, 9)), np.ones((9, 9)))

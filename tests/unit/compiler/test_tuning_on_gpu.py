@@ -1,4 +1,4 @@
-"""Contractions are computed in the way that is fastest, here on a device with chosen times."""
+"""Contractions are computed in the variant that is fastest, here on a device with chosen times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.marks import slow
 from support.messages import mentions, says
 from tcgen.compiler import timings
 from tcgen.compiler.driver import Compilation, compile_system, read_system
-from tcgen.compiler.timings import times_kept
+from tcgen.compiler.timings import cached_times
 from tcgen.errors import ArgumentError, UnavailableError
 from tcgen.frontend.einsum import subscripts_system
 from tcgen.interp import evaluate_system
@@ -32,18 +32,18 @@ SMALL = Thresholds(gpu=GpuThresholds(benchmark_flops=2**14, benchmark_elements=2
 
 
 class Clock:
-    """Chosen times: a way takes a second, or half of one if its name has one of some words."""
+    """Chosen times: a variant takes a second, or half of one if its name has one of some words."""
 
     def __init__(self) -> None:
         self.fast: tuple[str, ...] = ()
         self.runs = True
         self.calls: list[str] = []
 
-    def __call__(self, call: Any, way: str) -> float:
-        if self.runs and way not in self.calls:
+    def __call__(self, call: Any, variant: str) -> float:
+        if self.runs and variant not in self.calls:
             call()  # once is enough to see that it runs
-        self.calls.append(way)
-        return 0.5 if any(word in way for word in self.fast) else 1.0
+        self.calls.append(variant)
+        return 0.5 if any(word in variant for word in self.fast) else 1.0
 
 
 @pytest.fixture
@@ -80,15 +80,15 @@ def test_the_fastest_of_three_tilings_and_the_library_is_taken(clock: Clock) -> 
     plain = made("ab,bc->ac", EXTENTS, tune=False)
     same = made("ab,bc->ac", EXTENTS)
     (choice,) = same.choices
-    ways = dict(choice.seconds)
-    assert len(ways) == 5
-    assert sum(way.startswith("tiles of ") for way in ways) == 3
-    assert {"cuBLAS", "cuTENSOR"} <= set(ways)
-    assert choice.taken == choice.model == next(iter(ways))
+    variants = dict(choice.seconds)
+    assert len(variants) == 5
+    assert sum(variant.startswith("tiles of ") for variant in variants) == 3
+    assert {"cuBLAS", "cuTENSOR"} <= set(variants)
+    assert choice.taken == choice.model == next(iter(variants))
     assert same.module.kernels[0].mapping == plain.module.kernels[0].mapping
-    for word in [*ways][2:]:
+    for word in [*variants][2:]:
         clock.fast = (word,)
-        for path in times_kept():
+        for path in cached_times():
             path.unlink()
         other = made("ab,bc->ac", EXTENTS)
         assert other.choices[0].taken == word
@@ -124,7 +124,7 @@ def test_times_are_kept_by_device_and_class_of_extents(
     monkeypatch.setattr(EmulatedDevice, "describe", lambda _: "another GPU")
     made("ab,bc->ac", extents, **options)
     assert len(clock.calls) == 3 * count
-    assert len(times_kept()) == 3
+    assert len(cached_times()) == 3
 
 
 def test_classes_of_extents() -> None:
@@ -152,7 +152,9 @@ def test_products_of_the_library_may_become_tiles(clock: Clock) -> None:
     assert len(tuned.module.kernels) == len(plain.module.kernels)
     check(tuned, "dfae,cebf->dcba", dict(zip("dfaecb", (3, 4, 5, 6, 7, 8), strict=True)))
     generated = made("dfae,cebf->dcba", extents, library=False, **options)
-    assert not {"cuBLAS", "cuTENSOR"} & {way for c in generated.choices for way in dict(c.seconds)}
+    assert not {"cuBLAS", "cuTENSOR"} & {
+        variant for c in generated.choices for variant in dict(c.seconds)
+    }
 
 
 def test_contractions_go_to_cutensor_where_it_is_installed(
@@ -176,7 +178,7 @@ def test_contractions_go_to_cutensor_where_it_is_installed(
             raise UnavailableError("it is not installed")
 
     monkeypatch.setattr(EmulatedDevice, "load_library", missing)
-    for path in times_kept():
+    for path in cached_times():
         path.unlink()
     without = made("aebd,ce->dcba", extents)
     assert all("cuTENSOR" not in dict(c.seconds) for c in without.choices)
@@ -207,7 +209,7 @@ def test_specs_equal_the_interpreter(case: tuple[str, dict[str, Any]], clock: Cl
 
 
 def test_a_promise_of_memory_is_kept(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Splits of sums take scratch, and ways that take more than the model's are left out."""
+    """Splits of sums take scratch, and variants that take more than the model's are left out."""
     clock.runs = False
     monkeypatch.setattr(EmulatedDevice, "module", lambda *_: None)
     extents = {"a": 300, "b": 1000, "c": 300}
@@ -216,14 +218,14 @@ def test_a_promise_of_memory_is_kept(clock: Clock, monkeypatch: pytest.MonkeyPat
         return Program(compilation.artifact).peak_bytes(extents)
 
     def tuned(**options: Any) -> Compilation:
-        for path in times_kept():
+        for path in cached_times():
             path.unlink()
         return made("ab,bc->ac", extents, library=False, **options)
 
     usual = peak(tuned(tune=False))
     larger = 0
-    for way in dict(tuned().choices[0].seconds):
-        clock.fast = (way,)
+    for variant in dict(tuned().choices[0].seconds):
+        clock.fast = (variant,)
         larger += peak(tuned()) > usual
         assert peak(tuned(memory_limit=2**40)) <= usual
     assert larger

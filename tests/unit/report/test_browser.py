@@ -22,14 +22,13 @@ from tcgen.ir.executed import executed_by
 from tcgen.ir.iteration_domain import Range, points
 from tcgen.options import Options
 from tcgen.report import report_html, report_json
-from tcgen.report.counts import domain_rows
-from tcgen.report.peak import peak_bound
-from tcgen.report.timeline import after_fusion, before_fusion
-from tcgen.runtime.memory.usage import memory_use
+from tcgen.report.charts import after_fusion, before_fusion
+from tcgen.report.counts import domain_rows, peak_bound
+from tcgen.runtime.memory import memory_use
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
-SECONDS = 300  # for all of this page, on a busy machine
+SECONDS = 300  # time limit of the browser, on a busy machine
 
 
 class Browser:
@@ -311,7 +310,7 @@ BRIGHT = """(async () => {
 
 
 def test_screenshots_are_light_and_dark(browser: Browser, tmp_path: Path) -> None:
-    """What is seen, and not only what the styles say: most of it is the background."""
+    """Pixels, not only styles: most of a screenshot is the background."""
     options = Options(extents=(("o", 3), ("v", 4)), target="numpy")
     made = compile_system(read_system(tcgen.spec_path("mp2_closed_shell")), options)
     path, empty = tmp_path / "report.html", tmp_path / "empty.html"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 import tcgen
-from tcgen.algebra.equations.blocks_read import split_by_reads
-from tcgen.algebra.equations.inline import keep_needed
-from tcgen.algebra.equations.proven_symmetry import derive_symmetries
+from tcgen.algebra.equations.intermediates import split_by_reads
+from tcgen.algebra.equations.proven_symmetry import normalised
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
 from tcgen.testing import assert_same_values, random_arrays
@@ -43,7 +42,7 @@ u[a] = exp(V[a,a])*y[a]
 
 
 def split(text: str) -> tuple[System, System]:
-    system = derive_symmetries(keep_needed(tcgen.read_spec(SPACES + text)), False)
+    system = normalised(tcgen.read_spec(SPACES + text), False)
     return system, split_by_reads(system, False, 400)
 
 

@@ -8,11 +8,9 @@ from itertools import permutations
 import pytest
 
 from support.messages import mentions
-from tcgen.algebra.equations.atoms import atom_of
-from tcgen.algebra.equations.canonical_equation import vector_of
-from tcgen.algebra.equations.canonical_product import FREE, canonical_product, free_group
-from tcgen.algebra.equations.like_terms import clean_equation
-from tcgen.algebra.equations.proven_symmetry import derive_symmetries
+from tcgen.algebra.equations.canonical_product import FREE, atom_of, canonical_product, free_group
+from tcgen.algebra.equations.normal_form import NormalForms
+from tcgen.algebra.equations.proven_symmetry import normalised
 from tcgen.errors import TcgenError
 from tcgen.frontend import read_spec
 from tcgen.ir.expr import Call, Const, Delta, Prod, Quot, Sum
@@ -139,7 +137,7 @@ def test_like_terms_merge_exactly_and_zeros_go() -> None:
         Term(Fraction(1, 7), (Ref(W, idx("ijab")),)),
         Term(third, (Ref(W, idx("jiba")),)),
     )
-    (only,) = clean_equation(Equation(Ref(y, idx("ijab")), terms), False, frozenset()).terms
+    (only,) = NormalForms(complex_values=False).clean(Equation(Ref(y, idx("ijab")), terms)).terms
     assert only.coeff == Fraction(10, 21)
 
 
@@ -171,7 +169,8 @@ def test_equations_written_differently_have_one_value() -> None:
     )
     one = read_spec(head + "output e\ne = g[i,j,a,b]*t[i,j,a,b]\n", "a.spec")
     two = read_spec(head + "output e\ne = -g[k,l,c,d]*t[l,k,c,d]\n", "b.spec")
-    values = [vector_of(s.equations[0], False).value() for s in (one, two)]
+    forms = NormalForms(complex_values=False)
+    values = [forms.vector(s.equations[0]).value() for s in (one, two)]
     assert values[0] == values[1] != {}
 
 
@@ -217,7 +216,7 @@ def test_a_symmetry_of_too_many_equal_factors_cannot_be_shown() -> None:
         f"output r[{','.join('o' * 9)}] symmetric (7,8)\nr[{','.join(letters)}] = {product}\n"
     )
     with pytest.raises(TcgenError, match=mentions("symmetry r cannot shown equal factors drop")):
-        derive_symmetries(read_spec(text))
+        normalised(read_spec(text))
 
 
 @pytest.mark.parametrize("kind", ["symmetric", "antisymmetric"])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from support.campaigns import cases
 from support.paths import DATA
 from tcgen.algebra import form_sequence
+from tcgen.algebra.equations.normal_form import NormalForms
 from tcgen.algebra.factoring.factor import factored
 from tcgen.algebra.factoring.rank_one import (
     Vector,
@@ -185,7 +186,7 @@ def test_any_coefficients_keep_the_values(numbers: list[int], cubic: bool) -> No
     system = read_spec(ring(dict(zip(places, numbers, strict=True)), extra))
     if not system.equations[0].terms:
         return
-    found = factored(system, LARGE, False, 1, AlgebraThresholds())
+    found = factored(system, LARGE, NormalForms(False), 1, AlgebraThresholds())
     assert found is not None
     same_values(system, found, {"o": 2, "v": 3})
 

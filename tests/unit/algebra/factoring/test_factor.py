@@ -15,8 +15,8 @@ import tcgen
 from support.campaigns import cases
 from support.paths import DATA
 from tcgen.algebra import form_sequence
-from tcgen.algebra.equations.inline import keep_needed
-from tcgen.algebra.equations.proven_symmetry import derive_symmetries
+from tcgen.algebra.equations.normal_form import NormalForms
+from tcgen.algebra.equations.proven_symmetry import normalised
 from tcgen.algebra.factoring.factor import factored
 from tcgen.algebra.factoring.symmetriser import aligned, stages_of
 from tcgen.compiler.driver import read_system
@@ -116,7 +116,7 @@ def test_counts_of_triples() -> None:
 @given(system=systems(), data=st.data())
 def test_factored_systems_have_the_same_values(system: System, data: st.DataObject) -> None:
     extents = data.draw(extents_for(system))
-    found = factored(derive_symmetries(keep_needed(system)), extents, False, 1, AlgebraThresholds())
+    found = factored(normalised(system), extents, NormalForms(False), 1, AlgebraThresholds())
     found.verify()
     same_values(system, found, extents)
 
@@ -157,7 +157,11 @@ def test_common_factor_of_two_terms() -> None:
     )
     contractions = [s for s in sequence(system).steps if isinstance(s.op, Contract)]
     assert len(contractions) == 2
-    same_values(system, factored(system, LARGE, False, 1, AlgebraThresholds()), {"o": 3, "v": 4})
+    same_values(
+        system,
+        factored(system, LARGE, NormalForms(False), 1, AlgebraThresholds()),
+        {"o": 3, "v": 4},
+    )
 
 
 def test_product_of_two_sums() -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from support.campaigns import cases
 from support.paths import ROOT
 from tcgen.algebra import form_sequence
-from tcgen.algebra.equations.inline import keep_needed
-from tcgen.algebra.equations.proven_symmetry import derive_symmetries
+from tcgen.algebra.equations.normal_form import NormalForms
+from tcgen.algebra.equations.proven_symmetry import normalised
 from tcgen.algebra.factoring.canonical_forms import Forms
 from tcgen.algebra.factoring.lift import lift, without_name_order
 from tcgen.algebra.permutation_groups import images_of, least_order
@@ -36,7 +36,7 @@ LISTS = ("ccd_so.sym", "ccsd_so", "ccsd_so.sym", "rccd_sa.sym", "rccsd_sa", "rcc
 def sums(system: System) -> list[object]:
     """The numbered sums that the search starts from, in their order."""
     thresholds = AlgebraThresholds()
-    named = lift(derive_symmetries(keep_needed(system)), False, thresholds)
+    named = lift(normalised(system), NormalForms(False), thresholds)
     lifted = without_name_order(named, thresholds.label_orders)
     return [(t.frame, list(t.terms.items())) for t in lifted.targets.values()]
 

@@ -18,8 +18,8 @@ from support.campaigns import cases
 from support.paths import ROOT
 from tcgen.algebra import form_sequence, neutral_sequence
 from tcgen.algebra.cost_model import CostModel
-from tcgen.algebra.equations.inline import keep_needed
-from tcgen.algebra.equations.proven_symmetry import derive_symmetries
+from tcgen.algebra.equations.normal_form import NormalForms
+from tcgen.algebra.equations.proven_symmetry import normalised
 from tcgen.algebra.factoring.factor import factored
 from tcgen.compiler.driver import read_system
 from tcgen.frontend import read_spec
@@ -108,7 +108,7 @@ def test_systems_factored_for_packed_cost_have_the_same_values(
 ) -> None:
     extents = data.draw(extents_for(system))
     found = factored(
-        derive_symmetries(keep_needed(system)), extents, False, 1, AlgebraThresholds(), PACKED
+        normalised(system), extents, NormalForms(False), 1, AlgebraThresholds(), PACKED
     )
     assert found is not None
     found.verify()
@@ -200,11 +200,10 @@ THC = (
     ],
 )
 def test_other_products_pass_through(text: str, model: CostModel) -> None:
-    system = derive_symmetries(keep_needed(read_spec(THC + text)))
+    system = normalised(read_spec(THC + text))
     extents = {"o": 3, "v": 4, "x": 5, "q": 2}
-    found = factored(
-        system, {"o": 20, "v": 100, "x": 300, "q": 8}, False, 1, AlgebraThresholds(), model
-    )
+    large = {"o": 20, "v": 100, "x": 300, "q": 8}
+    found = factored(system, large, NormalForms(False), 1, AlgebraThresholds(), model)
     assert found is not None
     same_values(system, found, extents)
 

@@ -1,0 +1,111 @@
+"""The options of ``solve``: one record of its inputs, iteration and compilation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from inspect import Parameter, Signature, signature
+from typing import Any
+
+from ..compiler.api import planning_record
+from ..compiler.progress import Progress
+from ..errors import ArgumentError
+from ..options import Planning
+from .reference import Frozen
+from .result import Source
+from .table import Show
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SolveOptions:
+    """Options of :func:`tcgen.chem.solve`, which also takes each field as a keyword.
+
+    Attributes:
+        frozen: number of core orbitals, or a list of orbitals that are not correlated, as in PySCF.
+        amplitudes: a Solution, its file, or arrays by name: the start of the iteration, and values
+            of amplitudes that the equations read and do not determine.
+        inputs: arrays by name for inputs that are not quantities of a mean field; or the role of an
+            input: "(pq|rs)", "<pq|rs>", "<pq||rs>", "df", "fock", "hcore", "energies", "dipole".
+        outputs: roles of outputs that cannot be inferred: "energy", "value", "residual of t1",
+            "update of t1", "sigma of r1".
+        orbitals: "spatial" or "spin"; by default, equations with antisymmetric inputs are over spin
+            orbitals.
+        auxbasis: auxiliary basis of three-index integrals on a reference without density fitting.
+        tolerance: largest 2-norm of each residual, in Hartree.
+        max_cycle: largest number of iterations.
+        diis: number of vectors that DIIS stores; 0 switches it off.
+        level_shift: energy added to virtual energies in denominators, in Hartree.
+        damping: fraction of the old amplitudes that remains after an update, below 1.
+        nroots: number of roots of an eigenvalue problem, lowest first.
+        extents: extents of spaces that cannot be inferred from arrays.
+        target: "cpu", "cuda" or "numpy"; see :func:`tcgen.compile`.
+        dtype: element type of the program.
+        memory_limit: bytes that the program may allocate.
+        planning: options of factoring and fusion; solve also takes its fields as keywords.
+        show: True prints a table, False nothing; a function is called with each line.
+        progress: True shows a bar until iterations begin; a function is called with each stage,
+            such as "factoring".
+
+    Raises:
+        ArgumentError: a value is out of range.
+    """
+
+    frozen: Frozen = 0
+    amplitudes: Source = None
+    inputs: Mapping[str, Any] | None = None
+    outputs: Mapping[str, str] | None = None
+    orbitals: str | None = None
+    auxbasis: str | None = None
+    tolerance: float = 1e-9
+    max_cycle: int = 100
+    diis: int = 8
+    level_shift: float = 0.0
+    damping: float = 0.0
+    nroots: int = 1
+    extents: Mapping[str, int] | None = None
+    target: str | None = None
+    dtype: str = "float64"
+    memory_limit: str | int | None = None
+    planning: Planning | None = None
+    show: Show | bool = True
+    progress: Progress | bool = False
+
+    def __post_init__(self) -> None:
+        for name, valid, legal in (
+            ("tolerance", self.tolerance > 0, "above 0"),
+            ("max_cycle", self.max_cycle >= 1, "at least 1"),
+            ("diis", self.diis >= 0, "at least 0"),
+            ("level_shift", self.level_shift >= 0, "at least 0"),
+            ("damping", 0 <= self.damping < 1, "at least 0 and below 1"),
+            ("nroots", self.nroots >= 1, "at least 1"),
+        ):
+            if not valid:
+                raise ArgumentError(f"{name}={getattr(self, name)} must be {legal}")
+        if self.orbitals not in (None, "spatial", "spin"):
+            raise ArgumentError(f"orbitals={self.orbitals!r} is not known: use 'spatial' or 'spin'")
+
+
+def solve_options(given: SolveOptions | None, keywords: Mapping[str, Any]) -> SolveOptions:
+    """The record with the fields that were given as keywords, those of its planning included.
+
+    Raises:
+        ArgumentError: a keyword is not the name of a field, or ``given`` is not a record.
+    """
+    if given is not None and not isinstance(given, SolveOptions):
+        raise ArgumentError(f"options={given!r} is not a tcgen.chem.SolveOptions")
+    names = [option.name for option in fields(SolveOptions)]
+    options = replace(given or SolveOptions(), **{n: v for n, v in keywords.items() if n in names})
+    others = {n: v for n, v in keywords.items() if n not in names}
+    return replace(options, planning=planning_record(options.planning, others, "solve"))
+
+
+def solve_signature(solve: Any) -> Signature:
+    """The signature of ``solve`` with a keyword for each option, for help and completion."""
+    written = signature(solve)
+    own = [p for p in written.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+    keywords = [
+        Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=Any)
+        for record in (SolveOptions, Planning)
+        for option in fields(record)
+    ]
+    return written.replace(parameters=[*own, *keywords])

@@ -1,0 +1,75 @@
+"""``tcgen list``, ``tcgen convert`` and ``tcgen spin``: commands that list and write specs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..compiler.driver import read_system
+from ..resources import shipped_specs
+from .compile import read_equations
+from .options import PATH, Command, json_option, option, output_option
+from .output import print_json, print_text, print_warnings, write_text
+
+
+@click.command("list", cls=Command)
+@json_option
+def list_command(as_json: bool) -> None:
+    """List the specs that ship with tcgen; commands take their names as SPEC."""
+    described = {
+        name: _first_comment(path.read_text(encoding="utf-8"))
+        for name, path in shipped_specs().items()
+    }
+    if as_json:
+        print_json({"schema": 1, "specs": described})
+        return
+    print_text("".join(f"{name}\n    {text}\n" for name, text in described.items()))
+
+
+def _first_comment(text: str) -> str:
+    """The first line of a spec, which describes it."""
+    return text.partition("\n")[0].removeprefix("#").strip()
+
+
+@click.command("convert", cls=Command)
+@click.argument("source", metavar="FILE", type=PATH)
+@output_option("File to write.  [default: stdout]")
+@option("--real", is_flag=True, help="Orbitals are real: bra and ket may be exchanged.")
+@click.pass_context
+def convert_command(ctx: click.Context, /, source: Path, output: Path | None, real: bool) -> None:
+    """Write FILE (.spec, .json, or output of pdaggerq or wick&d) as a .spec."""
+    from ..frontend import read_printed, spec_text  # noqa: PLC0415  (loads parsers)
+    from ..frontend.source import read_text  # noqa: PLC0415
+
+    if real and source.suffix in (".spec", ".json"):
+        raise click.UsageError(
+            "--real applies to .txt and .jsonl files: leave it out, or declare symmetry in the file"
+        )
+    system = (
+        read_printed(read_text(source), str(source), real=True) if real else read_system(source)
+    )
+    print_warnings(ctx, system)
+    _write(spec_text(system), output)
+
+
+@click.command("spin", cls=Command)
+@click.argument("spec", type=PATH)
+@option("--closed-shell", "form", flag_value="closed-shell", help="For an RHF reference.")
+@option("--unrestricted", "form", flag_value="unrestricted", help="For a UHF or ROHF reference.")
+@output_option("File to write.  [default: stdout]")
+@click.pass_context
+def spin_command(ctx: click.Context, /, spec: Path, form: str | None, output: Path | None) -> None:
+    """Write SPEC, which is over spin orbitals, as a .spec over spatial orbitals."""
+    from ..chem.spin_notes import annotated_spec  # noqa: PLC0415
+
+    if form is None:
+        raise click.UsageError("give --closed-shell or --unrestricted")
+    _write(annotated_spec(read_equations(ctx, spec), form), output)
+
+
+def _write(text: str, output: Path | None) -> None:
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_text(output, text)

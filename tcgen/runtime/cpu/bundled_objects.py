@@ -1,0 +1,108 @@
+"""Prebuilt objects bundled with an artifact, for machines without a compiler.
+
+The objects are files of the artifact like all others, as text in base 64 with a checksum. A file
+names the processor for which they were compiled; on another one they are ignored.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import ctypes
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...artifact.folder import Artifact
+from ...errors import ArtifactError, UnavailableError
+from .object_cache import cached_object, key_of, load_object
+from .toolchain import processor
+
+INDEX = "objects/index.json"
+
+
+@dataclass(frozen=True, slots=True)
+class BundledObjects:
+    """The objects of an artifact that can run here.
+
+    Attributes:
+        objects: objects in base 64, by the key of their source.
+        openmp: true if they can use several threads.
+    """
+
+    objects: Mapping[str, str] = field(default_factory=dict)
+    openmp: bool = False
+
+    def load(self, text: str, level: str) -> ctypes.CDLL | None:
+        """The library of a source; None if it is not bundled, or cannot be loaded here."""
+        encoded = self.objects.get(_name(text, level))
+        if encoded is None:
+            return None
+        key = key_of((text, level, "bundled", processor()))
+        kept = cached_object(key)
+        if kept is not None:
+            return kept
+        with contextlib.suppress(UnavailableError):  # for example an older C library
+            return load_object(key, _decoded(encoded))
+        return None
+
+
+NO_OBJECTS = BundledObjects()
+
+
+def read_objects(artifact: Artifact) -> BundledObjects:
+    """The objects of an artifact, if they were compiled for this processor.
+
+    Raises:
+        ArtifactError: their index is damaged.
+    """
+    if not artifact.has(INDEX):
+        return NO_OBJECTS
+    index = artifact.json(INDEX)
+    try:
+        if index["processor"] != key_of((processor(),)):
+            return NO_OBJECTS
+        found = {name: artifact.text(_path(name)) for name in index["objects"]}
+        return BundledObjects(found, bool(index["openmp"]))
+    except (KeyError, TypeError) as error:
+        raise ArtifactError(
+            f"{INDEX} of the program {artifact.manifest.name} is damaged ({error!r:.80}): "
+            f"save the program again"
+        ) from error
+
+
+def with_objects(
+    artifact: Artifact, built: Iterable[tuple[str, str, ctypes.CDLL]], *, openmp: bool
+) -> Artifact:
+    """The artifact with libraries that were built from its sources.
+
+    Args:
+        artifact: artifact of the program.
+        built: texts of sources, levels of optimisation, and their libraries.
+        openmp: they can use several threads.
+    """
+    texts = {
+        _name(text, level): base64.b64encode(Path(library._name).read_bytes()).decode() + "\n"
+        for text, level, library in built
+    }
+    index = {"processor": key_of((processor(),)), "openmp": openmp, "objects": sorted(texts)}
+    files = {_path(name): text for name, text in texts.items()}
+    files[INDEX] = json.dumps(index, indent=1) + "\n"
+    return artifact.with_files(tuple(files.items()))
+
+
+def _name(text: str, level: str) -> str:
+    return key_of((text, level))
+
+
+def _path(name: str) -> str:
+    return f"objects/{name}.so.b64"
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text)
+    except binascii.Error as error:
+        raise ArtifactError(f"an object of the artifact is damaged ({error})") from error
