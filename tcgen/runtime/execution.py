@@ -222,12 +222,11 @@ class Execution:
             state: state of the constant phase, or None.
             on_device: true if new results stay on the device.
             note: ``note`` of :meth:`call`.
-            part: first and end of the parts, or None for all. Inputs need only the elements that
-                these parts touch, so their symmetries are not checked.
+            part: first and end of the parts, whose inputs are not checked, or None for all.
 
         Raises:
             MemoryLimitError: the call needs more than the program's limit.
-            ArgumentError, DtypeError, ShapeError: an array of ``out`` does not fit.
+            ArgumentError, DtypeError, ShapeError: a result does not fit.
         """
         device, manifest = self.backend.device, self.manifest
         if not device.on_cpu:

@@ -81,11 +81,7 @@ def fetch_tile(
                 f"callable cannot fill it: pass an array or a dataset"
             )
         _fill(tensor, source, packed, ranges)
-    elif (
-        hasattr(source, "read_direct")
-        and tensor.stored_order == order
-        and not tensor.storage.packed
-    ):
+    elif _reads_directly(tensor, source, order):
         source.read_direct(packed, source_sel=stored)
     else:
         logical = _slice(tensor, source, ranges, buffer.dtype)

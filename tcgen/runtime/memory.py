@@ -57,11 +57,10 @@ def memory_use(
 ) -> MemoryUse:
     """Bytes of a call at extents of the base spaces.
 
-    With ``constant_only`` the arena of the volatile phase is empty, and of the results only those
-    count that the constant phase computes: the extents that it does not need may be missing.
+    With ``constant_only``, only arenas and results of the constant phase count; extents that it
+    does not need may be missing.
 
-    The private arrays of a thread are one block, if there are several threads; the blocks of all
-    threads are live while their kernel runs.
+    With several threads, the private arrays of each are one block, live while its kernel runs.
     """
     if manifest.target == "cuda":
         return gpu_memory_use(manifest, extents, constant_only=constant_only)

@@ -51,7 +51,7 @@ class _Walk:
         self._launch = launch
         self._fetch = fetch
         self._values: dict[str, int] = {}
-        self._extents: dict[str, int] = {}  # by the space of a loop
+        self._extents: dict[str, int] = {}  # key: space of a loop
 
     def run(self, host: tuple[Host, ...]) -> None:
         part = self._buffers.part
@@ -101,7 +101,7 @@ class PhaseBuffers:
     """Where each buffer of a phase is.
 
     Attributes:
-        device: has the memory.
+        device: device of the memory.
         layout: layout of the call.
         phase: one of its phases.
         arrays: inputs and results by tensor name, which kernels read and write.

@@ -146,7 +146,7 @@ def probe_compiler() -> Compiler:
     It warns, once, if the compiler has no OpenMP.
 
     Raises:
-        BuildError: there is no compiler, or it cannot compile a small function.
+        BuildError: the compiler is missing, or cannot compile a small function.
     """
     command = find_compiler()
     if command is None:
@@ -319,9 +319,9 @@ def compile_source(
     """The bytes of the library of a source.
 
     Args:
-        command: of the compiler.
-        flags: besides REQUIRED.
-        source: C11.
+        command: command of the compiler.
+        flags: flags besides REQUIRED.
+        source: C11 source.
         key: name of the log that is written if the compiler fails.
 
     Raises:
