@@ -37,7 +37,7 @@ class SpecLexer(RegexLexer):
 
     name = "tcgen spec"
     aliases = ("tcgen",)
-    tokens = {  # noqa: RUF012  (the form that Pygments asks for)
+    tokens = {  # noqa: RUF012  (Pygments requires a class attribute)
         "root": [
             (r"#.*$", Comment.Single),
             (r"^(space|index|input|output|include)\b", Keyword),

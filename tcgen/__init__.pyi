@@ -45,7 +45,7 @@ from .options import Planning as Planning
 from .resources import spec_path as spec_path
 from .runtime.bound import BoundProgram as BoundProgram
 from .runtime.cpu.threads import get_threads as get_threads, set_threads as set_threads
-from .runtime.packed_pairs import pack_pairs as pack_pairs
+from .runtime.symmetry import pack_pairs as pack_pairs
 from .runtime.program import Program as Program, load as load
 from .runtime.report import Report as Report
 from .thresholds.time_model import Machine as Machine

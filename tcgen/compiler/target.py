@@ -42,7 +42,7 @@ def for_machine(planning: Planning, target: str) -> Planning:
     given = planning.machine
     if target != "cuda" or not used or isinstance(given, Machine):
         return planning
-    from ..runtime.gpu.device_machine import device_machine  # noqa: PLC0415  (imports CuPy)
+    from ..runtime.gpu.cupy_device import device_machine  # noqa: PLC0415  (imports CuPy)
 
     here = device_machine()
     if here is None:

@@ -57,6 +57,8 @@ class CpuThresholds(CpuRates):
         sliced_least: n (or m) from which transposed slices pay.
         sliced_most: n (or m) up to which they pay; a larger one hides the time of packing.
 
+        summed_images: most elements of an operand that are added up for one element of its
+            antisymmetrised copy.
         pair_flops: flops of the smallest contraction whose exchange symmetry is searched for.
 
         copied_points: points of the smallest loop nest for which an operand is transposed.
@@ -121,6 +123,7 @@ class CpuThresholds(CpuRates):
     sliced_least: int = threshold(16, 0, UNBOUNDED)
     sliced_most: int = threshold(2048, 0, UNBOUNDED)
 
+    summed_images: int = threshold(6, 1, 6)
     pair_flops: int = threshold(10**6, 1, UNBOUNDED)
 
     copied_points: int = threshold(2**14, 0, UNBOUNDED)

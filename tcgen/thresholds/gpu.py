@@ -35,6 +35,7 @@ class GpuThresholds(GpuRates):
         library_gain: least gain of a library launch in percent of the predicted time of a generated
             kernel; the gain must also exceed the time of a launch.
 
+        benchmark_tilings: most tilings of a product that tuning measures, those of least estimate.
         benchmark_flops: flops of the largest product that tuning measures at its full extents.
         benchmark_elements: elements of all arrays of that product.
     """
@@ -54,5 +55,6 @@ class GpuThresholds(GpuRates):
     library_scratch: int = threshold(2**32, 0, UNBOUNDED)
     library_gain: int = threshold(3, 0, 100)
 
+    benchmark_tilings: int = threshold(3, 0, 10)
     benchmark_flops: int = threshold(10**12, 1, UNBOUNDED)
     benchmark_elements: int = threshold(2**29, 1, UNBOUNDED)

@@ -26,9 +26,6 @@ from ..layout import Band, elements, memory_order
 from ..statements import Statement
 from .kernel_scheme import packed_contraction
 
-# Elements of an operand that are added up for one element of its antisymmetrised copy.
-_MOST_IMAGES = 6
-
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -121,7 +118,7 @@ class Groupings:
             grouping = Grouping(groups, (one, two), 0, matrix)
             return _cost(grouping, statement, buffers, extents, self.thresholds)
 
-        best = min(_choices(found), key=cost, default=())
+        best = min(_choices(found, self.thresholds.summed_images), key=cost, default=())
         whole, least = cost(()), cost(best)
         if whole <= least:
             return None, whole
@@ -151,7 +148,7 @@ def _stored_parts(
     return list(dict.fromkeys(parts))
 
 
-def _choices(found: Sequence[Group]) -> Iterator[tuple[Group, ...]]:
+def _choices(found: Sequence[Group], most_images: int) -> Iterator[tuple[Group, ...]]:
     """Sets of groups that share no index, each with the groups that it needs."""
     for count in range(1, len(found) + 1):
         for groups in combinations(found, count):
@@ -159,7 +156,7 @@ def _choices(found: Sequence[Group]) -> Iterator[tuple[Group, ...]]:
             sets = {frozenset(group.names) for group in groups}
             images = prod(factorial(len(g.names)) for g in groups if g.changed is not None)
             complete = all(not g.needs or frozenset(g.needs) in sets for g in groups)
-            if len(set(names)) == len(names) and complete and images <= _MOST_IMAGES:
+            if len(set(names)) == len(names) and complete and images <= most_images:
                 yield groups
 
 

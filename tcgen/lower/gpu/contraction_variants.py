@@ -34,7 +34,6 @@ from .tiles import TileShape, Tiling, groups_of, tilings_of
 
 Variant: TypeAlias = Tiling | Library
 
-_TILINGS = 3  # measured tilings, those of least estimate
 # Extents differ by their leading binary digits, or by the remainder of the widest load.
 _LEADING = 4  # binary digits
 _ALIGNED = 4  # elements
@@ -60,7 +59,10 @@ def variants_of(
     if now is None:
         return ()
     terms = terms_of(_in_tiles(kernel))
-    found: list[Variant] = [now, *tilings_of(terms, buffers, extents, thresholds)[:_TILINGS]]
+    found: list[Variant] = [
+        now,
+        *tilings_of(terms, buffers, extents, thresholds)[: thresholds.benchmark_tilings],
+    ]
     if len(kernel.body) == 1:
         found += [x for x in libraries if _suits(x, kernel, buffers)]
     return tuple(dict.fromkeys(found))
