@@ -35,7 +35,7 @@ class KernelEntry:
         spaces: base spaces whose extents it needs.
         reads: buffers that it reads, of those that have an address outside the kernel.
         writes: buffers that it writes, of those that have an address outside the kernel.
-        private: buffers of which each thread has one, or, on a GPU, each block.
+        private: buffers with a copy for each thread, or, on a GPU, for each block.
         live: first and last position of its statements.
         contractions: contractions that pack blocks.
         grid: number of blocks on a GPU; None for a CPU and for a product.
