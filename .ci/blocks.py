@@ -38,7 +38,14 @@ class Block:
 
 
 _CHEM = ("tcgen/chem/", "tests/chem/", "specs/")
-_ALGEBRA = ("tcgen/algebra/", "tcgen/frontend/", "tcgen/ir/", "tcgen/interp/", "tcgen/testing/")
+_ALGEBRA = (
+    "tcgen/algebra/",
+    "tcgen/frontend/",
+    "tcgen/ir/",
+    "tcgen/interp/",
+    "tcgen/probes/",
+    "tcgen/testing/",
+)
 _LOOPS = ("tcgen/fusion/", "tcgen/lower/", "tcgen/thresholds/", "tcgen/hardware.py")
 _CPU = ("tcgen/emit/c/", "templates/c/", "tcgen/runtime/", "tcgen/artifact/", "tcgen/records/")
 _GPU = ("tcgen/emit/cuda/", "templates/cuda/", "tcgen/lower/gpu/", "tcgen/runtime/gpu/")

@@ -16,8 +16,8 @@ import time
 import tcgen
 from tcgen.compiler.documents import read_artifact_system, read_plan
 from tcgen.fusion.solver.time_cost import plan_picoseconds
-from tcgen.hardware import Machine
 from tcgen.testing import random_arrays, split_starts
+from tcgen.thresholds.time_model import Machine
 
 
 def main() -> None:

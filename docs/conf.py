@@ -12,7 +12,7 @@ from pygments.lexer import RegexLexer
 from pygments.token import Comment, Keyword, Name, Number, Operator, Text
 from sphinx.application import Sphinx
 
-from tcgen.ir.expr import FUNCTIONS, REAL_FUNCTIONS, SEVERAL
+from tcgen.ir.expr import ARGUMENT_COUNTS, FUNCTIONS, REAL_FUNCTIONS
 
 project = "tcgen"
 author = "The tcgen developers"
@@ -29,12 +29,15 @@ napoleon_google_docstring = True
 napoleon_custom_sections = ["Shapes", "Units", "Cost", ("Source", "notes_style")]
 
 
+_BUILTINS = ("delta", *FUNCTIONS, *REAL_FUNCTIONS, *ARGUMENT_COUNTS)
+
+
 class SpecLexer(RegexLexer):
     """Colours of the .spec language."""
 
     name = "tcgen spec"
     aliases = ("tcgen",)
-    tokens = {  # noqa: RUF012  (the form that Pygments asks for)
+    tokens = {  # noqa: RUF012  (Pygments requires a class attribute)
         "root": [
             (r"#.*$", Comment.Single),
             (r"^(space|index|input|output|include)\b", Keyword),
@@ -45,7 +48,7 @@ class SpecLexer(RegexLexer):
             ),
             (r"\b(P|S|sum|max|min|prod)(?=\()", Keyword.Pseudo),
             (
-                rf"\b({'|'.join(('delta', *FUNCTIONS, *REAL_FUNCTIONS, *SEVERAL))})(?=[(\[])",
+                rf"\b({'|'.join(_BUILTINS)})(?=[(\[])",
                 Name.Builtin,
             ),
             (r"\b1j\b", Number),

@@ -44,8 +44,8 @@ def table(rows: Iterable[tuple[str, str]]) -> str:
     """The rows as a table of Markdown."""
     lines = ["| option | meaning |", "|---|---|"]
     for option, meaning in rows:
-        cell = option.replace("|", "\\|")
-        lines.append(f"| `{cell}` | {' '.join(meaning.split())} |".replace("<spec>", "`SPEC`"))
+        cells = (f"`{option}`", " ".join(meaning.split()).replace("<spec>", "`SPEC`"))
+        lines.append("| {} | {} |".format(*(cell.replace("|", "\\|") for cell in cells)))
     return "\n".join(lines) + "\n"
 
 

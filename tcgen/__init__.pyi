@@ -38,7 +38,6 @@ from .frontend.importers.sympy_indexed import from_sympy as from_sympy
 from .frontend.importers.wicked import from_wicked as from_wicked
 from .frontend.spec.reader import read_spec as read_spec, read_spec_file as read_spec_file
 from .frontend.spec.writer import spec_text as spec_text
-from .hardware import Machine as Machine
 from .interp import evaluate_system as evaluate_system
 from .ir.system import System as System
 from .lazy_arrays.array import LazyArray as LazyArray, compute as compute, lazy as lazy
@@ -46,6 +45,7 @@ from .options import Planning as Planning
 from .resources import spec_path as spec_path
 from .runtime.bound import BoundProgram as BoundProgram
 from .runtime.cpu.threads import get_threads as get_threads, set_threads as set_threads
-from .runtime.packed_pairs import pack_pairs as pack_pairs
+from .runtime.symmetry import pack_pairs as pack_pairs
 from .runtime.program import Program as Program, load as load
 from .runtime.report import Report as Report
+from .thresholds.time_model import Machine as Machine

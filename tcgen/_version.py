@@ -1,3 +1,3 @@
-"""The version, in its one place: the build of the package reads it here, too."""
+"""The version of the package, which its build reads from here."""
 
 __version__ = "0.2.0"

@@ -1,9 +1,9 @@
-"""Files of the cache on disk: written whole, and read only where no other user could change them.
+"""Files that are written completely or not at all: those of the user, and those of the cache.
 
-Libraries, plans and measured times are kept there. A library runs in this process, and C is made
-from a plan, so whoever can write to the cache of a user can run code as that user. Files and
-folders are therefore made for the user alone, and are read only if they belong to the user or to
-root and nobody else may write to them.
+The cache holds libraries, plans and measured times. A library runs in this process, and C is
+generated from a plan, so a user who can write to another user's cache can run code as that user.
+Files and folders of the cache are therefore private to the user, and are read only if they belong
+to the user or to root and nobody else may write to them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import errno
 import os
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from .environment import cache_dir
 from .errors import UnavailableError
@@ -23,11 +25,11 @@ OTHERS = stat.S_IWGRP | stat.S_IWOTH  # bits of a mode that let other users writ
 
 
 def cache_folder(name: str) -> Path:
-    """A folder of the cache, by what is kept there."""
+    """A folder of the cache by the kind of its files."""
     return cache_dir() / name
 
 
-def kept_bytes(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
     """The content of a file of the cache.
 
     Raises:
@@ -42,17 +44,17 @@ def kept_bytes(path: Path) -> bytes:
         return file.read()
 
 
-def kept_text(path: Path) -> str:
+def read_text(path: Path) -> str:
     """The text of a file of the cache.
 
     Raises:
-        OSError: as for :func:`kept_bytes`.
+        OSError: as for :func:`read_bytes`.
         UnicodeDecodeError: it is damaged.
     """
-    return kept_bytes(path).decode()
+    return read_bytes(path).decode()
 
 
-def keep_bytes(path: Path, content: bytes) -> None:
+def write_bytes(path: Path, content: bytes) -> None:
     """Write a file of the cache in one step; other processes may write the same file.
 
     Raises:
@@ -62,7 +64,7 @@ def keep_bytes(path: Path, content: bytes) -> None:
     path.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.parent.mkdir(mode=0o700, exist_ok=True)
     _check_folders(path.parent)
-    number, name = tempfile.mkstemp(dir=path.parent, prefix=".tcgen-")  # for this user alone
+    number, name = tempfile.mkstemp(dir=path.parent, prefix=".tcgen-")  # private to the user
     fresh = Path(name)
     try:
         with os.fdopen(number, "wb") as file:
@@ -74,13 +76,13 @@ def keep_bytes(path: Path, content: bytes) -> None:
         raise
 
 
-def keep_text(path: Path, text: str) -> None:
-    """Write a file of the cache; where it cannot be written, that costs time alone."""
+def write_text(path: Path, text: str) -> None:
+    """Write a file of the cache; failure is ignored, since the cache only saves time."""
     with contextlib.suppress(OSError):
-        keep_bytes(path, text.encode())
+        write_bytes(path, text.encode())
 
 
-def kept_files(folder: Path, suffix: str) -> tuple[Path, ...]:
+def list_files(folder: Path, suffix: str) -> tuple[Path, ...]:
     """The files of a folder of the cache whose names end so.
 
     Raises:
@@ -96,7 +98,7 @@ def kept_files(folder: Path, suffix: str) -> tuple[Path, ...]:
     return tuple(folder / name for name in sorted(found))
 
 
-def remove_kept(paths: Iterable[Path]) -> None:
+def remove_files(paths: Iterable[Path]) -> None:
     """Remove files of the cache.
 
     Raises:
@@ -117,10 +119,10 @@ def _unusable(how: str, folder: Path, error: OSError) -> UnavailableError:
 
 
 def _check_folders(folder: Path) -> None:
-    """Check a folder of the cache, and the cache, in which another user could replace it."""
+    """Check a folder of the cache, and the cache itself: its owner could replace the folder."""
     for path in (folder, folder.parent):
         status = path.stat()
-        shared_safely = path != folder and status.st_mode & stat.S_ISVTX  # as /tmp
+        shared_safely = path != folder and status.st_mode & stat.S_ISVTX  # the mode of /tmp
         _check_own(status, path, OTHERS if not shared_safely else 0)
 
 
@@ -140,3 +142,25 @@ def _check_own(status: os.stat_result, path: Path, forbidden: int = OTHERS) -> N
         why = "it is not a file"
     if why:
         raise PermissionError(errno.EPERM, why, str(path))
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to; it replaces the file of that name when the block ends.
+
+    A path that is not a plain file (a device, a pipe), or whose folder takes no new files, is
+    written to directly.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    target = Path(os.path.realpath(path))  # a link stays one
+    if target.exists() and not (target.is_file() and os.access(target.parent, os.W_OK)):
+        with target.open("wb") as file:
+            yield file
+        return
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".tcgen-") as folder:
+        fresh = Path(folder) / "new"
+        with fresh.open("wb") as file:
+            yield file
+        fresh.replace(target)

@@ -11,16 +11,16 @@ class DType:
     """An element type of tensors.
 
     Attributes:
-        name: as NumPy calls it.
-        letter: of the BLAS, and in names of generated functions.
+        name: NumPy's name.
+        letter: letter in names of the BLAS and of generated functions.
         itemsize: bytes of an element.
         parts: real numbers of an element.
         c_type: the element in C.
         c_real: its real part in C.
         cuda_type: the element in CUDA C++.
-        smallest: positive number with all digits.
-        largest: number.
-        tensor_cores: those of a GPU multiply it without rounding factors to fewer digits.
+        smallest: smallest positive number with all digits.
+        largest: largest number.
+        tensor_cores: true if tensor cores of a GPU multiply it at full precision.
     """
 
     name: str
@@ -46,12 +46,13 @@ FLOAT32 = DType("float32", "s", 4, 1, "float", "float", "float", *_SINGLE, tenso
 FLOAT64 = DType("float64", "d", 8, 1, "double", "double", "double", *_DOUBLE)
 COMPLEX128 = DType("complex128", "z", 16, 2, "double complex", "double", "tc_complex", *_DOUBLE)
 ALL = (FLOAT32, FLOAT64, COMPLEX128)  # in the order of tables in generated code
-NAMES = ("float64", "float32", "complex128")  # as options list them, the default first
+# In the order of options: the default first.
+NAMES = ("float64", "float32", "complex128")
 BY_NAME = {dtype.name: dtype for dtype in ALL}
 
 
 def fits(value: Fraction, dtype: str) -> bool:
-    """True where an element type holds a number with all its digits.
+    """True if an element type holds a number with all its digits.
 
     Example:
         >>> fits(Fraction(1, 3), "float32"), fits(Fraction(10**39), "float32")

@@ -55,7 +55,7 @@ def cache_dir() -> Path:
 
 
 def compiler_search_paths() -> tuple[tuple[str, str], ...]:
-    """Variables that change what a C compiler finds, by name: those that are set."""
+    """The set variables that change the search of a C compiler, by name."""
     return tuple((name, os.environ[name]) for name in SEARCH_PATHS if name in os.environ)
 
 
@@ -73,7 +73,7 @@ def openmp_threads() -> str | None:
 
 
 def compiler_command() -> str | None:
-    """C compiler asked for by TCGEN_CC or CC, or None."""
+    """C compiler named by TCGEN_CC or CC, or None."""
     return _environment("TCGEN_CC") or _environment("CC")
 
 

@@ -1,4 +1,4 @@
-"""Errors a user can cause, each with what is wrong, where, and what to do.
+"""Errors that a user can cause: each names the fault, its place and a remedy.
 
 Every class derives from :class:`TcgenError`, so one ``except`` catches all of them, and from the
 builtin that numpy users expect (``ValueError``, ``TypeError``). ``exit_code`` is what the command
@@ -48,7 +48,7 @@ class Diagnostic:
         return "\n".join(lines)
 
     def _excerpt(self) -> tuple[str, int, int]:
-        """The line, or of a long one what is around the place; characters before and under ^."""
+        """The line, cut around the place if it is long; characters before and under ^."""
         text, before, length = self.source_line.rstrip(), self.span.column - 1, self.span.length
         length = max(1, min(length, _WIDEST))
         first = max(0, before - _WIDEST // 2) if len(text) > _WIDEST else 0
@@ -94,7 +94,7 @@ class AxisError(ShapeError, NumpyAxisError):
     """An array does not have the axis; this is also an IndexError, as in NumPy.
 
     Attributes:
-        axis: as the caller gave it.
+        axis: axis of the call.
         ndim: number of axes of the array.
     """
 

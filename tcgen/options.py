@@ -15,8 +15,8 @@ from operator import index
 from typing import Any, SupportsIndex
 
 from .errors import ArgumentError, ExtentError
-from .hardware import Machine, default_machine, parse_machine
 from .thresholds import Thresholds
+from .thresholds.time_model import Machine, default_machine, parse_machine
 
 TARGETS = ("cpu", "cuda", "numpy")
 DTYPES = ("float64", "float32", "complex128")
@@ -24,14 +24,14 @@ COSTS = ("dense", "packed")
 OBJECTIVES = ("none", "linear", "memory", "peak", "time", "kernels")
 MOST = 2**63 - 1  # an extent, or bytes: generated code counts in 64 bits
 
-# Keywords of a call beside the inputs, and what they do: no input can have these names.
+# Keywords of a call and their meaning: no input can have these names.
 KEYWORDS = {
     "out": "names the arrays for results",
-    "part": "says which parts of a call run",
-    "strict": "says whether arrays that are no inputs are refused",
+    "part": "selects the parts of a call",
+    "strict": "rejects arrays that are not inputs",
 }
 
-_MOST_DIGITS = 100  # of an amount of memory
+_MOST_DIGITS = 100  # digits of an amount of memory
 _UNITS = {
     "": 1,
     "b": 1,
@@ -228,7 +228,7 @@ Planning.__doc__ = _with_attributes(Planning)
 
 @dataclass(frozen=True, slots=True)
 class Options(Planning):
-    """A whole request: planning, and what the program has to be. Equal requests hash alike.
+    """A request: planning, and the properties of the program. Equal requests hash alike.
 
     Attributes:
         extents: planning extents by space name, sorted by name.
@@ -239,7 +239,7 @@ class Options(Planning):
             may round both at once. Matrix products always may.
         sums_alone: a factor may be summed, over an index that no other factor has, before it is
             multiplied; else it is multiplied first, as in NumPy. Infinities and NaN can differ.
-        thresholds: of planning, lowering and printing; tests pass others.
+        thresholds: thresholds of planning, lowering and printing.
     """
 
     extents: tuple[tuple[str, int], ...] = ()
@@ -353,7 +353,7 @@ def parse_extents(extents: Mapping[str, SupportsIndex] | None) -> tuple[tuple[st
     """Extents by space name as :class:`Options` holds them; integers of NumPy are welcome.
 
     Raises:
-        ExtentError: they are no mapping, or one is not a whole number.
+        ExtentError: they are not a mapping, or one is not an integer.
     """
     if extents is not None and not isinstance(extents, Mapping):
         raise ExtentError(f"extents must be a dict such as {{'o': 10}}, found {extents!r}")
@@ -366,9 +366,7 @@ def parse_extents(extents: Mapping[str, SupportsIndex] | None) -> tuple[tuple[st
                 raise TypeError
             found.append((space, index(extent)))
         except TypeError:
-            raise ExtentError(
-                f"extent {space}={extent!r} is not a whole number: pass an int"
-            ) from None
+            raise ExtentError(f"extent {space}={extent!r} is not an integer: pass an int") from None
     return tuple(sorted(found))
 
 

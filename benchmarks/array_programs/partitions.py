@@ -14,7 +14,7 @@ import time
 
 from tcgen.fusion.kernels.cost_models import COST_MODELS
 from tcgen.fusion.kernels.partition import ALGORITHMS, partition
-from tcgen.thresholds.fusion import FusionThresholds
+from tcgen.thresholds.planner import FusionThresholds
 
 from .bohrium import PROGRAMS
 from .recorder import recorded

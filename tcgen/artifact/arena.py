@@ -143,7 +143,7 @@ class _Placed:
         insort(self.by_first, (block.first, n))
 
     def live_with(self, block: Block) -> list[int]:
-        """Blocks whose lifetimes meet that of a block: at its first position or at a later one."""
+        """Blocks with a lifetime that overlaps that of a block."""
         found: list[int] = []
         node = self.leaves + bisect_left(self.ends, block.first)
         while node:

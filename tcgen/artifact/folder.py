@@ -43,7 +43,7 @@ class Artifact:
         _check_paths([path for path, _ in self.files], f"the program {self.manifest.name}")
 
     def has(self, name: str) -> bool:
-        """True if there is a file with this path."""
+        """True if the artifact has a file with this path."""
         return any(path == name for path, _ in self.files)
 
     def text(self, name: str) -> str:

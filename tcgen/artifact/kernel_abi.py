@@ -31,7 +31,7 @@ def library(part: str, dtype: str) -> str:
 
 
 def packing_bytes(dtype: str, m: int, n: int, k: int, staged_a: bool = False) -> int:
-    """Bytes in which one thread packs the operands of a contraction.
+    """Bytes that one thread needs to pack the operands of a contraction.
 
     Args:
         dtype: name of the element type.
@@ -55,11 +55,11 @@ def packing_bytes(dtype: str, m: int, n: int, k: int, staged_a: bool = False) ->
     return aligned(packed_a) + aligned(packed_b) + aligned(offsets)
 
 
-# First line of a source whose loops round each product before it is added. Compilers decide it for
-# a whole file.
+# First line of a source with loops that round each product before it is added. Compilers do so for
+# a whole file or not at all.
 ROUND_EACH = "#define TC_ROUND_EACH  /* compiled with -ffp-contract=off (CUDA: --fmad=false) */"
 
-# First line of a CUDA source whose integers have 32 bits; without it they have 64.
+# First line of a CUDA source with integers of 32 bits; without it they have 64.
 NARROW_INTEGERS = "#define TC_INT int"
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from ..dtypes import BY_NAME
 from ..records.loops import Buffer, Fetch, Gemm, Host, HostLoop, Launch
+from ..records.parts import Parts
 from ..records.tensors import Packing, Role, Space, Tensor, element_type
 from .grid import GridEntry
-from .parts import PartsEntry, StatementEntry
 
 SOURCES = {"cpu": "kernels.c", "cuda": "kernels.cu", "numpy": "kernels.py"}  # file by target
 
@@ -35,7 +35,7 @@ class KernelEntry:
         spaces: base spaces whose extents it needs.
         reads: buffers that it reads, of those that have an address outside the kernel.
         writes: buffers that it writes, of those that have an address outside the kernel.
-        private: buffers of which each thread has one, or, on a GPU, each block.
+        private: buffers with a copy for each thread, or, on a GPU, for each block.
         live: first and last position of its statements.
         contractions: contractions that pack blocks.
         grid: number of blocks on a GPU; None for a CPU and for a product.
@@ -55,6 +55,73 @@ class KernelEntry:
     grid: GridEntry | None = None
     product: Gemm | None = None
     library: str | None = None
+
+
+# The parts that run a statement: those with its iterations, every part, or the one with number 0.
+Share: TypeAlias = Literal["iteration", "every", "first"]
+
+
+@dataclass(frozen=True, slots=True)
+class SpanEntry:
+    """A run of elements of an axis or of a loop.
+
+    Attributes:
+        space: the space.
+        variable: loop variable of the chain with its first element; None for element 0.
+        length: maximum number of elements; None for all of the space.
+        offset: base spaces of the axis before ``space``.
+    """
+
+    space: Space
+    variable: str | None = None
+    length: int | None = None
+    offset: tuple[Space, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TouchEntry:
+    """Elements of an argument or result, one span for each logical axis."""
+
+    tensor: str
+    written: bool
+    share: Share
+    axes: tuple[SpanEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OperandEntry:
+    """An array of a statement.
+
+    Attributes:
+        buffer: name of the buffer.
+        spans: numbers of its spans among those of all groups of the statement.
+        passes: number of times that each element is read or written.
+    """
+
+    buffer: str
+    spans: tuple[int, ...]
+    passes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatementEntry:
+    """A statement of the volatile phase, for the prediction of time.
+
+    Attributes:
+        share: parts that run it.
+        loops: loops around it, without those of the chain.
+        groups: groups of its own loops: m, n, k and the batch of a matrix product; else one.
+        halves: number of triangles among all loops: each leaves half of the points.
+        flops: flops of a point; None for a generated input.
+        operands: read and written arrays.
+    """
+
+    share: Share
+    loops: tuple[SpanEntry, ...]
+    groups: tuple[tuple[SpanEntry, ...], ...]
+    halves: int
+    flops: int | None
+    operands: tuple[OperandEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +144,7 @@ class Manifest:
         constant_positions: positions, in live ranges of buffers, of the constant phase.
         tight: arrays in an arena start at any element; else on cache lines.
         parts: division of the volatile phase into parts, or None.
+        touches: elements of arguments and results that a program with parts reads and writes.
         statements: statements of the volatile phase, for predictions of time.
         machine: constants of these predictions, by name.
         tf32: whether products of float32 may round their factors to TF32.
@@ -96,7 +164,8 @@ class Manifest:
     host_volatile: tuple[Host, ...]
     constant_positions: int
     tight: bool
-    parts: PartsEntry | None
+    parts: Parts | None
+    touches: tuple[TouchEntry, ...]
     statements: tuple[StatementEntry, ...]
     machine: tuple[tuple[str, int], ...]
     tf32: bool = False

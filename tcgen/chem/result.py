@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..atomic_file import whole_file
+from ..cache_files import whole_file
 from ..errors import ArgumentError, ShapeError, UnavailableError
 from ..ir.cost import extent_of
 from ..ir.tensor import Tensor

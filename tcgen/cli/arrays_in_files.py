@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ..atomic_file import whole_file
+from ..cache_files import whole_file
 from ..errors import ArgumentError, UnavailableError
 
 Arrays = dict[str, "np.ndarray[Any, Any]"]

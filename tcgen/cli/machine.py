@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from .._version import __version__
-from ..cache_files import remove_kept
+from ..cache_files import remove_files
 from ..compiler.plan_cache import cached_plans
 from ..compiler.timings import cached_times
 from ..environment import cache_dir
@@ -158,5 +158,5 @@ def cache_info_command(as_json: bool) -> None:
 def cache_clear_command() -> None:
     """Remove every compiled object, plan and measured time from the cache."""
     plans, times = cached_plans(), cached_times()
-    remove_kept((*plans, *times))
+    remove_files((*plans, *times))
     click.echo(f"removed {cache_clear()} objects, {len(plans)} plans and {len(times)} times")

@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from ..atomic_file import whole_file
+from ..cache_files import whole_file
 from ..errors import UnavailableError
 from ..ir.system import System
 

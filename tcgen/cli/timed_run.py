@@ -22,7 +22,7 @@ from ..ir.layouts import unpack
 from ..ir.system import System, planning_extents
 from ..probes import random_arrays, split_starts
 from ..runtime.program import Program
-from ..runtime.symmetry_check import check_symmetry
+from ..runtime.symmetry import check_symmetry
 from .arrays_in_files import Arrays, read_arrays
 from .output import StatusLine
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from .. import environment
 from ..artifact.folder import Artifact
 from ..errors import ArgumentError, Diagnostic, SpecError
-from ..hardware import Machine
 from ..ir.cost import extent_of
 from ..ir.executed import executed_by
 from ..ir.loops import Module
@@ -27,6 +26,7 @@ from ..ir.program import FormulaSequence
 from ..ir.system import System, planning_extents, with_inputs_on_disk
 from ..ir.verify.system import check_names
 from ..options import Options
+from ..thresholds.time_model import Machine
 from .plan_cache import cached
 from .tracer import Tracer, ValueCheck
 

@@ -23,8 +23,7 @@ from ..ir.program import FormulaSequence
 from ..lower import lower_plan
 from ..options import Options
 from ..records.loops import Host, HostLoop
-from ..runtime.memory.footprint import MemoryUse
-from ..runtime.memory.usage import memory_use
+from ..runtime.memory import MemoryUse, memory_use
 
 _TRIES = 8  # smaller limits for the tiles
 _SLOWER = 10  # largest factor of predicted time for smaller tiles

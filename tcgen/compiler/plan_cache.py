@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from ..cache_files import cache_folder, keep_text, kept_files, kept_text
+from ..cache_files import cache_folder, list_files, read_text, write_text
 from ..environment import keeps_plans
 from ..errors import TcgenError
 from ..options import Options
@@ -42,13 +42,13 @@ def cached(stage: str, given: object, options: Options, kind: type[T], make: Cal
         return make()
     path = _folder() / f"{stage}-{_key(given, options)}.json"
     try:
-        return decode(kept_text(path), kind)
+        return decode(read_text(path), kind)
     except (OSError, ValueError, TcgenError):
         pass  # a missing or damaged file is searched again and overwritten
     start = time.perf_counter()
     result = make()
     if time.perf_counter() - start > _MIN_SEARCH_SECONDS:
-        keep_text(path, encode(result))
+        write_text(path, encode(result))
     return result
 
 
@@ -58,7 +58,7 @@ def cached_plans() -> tuple[Path, ...]:
     Raises:
         UnavailableError: their folder cannot be read.
     """
-    return kept_files(_folder(), ".json")
+    return list_files(_folder(), ".json")
 
 
 def _folder() -> Path:

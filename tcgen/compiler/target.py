@@ -11,9 +11,9 @@ from typing import TypeVar
 
 from ..environment import cache_dir, compiler_command, einsum_target
 from ..errors import CacheWarning, UnavailableError
-from ..hardware import Machine, parse_machine
 from ..options import Planning
 from ..runtime.cpu.toolchain import find_compiler, no_compiler
+from ..thresholds.time_model import Machine, parse_machine
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ def for_machine(planning: Planning, target: str) -> Planning:
     given = planning.machine
     if target != "cuda" or not used or isinstance(given, Machine):
         return planning
-    from ..runtime.gpu.device_machine import device_machine  # noqa: PLC0415  (imports CuPy)
+    from ..runtime.gpu.cupy_device import device_machine  # noqa: PLC0415  (imports CuPy)
 
     here = device_machine()
     if here is None:

@@ -23,11 +23,11 @@ import numpy.typing as npt
 
 from ..artifact.folder import Artifact
 from ..artifact.manifest import stored_shape
-from ..cache_files import cache_folder, keep_text, kept_files, kept_text
+from ..cache_files import cache_folder, list_files, read_text, write_text
 from ..emit import emit_artifact
 from ..environment import openmp_threads
 from ..ir.tensor import Role, element_type
-from ..lower.cpu.product_benchmark import ProductBenchmark
+from ..lower.cpu.product_variants import ProductBenchmark
 from ..runtime.cpu.blas import blas_library
 from ..runtime.cpu.threads import get_threads
 from ..runtime.cpu.toolchain import probe_compiler, processor
@@ -71,7 +71,7 @@ def time_variants(benchmark: ProductBenchmark, timer: Timer | None = None) -> Ro
     rounds = _read(path, benchmark.variants)
     if rounds is None:
         rounds = _measured(execution, benchmark.variants, timer or _clocked)
-        keep_text(path, json.dumps(dict(zip(benchmark.variants, rounds, strict=True))) + "\n")
+        write_text(path, json.dumps(dict(zip(benchmark.variants, rounds, strict=True))) + "\n")
     return rounds
 
 
@@ -104,7 +104,7 @@ def cached_times() -> tuple[Path, ...]:
     Raises:
         UnavailableError: their folder cannot be read.
     """
-    return kept_files(_folder(), ".json")
+    return list_files(_folder(), ".json")
 
 
 def _clocked(call: Callable[[], object], _: str) -> float:
@@ -194,7 +194,7 @@ def _folder() -> Path:
 def _read(path: Path, variants: Sequence[str]) -> Rounds | None:
     """Times from the cache; None if the file is missing or damaged."""
     try:
-        times = json.loads(kept_text(path))
+        times = json.loads(read_text(path))
         rounds = [[float(t) for t in times[variant]] for variant in variants]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

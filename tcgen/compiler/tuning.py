@@ -21,7 +21,7 @@ from ..ir.loops import Buffer, Gemm, Kernel, Loop, Module, Stmt
 from ..ir.pretty.loops import format_product, format_variant
 from ..ir.thread_mapping import Library
 from ..lower.cpu import product_variants
-from ..lower.cpu.product_benchmark import ProductBenchmark, product_benchmark
+from ..lower.cpu.product_variants import ProductBenchmark, product_benchmark
 from ..lower.gpu import contraction_variants
 from ..lower.gpu.contraction_variants import Variant, product_of, variant_benchmark, with_variant
 from ..options import Options

@@ -39,40 +39,37 @@ def einsum(
 
     Subscripts, broadcasting, promotion, ``out``, ``dtype``, ``order``, ``casting`` and errors are
     NumPy's; labels may be letters of any alphabet, any number of them. Calls on element types other
-    than float64, float32 and complex128, calls that make a view, and small calls are delegated to
-    NumPy. A call is small if it has fewer than 1,000,000 flops (TCGEN_EINSUM_MIN_FLOPS), or fewer
-    than four times as many where NumPy would call its BLAS. Operands on the current GPU are
-    contracted there. See :func:`tcgen.einsum_report`.
+    than float64, float32 and complex128, calls that make a view, and small calls go to NumPy. A
+    call is small below 1,000,000 flops (TCGEN_EINSUM_MIN_FLOPS), or below four times as many if
+    NumPy would call its BLAS. Operands on the current GPU are contracted there. See
+    :func:`tcgen.einsum_report`.
 
     Args:
         operands: subscripts and arrays, or arrays and lists of integers in turn.
-        out: array for the result, which is overwritten. Where ``optimize`` is a name or a path, the
+        out: array for the result, which is overwritten. If ``optimize`` is a name or a path, the
             result is cast to its type, as NumPy does when its BLAS computes the last product.
         optimize: True, "greedy" or "optimal": the order with the fewest flops (exact for up to
             eight operands). False: from left to right. Or a path as ``numpy.einsum_path`` gives it.
         dtype: element type of the computation.
         order: memory order of the result: "C", "F", "A" or "K".
-        casting: which casts are allowed, as in NumPy.
-        memory_limit: bytes or text such as "8GiB" for the result and all intermediates; where they
-            need more, loops are fused. Copies of operands that are cast are not counted.
+        casting: allowed casts, as in NumPy.
+        memory_limit: bytes or text such as "8GiB" for the result and all intermediates, casts of
+            operands excepted; if they need more, loops are fused.
 
     Returns:
-        The result; a NumPy scalar where it has no axes, a view where NumPy returns one.
+        The result; a NumPy scalar if it has no axes, a view if NumPy returns one.
 
     Raises:
-        EinsumError: wrong subscripts, order, casting or path (a ValueError; of a path also a
-            RuntimeError and IndexError).
+        EinsumError: wrong subscripts, order, casting or path (a ValueError).
         PathNameError: ``optimize`` is an unknown name (a KeyError).
         ShapeError: extents do not fit (a ValueError).
-        DtypeError: a cast is not allowed (a TypeError).
-        ArgumentError: an argument of the wrong kind (a TypeError).
+        DtypeError, ArgumentError: a cast is not allowed, or a wrong argument (a TypeError).
         MemoryLimitError: no plan fits ``memory_limit``.
 
     Example:
         >>> import numpy as np
-        >>> einsum("ij,jk->ik", np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]))
-        array([[1., 2.],
-               [3., 4.]])
+        >>> einsum("ij,j->i", np.eye(2), np.array([1.0, 2.0]))
+        array([1., 2.])
     """
     if operands and isinstance(operands[0], str):
         text, given = operands[0], operands[1:]
@@ -83,8 +80,7 @@ def einsum(
     if not given:
         raise EinsumError(f'einsum("{text}") needs at least one operand')
     if any_on_gpu(given):
-        gpu = GpuOperands(given, out)
-        options = (optimize, dtype, order, casting, memory_limit)
+        gpu, options = GpuOperands(given, out), (optimize, dtype, order, casting, memory_limit)
         return gpu.for_caller(run_einsum(gpu.library, text, gpu.arrays, gpu.out, *options))
     if out is not None:
         check_out(out)
@@ -105,7 +101,7 @@ def contract(
     """``out = alpha*einsum(subscripts, a, b) + beta*out``: what PySCF, ebcc and gpu4pyscf call.
 
     Args:
-        subscripts: of two operands.
+        subscripts: subscripts of two operands.
         a: first operand.
         b: second operand.
         alpha: factor of the product; where it is a fraction of integers up to 64, and ``beta`` is 0
@@ -284,7 +280,7 @@ def _given_axes(axes: Any, rank: int) -> tuple[list[int], list[int]]:
     try:
         try:
             count = index(axes)
-        except TypeError:  # no number: a pair of numbers or of lists
+        except TypeError:  # a pair of numbers or of lists
             first, second = (list(map(index, g)) if np.ndim(g) else [index(g)] for g in axes)
             return first, second
         return list(range(rank - count, rank)), list(range(count))

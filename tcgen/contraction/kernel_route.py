@@ -19,7 +19,8 @@ from .programs import Request, kernel_program, request, written
 from .report import count_call
 from .signature import Array, Arrays, Dtype, Signature
 
-_MIN_STRIDED_ELEMENTS = 2**17  # of a slice that is read in place; smaller slices are copied
+# Elements of the smallest slice that is read in place; smaller slices are copied.
+_MIN_STRIDED_ELEMENTS = 2**17
 
 
 @dataclass(frozen=True, slots=True)

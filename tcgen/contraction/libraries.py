@@ -1,8 +1,7 @@
 """Array libraries behind einsum calls: NumPy for arrays of the CPU, CuPy for those of a GPU.
 
-Calls of both take the same path. A library runs the calls that no kernel takes, and does what the
-path needs of it. Operands of other GPU libraries become CuPy arrays without a copy, and results
-become arrays of the caller's library.
+Calls of both take the same path. A library runs the calls that no kernel takes. Operands of other
+GPU libraries become CuPy arrays without a copy, and results become arrays of the caller's library.
 """
 
 from __future__ import annotations
@@ -17,13 +16,14 @@ from numpy import einsum as numpy_einsum
 
 from ..errors import ArgumentError, DtypeError
 from ..frontend.einsum import contraction_path
+from ..runtime.dlpack import adopt, hand_back, on_a_gpu
 from ..runtime.fork_safe_lock import Once
 from ..runtime.gpu.cupy_device import CupyDevice, open_device
-from ..runtime.guests import adopt, hand_back, on_a_gpu
 from ..runtime.host_device import new_array
 from .signature import Array, Signature
 
-MAX_OPERANDS = 31  # of one loop in every supported version of NumPy
+# Most operands that every supported NumPy accepts in one loop.
+MAX_OPERANDS = 31
 
 
 class Library(Protocol):
@@ -192,6 +192,6 @@ class GpuOperands:
         """The caller's ``out``, or the result as an array of the caller's library."""
         if self.out is None:
             return hand_back(result, self._caller_library)
-        # The library's stream waits for what was written.
+        # The library's stream waits for the kernels.
         hand_back(self.out, self._caller_library)
         return self._caller_out

@@ -1,9 +1,9 @@
-"""Programs behind ``tcgen.einsum``: compiled once, and kept for later calls.
+"""Programs behind ``tcgen.einsum``: compiled once, and cached for later calls.
 
 A program depends on labels, element type, target and memory limit. Extents stay symbolic, but what
 is fastest depends on them: calls whose extents differ by a factor of four or more are planned
 anew, which takes milliseconds, and share a program if their plans are equal. For three and more
-operands the order of contraction depends on the extents, too.
+operands the order of contraction also depends on the extents.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ PROGRAMS = ProgramCache(Execution, einsum_programs)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A program that calls ask for.
+    """A request for a program.
 
     Attributes:
         kernel: labels of operands x0, x1, ... and of the result y.
-        extents: of each label.
-        dtype: of all arrays.
+        extents: extent of each label.
+        dtype: element type of all arrays.
         path: order of contraction, or None for the cheapest.
-        order: that of the program: ``path``, else the cheapest one at the extents.
+        order: order of the program: ``path``, else the cheapest one at the extents.
         memory_limit: bytes; where the plain plan needs more, the one of least predicted time that
             keeps the limit at these extents.
     """
@@ -63,7 +63,7 @@ def kernel_program(wanted: Request, target: str) -> Execution:
     """The program of a request, planned for the first extents of about its size.
 
     Args:
-        wanted: by its calls.
+        wanted: requested program.
         target: "cpu" or "numpy".
 
     Raises:
@@ -71,7 +71,7 @@ def kernel_program(wanted: Request, target: str) -> Execution:
     """
     tune = einsum_tunes() and target == "cpu"  # NumPy's programs have no variants
     limit = wanted.memory_limit
-    # What fits, and what measurements choose, holds for these extents alone.
+    # Whether a plan fits, and which variant is fastest, holds for these extents only.
     sizes = wanted.extents if tune or limit is not None else _sizes(wanted.extents)
     key = (
         *(wanted.kernel, wanted.dtype, target, wanted.order),
@@ -95,7 +95,7 @@ def _compiled(wanted: Request, target: str, *, tune: bool) -> Artifact:
         memory_limit=wanted.memory_limit,
         optimize=path is None and len(kernel.inputs) > 2,
         sums_alone=path is None,
-        byte_weight=0.0,  # as best_path counts, so that equal orders are one program
+        byte_weight=0.0,  # equal to best_path, so that equal orders are one program
         tune=tune,
     )
     try:

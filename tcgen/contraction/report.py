@@ -41,8 +41,8 @@ class EinsumReport:
 
     Attributes:
         rows: calls by expression, element type and route.
-        programs: number of programs that this process has compiled for such calls.
-        kept: number of these programs that are kept for later calls.
+        programs: number of programs that this process has compiled for these calls.
+        kept: number of these programs in the cache.
     """
 
     rows: tuple[EinsumRow, ...]

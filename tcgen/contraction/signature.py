@@ -256,7 +256,7 @@ def numpy_casts(
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of discarded imaginary parts
+            warnings.simplefilter("ignore")  # discarded imaginary parts
             operands = map(small, arrays)
             numpy_einsum(subscripts, *operands, out=small(out), optimize=optimize, **options)
     except (TypeError, ValueError):

@@ -24,11 +24,11 @@ import numpy as np
 
 from .._version import __version__
 from ..errors import ArgumentError, UnavailableError
+from ..runtime.program import Program
 from .executor import Engine
 from .handles import Handle, InMessage
-from .plan import Plan
 from .slicing import SlicedOutput
-from .stage import Stage, Task, begin, put, source_names
+from .stage import Stage, Task, begin, put
 from .stored import Stored
 from .worker import Done, Job, prepare, probe, run_task
 
@@ -101,10 +101,24 @@ class DaskEngine(Engine):
                 )
 
     def share(self, value: Any) -> Handle:
-        """Send a value straight from the client to a worker."""
+        """Send a value straight from the client to a worker; an array of dask is computed there."""
+        if is_dask_array(value):
+            return self._computed(value)
         sent = Sent(value)
         self._send(sent)
         return sent
+
+    def _computed(self, array: Any) -> Recipe:
+        import distributed  # noqa: PLC0415  (needs the extra)
+
+        token = uuid4().hex
+        arrived = self.client.submit(InMessage, self.client.compute(array), token, pure=False)
+        # Otherwise all tasks begin when the array arrives, and the scheduler sends them in one
+        # message.
+        wait: Any = distributed.wait
+        with self.client.as_current():
+            wait(arrived)
+        return Recipe(arrived, token)
 
     def _send(self, sent: Sent) -> None:
         """Send to one worker, from which the others fetch it when a task needs it.
@@ -315,62 +329,19 @@ def check_chunks(name: str, array: Any) -> None:
         )
 
 
-def run_on_dask_arrays(
-    engine: DaskEngine,
-    run: str,
-    plan: Plan,
-    stages: Sequence[Handle],
-    held: Mapping[str, Stored | Handle],
-    given: Mapping[str, Any],
-    memory: int,
-) -> tuple[dict[str, Any], dict[str, Handle], list[tuple[Task, Done]]]:
-    """The results as dask arrays, the handles of all arrays, and the report of each task.
-
-    Args:
-        engine: adaptor of the client.
-        run: name of the distributed program.
-        plan: stages and tasks.
-        stages: handles of the stages.
-        held: constants by name.
-        given: arrays of the call, of NumPy or dask.
-        memory: bytes of a worker.
-    """
-    handles: dict[str, Handle] = {}
-    results: dict[str, Any] = {}
-    done: list[tuple[Task, Done]] = []
-    for stage, sent in zip(plan.stages, stages, strict=True):
-        for name in source_names((stage,)):
-            if name in given and name not in handles:
-                handles[name] = _shared(engine, given[name])
-            elif name in results and name not in handles:
-                handles[name] = _shared(engine, results[name])
-        needed = {n: handles[n] for n in source_names((stage,)) if n in handles}
-        tasks = [t for t in plan.tasks if t.stage == stage.number]
-        futures = engine.submit(Job(run, sent, held, needed, memory), tasks)
-        short = engine.few_at_a_time(engine.client.submit(_head, f) for f in futures)
-        heads = engine.client.gather(short, direct=True)
-        done.extend(zip(tasks, heads, strict=True))
-        program = plan.programs[stage.number]
-        for output in stage.outputs:
-            blocks = [stage.writings(program, t.first, t.last) for t in tasks]
-            rectangles = [next(w for w in b if w.name == output.name).rectangles for b in blocks]
-            results[output.name] = _result(engine, stage, output.name, futures, rectangles)
-    return results, handles, done
-
-
-def _shared(engine: DaskEngine, array: Any) -> Handle:
-    if not is_dask_array(array):
-        return engine.share(np.asarray(array, order="C"))
-    import distributed  # noqa: PLC0415  (needs the extra)
-
-    token = uuid4().hex
-    computed = engine.client.compute(array)
-    arrived = engine.client.submit(InMessage, computed, token, pure=False)
-    # Otherwise all tasks begin when the array arrives, and the scheduler sends them in one message.
-    wait: Any = distributed.wait
-    with engine.client.as_current():
-        wait(arrived)
-    return Recipe(arrived, token)
+def results_on_workers(
+    engine: DaskEngine, stage: Stage, program: Program, job: Job, tasks: Sequence[Task]
+) -> tuple[dict[str, Any], list[tuple[Task, Done]]]:
+    """The results of a stage as dask arrays, and the report of each task."""
+    futures = engine.submit(job, tasks)
+    short = engine.few_at_a_time(engine.client.submit(_head, f) for f in futures)
+    heads = engine.client.gather(short, direct=True)
+    results = {}
+    for output in stage.outputs:
+        blocks = [stage.writings(program, t.first, t.last) for t in tasks]
+        rectangles = [next(w for w in b if w.name == output.name).rectangles for b in blocks]
+        results[output.name] = _result(engine, stage, output.name, futures, rectangles)
+    return results, list(zip(tasks, heads, strict=True))
 
 
 def _result(

@@ -14,13 +14,14 @@ from math import prod
 
 from ..artifact.folder import Artifact
 from ..artifact.manifest import array_bytes
-from ..artifact.parts import ChainEntry
 from ..compiler.documents import read_artifact_system, read_plan
 from ..compiler.driver import compile_system
 from ..dtypes import BY_NAME
 from ..errors import ArgumentError, MemoryLimitError, PlanError
 from ..ir.cost import Poly
 from ..options import Options
+from ..records.loops import LoopVar
+from ..records.tensors import Space
 from ..runtime.program import Program
 from .slicing import Restricted, SlicedOutput, SlicedStage, sliceable_spaces, sliced_stages
 from .stage import Stage, Task, lean, rectangle_bytes
@@ -201,7 +202,7 @@ def _of_space(
         stage = Stage(
             lean(compiled.artifact),
             tuple(sorted(extents.items())),
-            (ChainEntry(space, space, None, below=False),),
+            (LoopVar(space, Space(space)),),
             sliced.inputs,
             sliced.outputs,
             sliced.here,

@@ -18,7 +18,7 @@ from ..records.tensors import element_type
 from ..runtime.arguments import check_dtype, check_names, check_rank, find_extents, read_inputs
 from ..runtime.host_device import HostDevice
 from ..runtime.program import Program
-from .dask_client import DaskEngine, check_chunks, is_dask_array, run_on_dask_arrays
+from .dask_client import DaskEngine, check_chunks, is_dask_array, results_on_workers
 from .executor import Engine
 from .handles import Handle
 from .plan import Cluster, Plan, make_plan
@@ -224,7 +224,7 @@ class DistributedProgram:
             self._engine, ready, held, self._memory, self._seen, self._name, self._progress
         )
         given = {n: every[n] for n in values if not isinstance(every[n], Stored)}
-        results = call.run_lazily(given) if lazy else call.run(given)
+        results = call.run(given, lazy=lazy)
         self._report = call.report(time.perf_counter() - start)
         return {t.name: results[t.name] for t in self.program.manifest.outputs}
 
@@ -288,31 +288,37 @@ class _Call:
         self._given: dict[str, Handle] = {}
         self._seen = seen
 
-    def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        """The whole results of all stages by name."""
-        handles = self._given
-        results: dict[str, Array] = {}
+    def run(self, arrays: Mapping[str, Any], *, lazy: bool) -> dict[str, Any]:
+        """The whole results of all stages by name.
+
+        Args:
+            arrays: arrays of the call by name.
+            lazy: results are arrays of dask, which stay on the workers.
+        """
+        plan, handles = self._plan, self._given
+        results: dict[str, Any] = {}
         try:
-            for stage, handle in zip(self._plan.stages, self._stages, strict=True):
+            for stage, handle in zip(plan.stages, self._stages, strict=True):
                 for name in source_names((stage,)):
                     if name not in handles and name not in self._held:
-                        array = np.asarray({**arrays, **results}[name], order="C")
+                        value = {**arrays, **results}[name]
+                        array = value if is_dask_array(value) else np.asarray(value, order="C")
                         handles[name] = self._engine.share(array)
                 needed = {n: handles[n] for n in source_names((stage,)) if n in handles}
-                tasks = [t for t in self._plan.tasks if t.stage == stage.number]
+                tasks = [t for t in plan.tasks if t.stage == stage.number]
                 job = Job(self._name, handle, self._held, needed, self._memory)
-                done = self._engine.run(job, tasks)
-                results |= self._assembled(stage, tasks, done)
+                if lazy:
+                    assert isinstance(self._engine, DaskEngine)
+                    program = plan.programs[stage.number]
+                    made, done = results_on_workers(self._engine, stage, program, job, tasks)
+                    self._done += done
+                else:
+                    made = self._assembled(stage, tasks, self._engine.run(job, tasks))
+                results |= made
         finally:
-            self._engine.forget(list(handles.values()))
-        return results
-
-    def run_lazily(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """The same with arrays of dask as arguments and results."""
-        assert isinstance(self._engine, DaskEngine)
-        results, self._given, self._done = run_on_dask_arrays(
-            self._engine, self._name, self._plan, self._stages, self._held, arrays, self._memory
-        )
+            # Results on the workers are computed from the arrays.
+            if not lazy:
+                self._engine.forget(list(handles.values()))
         return results
 
     def _assembled(

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import permutations
 from math import prod
 from typing import Any
@@ -24,10 +23,11 @@ import numpy.typing as npt
 from .._version import __version__
 from ..artifact.folder import Artifact
 from ..artifact.manifest import SOURCES, stored_shape
-from ..artifact.parts import ChainEntry, count_iterations
 from ..dtypes import BY_NAME
 from ..ir.reduction import Reduction
 from ..ir.tensor import Packing
+from ..records.loops import LoopVar
+from ..records.parts import count_iterations
 from ..records.tensors import Tensor, element_type
 from ..runtime.program import Program
 from ..simplices import parity, positions
@@ -227,7 +227,7 @@ class Stage:
 
     artifact: Artifact
     extents: tuple[tuple[str, int], ...]
-    loops: tuple[ChainEntry, ...]
+    loops: tuple[LoopVar, ...]
     inputs: tuple[Restricted, ...]
     outputs: tuple[SlicedOutput, ...]
     here: str = ""
@@ -237,14 +237,12 @@ class Stage:
     @property
     def along(self) -> str:
         """Name of the space whose ranges the program is compiled for, or ""."""
-        return self.loops[0].space if self.here else ""
+        return self.loops[0].space.name if self.here else ""
 
     @property
     def iterations(self) -> int:
         """Number of iterations, which tasks divide; at least 1."""
-        extents = dict(self.extents)
-        extent = partial(self.artifact.manifest.extent, extents=extents)
-        return max(1, count_iterations(self.loops, extents.__getitem__ if self.here else extent))
+        return max(1, count_iterations(self.loops, dict(self.extents)))
 
     def extents_of(self, first: int, last: int) -> dict[str, int]:
         """Extents of a call of the program on this range."""

@@ -15,11 +15,11 @@ from ..artifact.kernel_abi import ROUND_EACH
 from ..artifact.manifest import SOURCES
 from ..dtypes import fits
 from ..errors import ArgumentError, VerifyError
-from ..hardware import Machine
 from ..ir.expr import Const, nodes
 from ..ir.loop_analysis import launches, written_buffers
 from ..ir.loops import Assign, Module, Zero
 from ..thresholds.cpu import CpuThresholds
+from ..thresholds.time_model import Machine
 from .c.contraction import contraction_libraries
 from .c.kernels import c_source
 from .manifest import make_manifest

@@ -7,11 +7,11 @@ from typing import Any
 
 from .._version import __version__
 from ..artifact.manifest import ContractionEntry, KernelEntry, Manifest
-from ..hardware import Machine
 from ..ir.loop_analysis import Positions, positions
 from ..ir.loops import Assign, Gemm, Kernel, Module
 from ..ir.tensor import Space
-from .parts import parts_entry, statement_entries
+from ..thresholds.time_model import Machine
+from .parts import statement_entries, touch_entries
 from .printing import symbol
 from .scope import C_RESERVED, Scope, contractions, make_scope, private_buffers, statements
 
@@ -41,7 +41,8 @@ def make_manifest(
         host_volatile=module.host_volatile,
         constant_positions=where.constant,
         tight=module.tight,
-        parts=parts_entry(module),
+        parts=module.parts,
+        touches=touch_entries(module),
         statements=statement_entries(module),
         machine=tuple(
             (constant.name, getattr(machine, constant.name)) for constant in fields(machine)

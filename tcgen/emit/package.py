@@ -18,7 +18,6 @@ _NEEDS = {
     "numpy": "; SciPy's BLAS is used if it is there",
 }
 _TRAVELS = (
-    "atomic_file.py",
     "cache_files.py",
     "dtypes.py",
     "environment.py",

@@ -10,15 +10,12 @@ from dataclasses import replace
 from math import factorial
 from typing import assert_never
 
-from ..artifact.parts import (
-    ChainEntry,
+from ..artifact.manifest import (
     OperandEntry,
-    PartsEntry,
     Share,
     SpanEntry,
     StatementEntry,
     TouchEntry,
-    triangles,
 )
 from ..ir.expr import Access, Subscript, leaves, operation_count
 from ..ir.loop_analysis import band_of
@@ -38,7 +35,7 @@ from ..ir.loops import (
     Stmt,
     Zero,
 )
-from ..ir.parts import chain_kernel
+from ..records.parts import triangles
 from .printing import extent, product
 from .scope import Scope
 
@@ -75,7 +72,7 @@ def number_text(parts: Parts, words: Mapping[str, str], divide: str = "/") -> st
     """
     chain = parts.chain
     text, place = "", 0
-    for depth in triangles([v.below is not None for v in chain]):
+    for depth in triangles(chain):
         steps = [_step(v, words, divide) for v in chain[place : place + depth]]
         rank = " + ".join(_binomial(s, depth - n, divide) for n, s in enumerate(steps))
         if text:
@@ -100,16 +97,9 @@ def _binomial(n: str, depth: int, divide: str) -> str:
     return text if depth == 1 else f"{text}{divide}{factorial(depth)}"
 
 
-def parts_entry(module: Module) -> PartsEntry | None:
-    """The entry of the manifest for the parts of a module."""
-    parts = module.parts
-    if parts is None:
-        return None
-    chain = tuple(
-        ChainEntry(v.name, v.space.name, v.tile, v.below is not None) for v in parts.chain
-    )
-    touches = dict.fromkeys(_Walk(module).touches())
-    return PartsEntry(chain, chain_kernel(module), parts.cleared, parts.once, tuple(touches))
+def touch_entries(module: Module) -> tuple[TouchEntry, ...]:
+    """The elements of arguments and results that a module with parts reads and writes."""
+    return () if module.parts is None else tuple(dict.fromkeys(_Walk(module).touches()))
 
 
 def statement_entries(module: Module) -> tuple[StatementEntry, ...]:
@@ -167,14 +157,18 @@ class _Walk:
                     tensor = self.buffers[name].tensor
                     assert tensor is not None, f"{name} holds a tile of an input"
                     spans = tuple(
-                        SpanEntry(space.name) if v is None else ranges[v.name]
+                        SpanEntry(space) if v is None else ranges[v.name]
                         for space, v in zip(tensor.spaces, variables, strict=True)
                     )
                     yield TouchEntry(tensor.source, False, share, spans)
                 case Zero():
                     continue
                 case Assign() | Gemm():
-                    spans_of = ranges | {v.name: self.band_span(v) for v in band_of(item)}
+                    # Tiles of loops outside of the chain together are the whole space.
+                    spans_of = ranges | {
+                        v.name: self.span(v) if v.base in self.chain else SpanEntry(v.space)
+                        for v in band_of(item)
+                    }
                     yield from self.accesses(item, spans_of, share)
                 case Loop():
                     raise AssertionError("loops are walked through")
@@ -205,31 +199,24 @@ class _Walk:
         """The elements of an axis of a whole array that an access walks."""
         assert subscript.variable is not None, "a caller's buffer has whole axes"
         span = spans[subscript.variable]
-        offset = tuple(space.name for space in subscript.offset)
-        return SpanEntry(span.space, span.variable, span.length, offset)
+        return replace(span, offset=subscript.offset)
 
     def loop_span(self, var: LoopVar) -> SpanEntry:
         """The elements of an iteration of a loop of the chain; of another loop all elements."""
         if var.name in self.chain:
-            return SpanEntry(var.space.name, var.name, var.tile or 1)
-        return SpanEntry(var.space.name)
-
-    def band_span(self, var: BandVar) -> SpanEntry:
-        """The elements that a statement's own variable walks."""
-        if var.base in self.chain:
-            return SpanEntry(var.space.name, var.base, var.tile)
-        return SpanEntry(var.space.name)
+            return SpanEntry(var.space, var.name, var.tile or 1)
+        return SpanEntry(var.space)
 
     def statements(self) -> Iterator[StatementEntry]:
         """Work and traffic of each statement."""
         for item, around, share in self.all(self.module.host_volatile):
             outside = [v for v in around if v.name not in self.chain]
-            loops = tuple(SpanEntry(v.space.name, None, v.tile) for v in outside)
+            loops = tuple(SpanEntry(v.space, None, v.tile) for v in outside)
             halves = sum(v.below is not None for v in outside)
             match item:
                 case Fetch(name) | Zero(name):
                     axes = self.buffers[name].axes
-                    own = tuple(SpanEntry(a.space.name, None, a.length) for a in axes)
+                    own = tuple(SpanEntry(a.space, None, a.length) for a in axes)
                     flops = None if isinstance(item, Fetch) else 0
                     operand = OperandEntry(name, tuple(range(len(own))), 1)
                     yield StatementEntry(share, loops, (own,), halves, flops, (operand,))
@@ -273,5 +260,5 @@ class _Walk:
     def span(self, var: BandVar) -> SpanEntry:
         """A variable of a band; inside a tile it takes as many values as the tile has."""
         if var.base in self.chain:
-            return SpanEntry(var.space.name, var.base, var.tile)
-        return SpanEntry(var.space.name, None, var.tile)
+            return SpanEntry(var.space, var.base, var.tile)
+        return SpanEntry(var.space, None, var.tile)

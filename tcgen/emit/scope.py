@@ -12,9 +12,8 @@ import keyword
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import assert_never
 
-from ..ir.expr import Access, Equal, Subscript, leaves
+from ..ir.expr import Equal, leaves
 from ..ir.loop_analysis import (
     accesses,
     band_of,
@@ -109,7 +108,7 @@ class Scope:
         names: names of buffers in the source.
         variables: names of host, loop and band variables in the source.
         bases: base spaces of the module, in the order of the extents.
-        private: buffers of which each thread has a copy.
+        private: buffers that have a copy for each thread.
         number: position of the kernel in the module.
         dtype: element type of the program.
         ordered: pairs of variables in the source whose first one is never smaller.
@@ -167,7 +166,7 @@ class Scope:
         return tuple(b for b in self.bases if b in used)
 
     def owned(self) -> tuple[str, ...]:
-        """Buffers in memory of which each thread has a copy."""
+        """Buffers in memory with a copy for each thread."""
         return tuple(
             n for n, b in self.buffers.items() if b.place == "private" and n in self.private
         )
@@ -179,7 +178,7 @@ class Scope:
         )
 
     def outside(self) -> tuple[str, ...]:
-        """Buffers that live longer than the kernel, or whose memory is the caller's."""
+        """Buffers that live longer than the kernel, and the caller's arrays."""
         return tuple(n for n, b in self.buffers.items() if b.place in ("caller", "arena"))
 
     def reused(self) -> frozenset[str]:
@@ -218,6 +217,7 @@ def make_scope(kernel: Kernel, module: Module, reserved: frozenset[str]) -> Scop
         if isinstance(loop, Loop) and loop.parallel
         for name in private_to(loop, kernel, buffers)
     )
+    parts, loops = module.parts, [stmt.var for stmt in kernel.body if isinstance(stmt, Loop)]
     return Scope(
         kernel,
         buffers,
@@ -227,14 +227,8 @@ def make_scope(kernel: Kernel, module: Module, reserved: frozenset[str]) -> Scop
         private,
         module.position(kernel),
         module.dtype,
-        parts=module.parts if _has_chain(kernel, module.parts) else None,
+        parts=parts if parts is not None and parts.chain[0] in loops else None,
     )
-
-
-def _has_chain(kernel: Kernel, parts: Parts | None) -> bool:
-    """True if a kernel has the numbered loops."""
-    loops = (stmt.var for stmt in kernel.body if isinstance(stmt, Loop))
-    return parts is not None and parts.chain[0] in loops
 
 
 def module_bases(module: Module) -> tuple[Space, ...]:
@@ -279,22 +273,12 @@ def reduces(stmt: Assign) -> bool:
 
 
 def _reads(stmt: Stmt) -> Iterator[str]:
-    match stmt:
-        case Loop(_, body):
-            for inner in body:
-                yield from _reads(inner)
-        case Zero():
-            return
-        case Assign(out, expr):
-            yield from (leaf.buffer for leaf in leaves(expr) if isinstance(leaf, Access))
-            if stmt.accumulate:
+    for inner, _ in statements((stmt,)):
+        if not isinstance(inner, Zero):
+            out, *operands = accesses(inner)
+            yield from (access.buffer for access in operands)
+            if inner.accumulate:
                 yield out.buffer
-        case Gemm(out, a, b):
-            yield from (a.buffer, b.buffer)
-            if stmt.accumulate:
-                yield out.buffer
-        case _:
-            assert_never(stmt)
 
 
 def _variables(kernel: Kernel) -> Iterator[LoopVar | BandVar]:
@@ -312,14 +296,9 @@ def _spaces(kernel: Kernel, buffers: Mapping[str, Buffer]) -> Iterator[Space]:
         yield from (a.space for a in buffers[name].axes if a.length is None)
     for stmt in kernel.body:
         for access in accesses(stmt):
-            yield from _offsets(access.subscripts)
-    for stmt, _ in statements(kernel.body):
-        if isinstance(stmt, Assign):
-            for leaf in leaves(stmt.expr):
-                if isinstance(leaf, Equal):
-                    yield from _offsets((leaf.left, leaf.right))
-
-
-def _offsets(subscripts: tuple[Subscript, ...]) -> Iterator[Space]:
-    for subscript in subscripts:
-        yield from subscript.offset
+            for subscript in access.subscripts:
+                yield from subscript.offset
+    for inner, _ in statements(kernel.body):
+        for leaf in leaves(inner.expr) if isinstance(inner, Assign) else ():
+            if isinstance(leaf, Equal):
+                yield from (*leaf.left.offset, *leaf.right.offset)

@@ -15,6 +15,14 @@ from ..ir.system import Equation, Permutation, System, Term
 from ..ir.tensor import Ref, Role, Space, Tensor
 from ..ir.term_rewriting import rename_left
 
+Counts: TypeAlias = Mapping[tuple[int, ...], int]
+"""Number of times that each permutation is added, by the images of positions."""
+# Permutations of one term: enough for two antisymmetric groups of five indices (14,400), and read
+# within a second.
+MOST_PERMUTATIONS = 20_000
+TOO_MANY = f"more than {MOST_PERMUTATIONS:,} permutations"
+FEWER = "declare the symmetry of tensors, and write only operators that change the product"
+
 
 def find_cycles(equations: Sequence[Equation]) -> list[tuple[Equation, ...]]:
     """Cycles of definitions, each in the order of reading; of two that share names, the first."""
@@ -118,16 +126,6 @@ def identifier(text: str) -> str:
 
 def _at(equation: Equation) -> str:
     return f"{equation.span}: " if equation.span else ""
-
-
-Counts: TypeAlias = Mapping[tuple[int, ...], int]
-"""Number of times that each permutation is added, by the images of positions."""
-
-# Permutations of one term: enough for two antisymmetric groups of five indices (14,400), and read
-# within a second.
-MOST_PERMUTATIONS = 20_000
-TOO_MANY = f"more than {MOST_PERMUTATIONS:,} permutations"
-FEWER = "declare the symmetry of tensors, and write only operators that change the product"
 
 
 def permutation_lists(counts: Counts, rank: int) -> list[tuple[Fraction, tuple[Permutation, ...]]]:

@@ -24,6 +24,10 @@ from ..ir.tensor import Index, Ref, Role, Space, Storage, Tensor
 
 # NumPy numbers labels in this order, and sorts the labels of an implicit output by it.
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+ContractionPath = tuple[tuple[int, ...], ...]
+Update = tuple[int, int, bool]  # numerator and denominator of a factor; True to add
+Shapes = tuple[tuple[int, ...], ...]
+_NAMES = "ijklmnabcdefghopqrstuvwxyz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +201,6 @@ def _error(text: str, message: str) -> EinsumError:
     return EinsumError(f'einsum("{text}"): {message}')
 
 
-ContractionPath = tuple[tuple[int, ...], ...]
-
-
 def contraction_path(optimize: Any, count: int) -> ContractionPath | None:
     """The path that ``optimize`` requests; None for the cheapest one.
 
@@ -273,11 +274,6 @@ def check_path(path: ContractionPath, count: int) -> None:
         raise ContractionPathError(
             f"the path {list(path)} leaves {left} arrays of {count}: it must leave 1"
         )
-
-
-Update = tuple[int, int, bool]  # numerator and denominator of a factor; True to add
-Shapes = tuple[tuple[int, ...], ...]
-_NAMES = "ijklmnabcdefghopqrstuvwxyz"
 
 
 def extents_of(expression: Expression, shapes: Shapes) -> tuple[int, ...]:

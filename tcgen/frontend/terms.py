@@ -58,6 +58,14 @@ from .source import read_text, refuse_deep_nesting
 _KINDS = {"o": "occupied", "v": "virtual", "x": "auxiliary", "q": "quadrature"}
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _REFERENCE = re.compile(rf"(-?) ?({_NAME}) ?(?:\[ ?({_NAME}(?: ?, ?{_NAME})*)? ?\])?")
+Wrong: TypeAlias = Callable[[str, str], None]
+"""Receives a problem: message and advice."""
+_DEFAULT_LETTERS = {"o": "ijklmno", "v": "abcdefgh", "x": "PQRSTUVX", "q": "Ww"}
+_WORD = re.compile(
+    r"(?P<word>8-fold|antisym|sym|swap)(?:\((?P<axes>[0-9, ]+)\))?"
+    r"|(?P<left>[A-Za-z_]\w*(?:\[[^\]]*\])?)\s*=\s*(?P<sign>-?)\s*"
+    r"(?P<right>[A-Za-z_]\w*(?:\[[^\]]*\])?)"
+)
 
 
 def read_terms_file(path: Path) -> System:
@@ -452,12 +460,6 @@ def _texts(term: Any) -> list[str]:
     return texts
 
 
-Wrong: TypeAlias = Callable[[str, str], None]
-"""Receives a problem: message and advice."""
-
-_DEFAULT_LETTERS = {"o": "ijklmno", "v": "abcdefgh", "x": "PQRSTUVX", "q": "Ww"}
-
-
 def read_declared(data: dict[str, Any], wrong: Wrong) -> dict[str, dict[str, Any]]:
     """The valid entries of "tensors"."""
     declared = data.get("tensors", {})
@@ -499,13 +501,6 @@ def read_ranges(data: dict[str, Any], wrong: Wrong) -> dict[str, str]:
     for name, text in _DEFAULT_LETTERS.items():
         ranges[name] = ranges.get(name, "") + "".join(x for x in text if x not in taken)
     return ranges
-
-
-_WORD = re.compile(
-    r"(?P<word>8-fold|antisym|sym|swap)(?:\((?P<axes>[0-9, ]+)\))?"
-    r"|(?P<left>[A-Za-z_]\w*(?:\[[^\]]*\])?)\s*=\s*(?P<sign>-?)\s*"
-    r"(?P<right>[A-Za-z_]\w*(?:\[[^\]]*\])?)"
-)
 
 
 def read_symmetry(declared: Any, rank: int) -> tuple[Symmetry, ...]:

@@ -1,9 +1,37 @@
 """Fusion: from a formula sequence to a fusion plan, with shared loops and contracted arrays.
 
-``sharing`` finds which statements may share a loop. ``solver`` has CP-SAT models of all such
+``sharing`` finds which statements may share a loop. ``solver`` has CP-SAT models of all these
 choices, and ``placement`` makes the plan of one choice. The objectives search: ``linear`` on trees,
 ``memory`` for the objectives ``memory`` and ``peak``, ``time`` within a memory limit, and
-``kernels`` for element-wise steps.
+``kernels`` for element-wise steps. Names of sizes are those of
+:class:`tcgen.thresholds.planner.FusionThresholds`:
+
+=========  ================================  ===================================================
+objective  programs                          searches, in this order
+=========  ================================  ===================================================
+none       all                               none
+linear     all                               CP-SAT for each tree of the graph (``linear``)
+memory     trees up to ``trees.prefixes``    dynamic programming (``memory.tree_prefixes``)
+memory     up to ``static_constraints``      ``linear``; CP-SAT for loops, then for their order
+                                             (``memory.objective``)
+memory     larger ones                       ``linear``; CP-SAT of some arrays and descent
+                                             (``memory.large_programs``, ``memory.descent``)
+peak       trees                             ``memory.tree_prefixes``, or ``linear``; dynamic
+                                             programming up to ``trees.steps``
+                                             (``memory.tree_peak``), then as other programs
+peak       up to ``direct_constraints``      ``linear``; CP-SAT for the static sum, then for the
+                                             peak (``solver.memory_model``)
+peak       larger ones                       ``linear``; CP-SAT of some arrays and descent; CP-SAT
+                                             of all up to ``solver_constraints``
+time       all                               triangular nests (``time.triangular_nests``)
+time       unfused plan fits, up to          CP-SAT for each choice of tiles
+           ``speed_constraints``             (``solver.time_model``), ``time.refine_tiles``
+time       unfused plan does not fit         the same up to ``solver_constraints``; descent above
+                                             ``few_statements``; both again with repeated, then
+                                             with recomputed statements (``time.objective``)
+kernels    up to ``partition_blocks``        shortest path (``kernels.partition``)
+kernels    larger ones                       merges of blocks (``kernels.merging``)
+=========  ================================  ===================================================
 """
 
 from __future__ import annotations
@@ -81,7 +109,7 @@ def _plan_of_objective(program: FormulaSequence, options: Options) -> FusionPlan
             graph, placed, axes, extents, options.dtype, solve, thresholds.generated_tile_bytes
         )
 
-    # The modules of an objective are imported when it is asked for.
+    # Each objective imports its own modules.
     if options.objective == "kernels":
         from .kernels.objective import least_traffic  # noqa: PLC0415
 

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import floor, gcd
 
-from ..errors import PlanError
 from .placement.memory import saving
 from .sharing.graph import Edge, FusionGraph, Variable
-from .solver.cp_sat import interruptible_solve, search_solver
+from .solver.cp_sat import solve
 
 _LARGEST = 2**60  # sum of objective coefficients: CP-SAT adds them in int64
 _CHUNK = 40  # variables that one objective orders, with powers of two as coefficients
@@ -111,7 +110,7 @@ class Solution:
 
     Attributes:
         fused: variables that are 1, in order.
-        value: of Eq. (10), in saved elements.
+        value: value of Eq. (10), in saved elements.
         bound: proven upper bound on the value.
     """
 
@@ -122,11 +121,6 @@ class Solution:
 
 def solve_linear(graph: FusionGraph, extents: Mapping[str, int], seconds: float) -> Solution:
     """The fused loops of greatest value by Eq. (10), over all trees of a graph.
-
-    Args:
-        graph: of the program.
-        extents: of the base spaces.
-        seconds: deterministic, divided among the trees by their candidates.
 
     Source: Allam et al., Eq. (10).
 
@@ -188,7 +182,8 @@ class _Search:
             terms = [(v, c) for v, c in rule.terms if v in self.x]
             if sum(c for _, c in terms if c > 0) > rule.bound:
                 self.model.add(sum(c * self.x[v] for v, c in terms) <= rule.bound)
-        self.best: frozenset[Variable] = frozenset()  # to fuse nothing is always legal
+        # No fusion at all is legal.
+        self.best: frozenset[Variable] = frozenset()
 
     def run(self) -> Solution:
         """Most saved elements within the given seconds; among proven optima, a unique one."""
@@ -232,30 +227,25 @@ class _Search:
         Returns:
             A proven upper bound on the objective.
         """
-        from ortools.sat.python import cp_model  # noqa: PLC0415
-
         self.model.clear_hints()  # type: ignore[no-untyped-call]
         for v in self.order:
             self.model.add_hint(self.x[v], int(v in self.best))
         self.model.maximize(sum(c * self.x[v] for v, c in objective.items()))
-        solver = search_solver(self.seconds)
-        status = interruptible_solve(solver, self.model)
-        self.seconds = max(0.0, self.seconds - solver.response_proto.deterministic_time)
-        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            chosen = frozenset(v for v in self.order if solver.boolean_value(self.x[v]))
+        answer = solve(self.model, self.seconds)
+        self.seconds = max(0.0, self.seconds - answer.spent)
+        if answer.found:
+            chosen = frozenset(v for v in self.order if answer.solver.boolean_value(self.x[v]))
             if sum(objective.get(v, 0) for v in chosen) >= sum(
                 objective.get(v, 0) for v in self.best
             ):
                 self.best = chosen
-        elif status != cp_model.UNKNOWN:
-            raise PlanError(
-                f"CP-SAT refuses the fusion model ({solver.status_name(status)}): choose another "
-                f"objective, such as none, and please report these equations"
-            )
+        elif not answer.unknown:
+            raise answer.refusal("fusion", "another objective, such as none")
         reached = sum(objective.get(v, 0) for v in self.best)
-        if status == cp_model.OPTIMAL:
+        if answer.optimal:
             return reached
         most = sum(c for c in objective.values() if c > 0)
-        if most >= 2**53 or status == cp_model.UNKNOWN:  # CP-SAT states bounds as floats
+        # CP-SAT states bounds as floats.
+        if most >= 2**53 or answer.unknown:
             return most
-        return min(most, floor(solver.best_objective_bound + 0.5))
+        return min(most, floor(answer.solver.best_objective_bound + 0.5))

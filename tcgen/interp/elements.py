@@ -6,7 +6,8 @@ Each axis of an array has an index; axes with the same index mean the diagonal.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, TypeAlias, assert_never
 
 import numpy as np
@@ -28,6 +29,7 @@ from ..ir.expr import (
     Prod,
     Quot,
     Sum,
+    expr_indices,
 )
 from ..ir.reduction import Reduction
 from ..ir.tensor import Index, Ref, Space, distinct
@@ -62,7 +64,7 @@ def _where(condition: Array, one: Array, other: Array) -> Array:
     return chosen.astype(np.promote_types(chosen.dtype, np.float64), copy=False)
 
 
-_OF_SEVERAL: dict[str, Callable[..., Array]] = {
+_FUNCTIONS_OF_SEVERAL: dict[str, Callable[..., Array]] = {
     "maximum": np.maximum,
     "minimum": np.minimum,
     "arctan2": np.arctan2,
@@ -129,12 +131,63 @@ def evaluate_expr(
         case Calls("where", (condition, *chosen)):
             return _where(np.real(value(condition)), *map(value, chosen))
         case Calls(function, args):
-            if function not in _OF_SEVERAL:
+            if function not in _FUNCTIONS_OF_SEVERAL:
                 raise VerifyError(f"{function} is not a function of expressions")
             several = [np.real(value(arg)) for arg in args]
-            return np.asarray(_OF_SEVERAL[function](*several), np.float64)
+            return np.asarray(_FUNCTIONS_OF_SEVERAL[function](*several), np.float64)
         case _:
             assert_never(expr)
+
+
+def evaluate_over(
+    expr: Expr, reference: Callable[[Ref], Array], kronecker: Callable[[Delta], Array], dtype: str
+) -> Labelled:
+    """Values of an expression over its indices, whose references and deltas have given values."""
+    order = expr_indices(expr)
+
+    def leaf(node: Ref | Access | Delta | Equal) -> Array:
+        match node:
+            case Ref(_, indices):
+                return align(reference(node), indices, order)
+            case Delta(one, other):
+                return align(kronecker(node), (one, other), order)
+            case _:
+                raise TypeError(f"{node} cannot occur in a system or program")
+
+    return evaluate_expr(expr, leaf, dtype), order
+
+
+def add_product(
+    reduction: Reduction,
+    coeff: Fraction,
+    operands: Sequence[Labelled],
+    left: Sequence[Index],
+    sums: Sequence[Index],
+    targets: Iterable[tuple[int, Array]],
+) -> None:
+    """Add a product of arrays, or a reduced array, to each target with its sign.
+
+    The axes of a target have the ``left`` indices. A target that is real gets the real part.
+    """
+    if reduction is Reduction.SUM:
+        value = align(*product(operands, left), left) * float(coeff)
+    else:
+        order = (*left, *sums)
+        axes = tuple(range(len(left), len(order)))
+        value = reduced(reduction, align(*operands[0], order), axes)
+    for sign, target in targets:
+        part = value if np.iscomplexobj(target) else value.real
+        if reduction is Reduction.SUM:
+            target += sign * part
+        else:
+            target[...] = combine(reduction, target, part)
+
+
+def first_position(index: Index, space: Space, extents: Mapping[str, int]) -> int:
+    """First position of the space of an index on an axis of ``space``."""
+    before = space.before(index.space)
+    assert before is not None, f"{index} does not fit an axis of {space.name}"
+    return sum(extents[base.name] for base in before)
 
 
 def combine(reduction: Reduction, one: Array, other: Array) -> Array:

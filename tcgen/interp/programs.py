@@ -8,20 +8,16 @@ from typing import Any, assert_never
 import numpy as np
 
 from ..ir.cost import extent_of
-from ..ir.expr import Delta, Expr, expr_indices
 from ..ir.program import Add, Contract, FormulaSequence, Map, Produce, Step
-from ..ir.reduction import Reduction
-from ..ir.tensor import Index, Ref, Tensor
+from ..ir.tensor import Ref, Tensor
 from .elements import (
     Array,
     Labelled,
-    align,
-    combine,
+    add_product,
     delta,
-    evaluate_expr,
+    evaluate_over,
     filled,
-    product,
-    reduced,
+    first_position,
 )
 from .storage import (
     Source,
@@ -107,47 +103,23 @@ def _run_step(
         case Add(a):
             operands = [(read(a), a.indices)]
         case Map(expr):
-            operands = [(_map(expr, values, extents, dtype), expr_indices(expr))]
+            operands = [
+                evaluate_over(
+                    expr, read, lambda d: delta(d.left.space, d.right.space, extents), dtype
+                )
+            ]
         case Produce():
             return
         case _:
             assert_never(step.op)
-    out = read(step.out)
-    if step.reduction is not Reduction.SUM:
-        (array, indices), order = operands[0], (*step.out.indices, *step.sums)
-        axes = tuple(range(len(step.out.indices), len(order)))
-        part = reduced(step.reduction, align(array, indices, order), axes)
-        out[...] = combine(step.reduction, out, part if np.iscomplexobj(out) else part.real)
-        return
-    value = align(*product(operands, step.out.indices), step.out.indices) * float(step.coeff)
-    # An array that is declared real stores no imaginary part.
-    out += value if np.iscomplexobj(out) else value.real
-
-
-def _map(
-    expr: Expr, values: Mapping[Tensor, Array], extents: Mapping[str, int], dtype: str
-) -> Array:
-    """The values of an element-wise expression over its indices."""
-    order: tuple[Index, ...] = expr_indices(expr)
-
-    def leaf(node: object) -> Array:
-        match node:
-            case Ref(_, indices):
-                return align(_view(node, values, extents), indices, order)
-            case Delta(one, other):
-                return align(delta(one.space, other.space, extents), (one, other), order)
-            case _:
-                raise TypeError(f"{node} cannot occur in a program")
-
-    return evaluate_expr(expr, leaf, dtype)
+    targets = [(1, read(step.out))]
+    add_product(step.reduction, step.coeff, operands, step.out.indices, step.sums, targets)
 
 
 def _view(ref: Ref, values: Mapping[Tensor, Array], extents: Mapping[str, int]) -> Array:
     """A view of the part of a tensor that the indices run over."""
     parts: list[Any] = []
     for index, space in zip(ref.indices, ref.tensor.spaces, strict=True):
-        before = space.before(index.space)
-        assert before is not None, f"{index} does not fit an axis of {space.name}"
-        offset = sum(extents[base.name] for base in before)
+        offset = first_position(index, space, extents)
         parts.append(slice(offset, offset + extent_of(index.space, extents)))
     return np.asarray(values[ref.tensor][(*parts, ...)])

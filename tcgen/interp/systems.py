@@ -14,21 +14,18 @@ from typing import Any, TypeAlias, assert_never
 import numpy as np
 
 from ..ir.cost import extent_of
-from ..ir.expr import Delta, Expr, expr_indices, refs
-from ..ir.reduction import Reduction
+from ..ir.expr import Delta, expr_indices, refs
 from ..ir.system import Apply, Permutation, System, Term
-from ..ir.tensor import Index, Ref, Space, Tensor
+from ..ir.tensor import Index, Ref, Tensor
 from .elements import (
     Array,
     Labelled,
-    align,
-    combine,
+    add_product,
     delta,
-    evaluate_expr,
+    evaluate_over,
     filled,
+    first_position,
     pair_order,
-    product,
-    reduced,
 )
 from .storage import (
     Block,
@@ -82,7 +79,7 @@ def evaluate_system(
     Example:
         >>> from fractions import Fraction
         >>> from tcgen.ir.system import Equation
-        >>> from tcgen.ir.tensor import Role
+        >>> from tcgen.ir.tensor import Role, Space
         >>> o = Space("o")
         >>> x, e = Tensor("x", (o,), Role.INPUT), Tensor("e", (), Role.OUTPUT)
         >>> i = Index("i", o)
@@ -158,7 +155,7 @@ class _Evaluation:
         ranges: list[tuple[int, int]] = []
         inside: list[Any] = []
         for (begin, stop), index, space in zip(block, left, tensor.spaces, strict=True):
-            offset = self.offset(index, space)
+            offset = first_position(index, space, self.extents)
             n = extent_of(index.space, self.extents)
             low, high = max(begin - offset, 0), min(stop - offset, n)
             ranges.append((low, max(low, high)))
@@ -194,18 +191,7 @@ class _Evaluation:
                 self.add(term, left, {**ranges, cut: (low, high)}, parts)
             return
         operands = [self.factor(factor, ranges) for factor in term.factors]
-        if term.reduction is not Reduction.SUM:
-            (array, indices), order = operands[0], (*left, *term.sums)
-            axes = tuple(range(len(left), len(order)))
-            whole = reduced(term.reduction, align(array, indices, order), axes)
-            for _, target in targets:
-                real = whole if np.iscomplexobj(target) else whole.real
-                target[...] = combine(term.reduction, target, real)
-            return
-        value = align(*product(operands, left), left) * float(term.coeff)
-        for sign, target in targets:
-            # An array that is declared real stores no imaginary part.
-            target += sign * (value if np.iscomplexobj(target) else value.real)
+        add_product(term.reduction, term.coeff, operands, left, term.sums, targets)
 
     def largest(
         self, term: Term, left: Sequence[Index], length: Mapping[Index, int]
@@ -236,7 +222,12 @@ class _Evaluation:
             case Delta(one, other):
                 return self.kronecker(factor, ranges), (one, other)
             case Apply(expr):
-                return self.apply(expr, ranges), expr_indices(expr)
+                return evaluate_over(
+                    expr,
+                    lambda ref: self.reference(ref, ranges),
+                    lambda node: self.kronecker(node, ranges),
+                    self.dtype,
+                )
             case _:
                 assert_never(factor)
 
@@ -244,7 +235,7 @@ class _Evaluation:
         """The block of the tensor over the ranges of its indices."""
         block = []
         for index, space in zip(ref.indices, ref.tensor.spaces, strict=True):
-            offset = self.offset(index, space)
+            offset = first_position(index, space, self.extents)
             begin, stop = ranges[index]
             block.append((begin + offset, stop + offset))
         return self.read(ref.tensor, tuple(block))
@@ -253,24 +244,3 @@ class _Evaluation:
         """The block of a Kronecker delta over the ranges of its indices."""
         whole = delta(factor.left.space, factor.right.space, self.extents)
         return whole[slice(*ranges[factor.left]), slice(*ranges[factor.right])]
-
-    def apply(self, expr: Expr, ranges: Ranges) -> Array:
-        """The values of an expression over the ranges of its indices."""
-        order = expr_indices(expr)
-
-        def leaf(node: object) -> Array:
-            match node:
-                case Ref(_, indices):
-                    return align(self.reference(node, ranges), indices, order)
-                case Delta(one, other):
-                    return align(self.kronecker(node, ranges), (one, other), order)
-                case _:
-                    raise TypeError(f"{node} cannot occur in a system")  # verify() excludes it
-
-        return evaluate_expr(expr, leaf, self.dtype)
-
-    def offset(self, index: Index, space: Space) -> int:
-        """First position of the space of an index on an axis of ``space``."""
-        before = space.before(index.space)
-        assert before is not None, f"{index} does not fit an axis of {space.name}"
-        return sum(self.extents[base.name] for base in before)

@@ -15,6 +15,8 @@ from typing import TypeVar
 from .tensor import Index, Space, distinct
 
 Monomial = tuple[tuple[str, int], ...]  # ((space name, power), ...) sorted by name
+I = TypeVar("I", bound=Hashable)
+Perm = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +134,6 @@ def extent_of(space: Space, extents: Mapping[str, int]) -> int:
         7
     """
     return sum(extents[base.name] for base in space.bases)
-
-
-I = TypeVar("I", bound=Hashable)
-Perm = tuple[int, ...]
 
 
 def equal_points(

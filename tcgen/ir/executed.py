@@ -412,7 +412,7 @@ def _is_strict(var: LoopVar | BandVar) -> bool:
 
 
 def _past(packing: Packing) -> int:
-    """By how much a packed position may reach past the one before it."""
+    """Distance by which a packed position may exceed the one before it."""
     return 0 if packing.antisymmetric else 1
 
 

@@ -20,12 +20,12 @@ REAL_FUNCTIONS = ("tan", "sinh", "cosh", "arcsin", "arccos", "arctan", "floor", 
 # Functions of several arguments, which are real; only what ``where`` chooses from may be complex.
 # Conditions are real numbers: 0 is false. A comparison gives 1 or 0, and with NaN it is false,
 # unless it is ``not_equal``.
-SEVERAL: dict[str, int] = {
+ARGUMENT_COUNTS: dict[str, int] = {
     **dict.fromkeys(("maximum", "minimum", "arctan2", "pow", "mod"), 2),
     **dict.fromkeys(("less", "less_equal", "equal", "not_equal"), 2),
     "where": 3,
 }
-REAL_VALUED = frozenset((*REAL_FUNCTIONS, *SEVERAL))
+REAL_VALUED = frozenset((*REAL_FUNCTIONS, *ARGUMENT_COUNTS))
 # Functions with complex values at negative numbers: a complex program evaluates them with complex
 # arguments, even if the argument is a number or is real. A real program gives NaN there.
 COMPLEX_BELOW_ZERO = ("sqrt", "log")
@@ -101,7 +101,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """A function of SEVERAL arguments."""
+    """A function of several arguments."""
 
     function: str
     args: tuple[Expr, ...]

@@ -27,6 +27,7 @@ from ..records.loops import (
     LoopVar,
     PackingScheme,
 )
+from ..records.parts import Parts
 from .expr import Expr
 from .level import Level
 from .reduction import Reduction
@@ -143,28 +144,6 @@ class Kernel:
     host_vars: tuple[LoopVar, ...]
     body: tuple[Stmt, ...]
     mapping: ThreadMapping | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """How the volatile phase is divided: each part runs some iterations of its outermost loops.
-
-    The iterations are numbered from 0 in the order in which they run. A part has the numbers
-    ``first .. last - 1``, and the outputs of parts that have each number once add up to those of
-    the whole phase: every output is zero before a part unless it adds to the caller's array.
-    Statements outside of the chain belong to every part, except those of ``once``.
-
-    Attributes:
-        chain: variables of the outermost loops, each directly inside the one before: loops of the
-            host, or of one kernel. Their iterations write elements of their own, or add.
-        cleared: buffers, other than outputs, that iterations of the chain add to or write, and
-            later statements read: a part sets them to zero before the chain.
-        once: kernels whose results belong only to the part with iteration 0.
-    """
-
-    chain: tuple[LoopVar, ...]
-    cleared: tuple[str, ...] = ()
-    once: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

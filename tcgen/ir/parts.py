@@ -110,12 +110,6 @@ def chains(module: Module) -> Iterator[tuple[Loop | HostLoop, tuple[LoopVar, ...
             yield item, tuple(variable for variable, _ in _nested(item))
 
 
-def chain_kernel(module: Module) -> str | None:
-    """The kernel that has the loops of the parts; None for loops of the host, and without parts."""
-    chain = None if module.parts is None else _find_chain(module, module.parts.chain)
-    return None if chain is None else chain.kernel
-
-
 def parts_of(module: Module, variables: tuple[LoopVar, ...]) -> Parts | str:
     """The parts of the volatile phase along a chain of loops, or the reason why there are none.
 
@@ -159,7 +153,7 @@ def parts_of(module: Module, variables: tuple[LoopVar, ...]) -> Parts | str:
     kernel_of_chain = next((k for k in module.kernels if k.name == chain.kernel), None)
     if cleared and kernel_of_chain is not None and kernel_of_chain.mapping is not None:
         return f"{cleared[0]} is not zero before a launch on a GPU that has the loop {names}"
-    return Parts(variables, cleared, tuple(once))
+    return Parts(variables, cleared, tuple(once), chain.kernel)
 
 
 # ---------------------------------------------------------------- statements

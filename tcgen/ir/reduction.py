@@ -46,5 +46,5 @@ class Reduction(Enum):
         return self in (Reduction.MAX, Reduction.MIN)
 
 
-REDUCED_BY = tuple(r.value for r in Reduction)
+REDUCTION_WORDS = tuple(r.value for r in Reduction)
 """The words of all reductions."""

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from ..compiler.target import kernel_target
 from ..errors import ArgumentError
+from ..runtime.dlpack import adopt, on_a_gpu
 from ..runtime.gpu.cupy_device import CupyDevice, open_device
-from ..runtime.guests import adopt, on_a_gpu
 from ..runtime.host_device import MIN_POOLED_BYTES, HostDevice
 
 Array: TypeAlias = npt.NDArray[Any]  # or of CuPy, which has the same functions

@@ -20,7 +20,7 @@ from typing import TypeAlias, assert_never
 
 from ..errors import VerifyError
 from ..frontend.einsum import label_names
-from ..ir.expr import SEVERAL, Call, Calls, Const, Expr, Pow, Prod, Quot, Sum
+from ..ir.expr import ARGUMENT_COUNTS, Call, Calls, Const, Expr, Pow, Prod, Quot, Sum
 from ..ir.reduction import Reduction
 from ..ir.system import Apply, Equation, Factor, System, Term
 from ..ir.tensor import Index, Ref, Role, Space, Storage, Tensor
@@ -343,7 +343,7 @@ def _operation(operation: str, args: tuple[Expr, ...], exponent: int) -> Expr:
             return Calls("not_equal", args)
         case "not":
             return Sum((Const(Fraction(1)), Prod((MINUS, args[0]))))
-        case function if function in SEVERAL:
+        case function if function in ARGUMENT_COUNTS:
             return Calls(function, args)
         case function:
             return Call(function, args[0])

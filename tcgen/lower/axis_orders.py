@@ -35,15 +35,7 @@ def choose_orders(
     thresholds: CpuThresholds,
     time: Time | None = None,
 ) -> None:
-    """Give every stored intermediate its physical order.
-
-    Args:
-        memory: with the buffers.
-        statements: that use them.
-        extents: planning extents.
-        thresholds: by which copies are counted.
-        time: of a statement, by the order of the axes of its buffers.
-    """
+    """Give every stored intermediate its physical order."""
 
     def cost_of(touching: Sequence[Statement], buffers: Mapping[str, Buffer]) -> tuple[float, int]:
         taken = [0.0] if time is None else [time(statement, buffers) for statement in touching]

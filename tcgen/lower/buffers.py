@@ -1,13 +1,21 @@
-"""Buffers of the array instances of a plan, and of the scratch that lowering adds."""
+"""Buffers of the array instances of a plan, and of the scratch that lowering adds.
+
+A matrix product copies operands whose layout does not suit the BLAS. If that would exceed the
+memory that a plan promises at some moment, the visit gets the bytes that are left as its room.
+"""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import replace
 
-from ..ir.loops import Axis, BandVar, Buffer
+from ..dtypes import BY_NAME
+from ..ir.cost import extent_of
+from ..ir.loops import Axis, BandVar, Buffer, Module
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId, Place
 from ..ir.tensor import Packing, Ref, Role, Tensor, element_type
+from ..options import Options
 from .names import unique
 
 
@@ -15,7 +23,7 @@ class Memory:
     """All buffers of the module under construction, in order of creation.
 
     Attributes:
-        buffers: by name.
+        buffers: buffers by name.
         homes: innermost shared loop whose body owns the buffer; None for the whole program.
         in_triangles: packed outputs are computed where they are stored, unless loops share them.
         dense: other packed outputs by name, each with the dense buffer in which it is computed.
@@ -62,7 +70,8 @@ class Memory:
 
     def next_scratch(self) -> str:
         """Name of the next scratch buffer."""
-        first = len(self.scratch_of) + 1  # of those before it none was taken away
+        # Scratch buffers are never removed, so that earlier numbers are taken.
+        first = len(self.scratch_of) + 1
         names = (f"tmp{k}" for k in itertools.count(first))
         return next(n for n in names if n not in self.buffers and n not in self._tensor_names)
 
@@ -90,7 +99,7 @@ class Memory:
             return
         dense = tensor.role is Role.OUTPUT
         name = tensor.name
-        if dense or name in self.buffers:  # no other tensor has its name
+        if dense or name in self.buffers:
             taken = {*self.buffers, *self._tensor_names}
             name = unique(f"{name}_dense" if dense else name, taken)
         axes = tuple(
@@ -133,3 +142,57 @@ def _ranks(plan: FusionPlan) -> dict[ArrayPlan, int]:
     """
     placed = [(a.offset, n, a) for n, a in enumerate(plan.arrays) if a.offset is not None]
     return {array: rank for rank, (_, _, array) in enumerate(sorted(placed, key=lambda p: p[:2]))}
+
+
+def arena_budget(plan: FusionPlan, options: Options, module: Module) -> int | None:
+    """Bytes that intermediates, tiles and scratch may take under the planning extents, or None.
+
+    The objective ``peak`` promises its value, ``memory`` the sum of its arrays; a memory limit
+    promises the limit minus the outputs.
+    """
+    promises = []
+    if plan.solve.objective == "peak" and plan.solve.value is not None:
+        promises.append(int(plan.solve.value))
+    if plan.solve.objective == "memory":
+        promises.append(sum(a.bytes for a in plan.arrays if a.tensor.is_held))
+    if options.memory_limit is not None:
+        outputs = sum(
+            buffer_bytes(b, plan.extent_of)
+            for b in module.buffers
+            if b.place == "caller" and b.tensor is not None and b.tensor.role is Role.OUTPUT
+        )
+        promises.append(options.memory_limit - outputs)
+    return min(promises, default=None)
+
+
+def crowded(
+    module: Module, scratch_of: Mapping[str, int], budget: int, extents: Mapping[str, int]
+) -> dict[int, int]:
+    """Visits whose scratch does not fit, each with the bytes that remain for it."""
+    held = {
+        b.name: buffer_bytes(b, extents) for b in module.buffers if b.place in ("arena", "private")
+    }
+    permanent = sum(n for name, n in held.items() if module.buffer(name).keep)
+    rooms: dict[int, int] = {}
+    lives = {b.name: b.live for b in module.buffers if b.name in held and not b.keep}
+    for moment in sorted({live[0] for live in lives.values()}):
+        alive = [name for name, (first, last) in lives.items() if first <= moment <= last]
+        total = permanent + sum(held[name] for name in alive)
+        for visit in {scratch_of[name] for name in alive if name in scratch_of}:
+            own = sum(held[name] for name in alive if scratch_of.get(name) == visit)
+            if total > budget:
+                room = max(0, budget - (total - own))
+                rooms[visit] = min(room, rooms.get(visit, room))
+    return rooms
+
+
+def buffer_bytes(buffer: Buffer, extents: Mapping[str, int]) -> int:
+    """Bytes of a buffer; packed axes are one axis of their distinct values."""
+    count = BY_NAME[buffer.dtype].itemsize
+    lengths = [extent_of(a.space, extents) if a.length is None else a.length for a in buffer.axes]
+    for pair in buffer.packed:
+        values = pair.values(lengths[pair.first])
+        lengths[pair.first : pair.first + pair.count] = [values] + [1] * (pair.count - 1)
+    for length in lengths:
+        count *= length
+    return count

@@ -27,11 +27,11 @@ class Product:
         batch, m, n, k: variables of each group in order.
         copy_a, copy_b: the operand is copied to scratch in the form [batch, m, k] or [batch, n, k].
         copy_out: the product goes to scratch and is copied from there to the target.
-        dtype: of the three operands of the product.
+        dtype: element type of the three operands of the product.
         elements: number of copied elements under the planning extents; a call for each point of a
-            batch that is made of m or n counts as copied elements, too.
+            batch that is made of m or n also counts as copied elements.
         points: multiply-adds under the planning extents.
-        scratch_bytes: of the copies under the planning extents.
+        scratch_bytes: bytes of the copies under the planning extents.
     """
 
     batch: Band
@@ -118,7 +118,7 @@ def iterations(loop: Loop, extents: Mapping[str, int]) -> int:
 def points(
     body: tuple[Stmt, ...], buffers: Mapping[str, Buffer], extents: Mapping[str, int]
 ) -> int:
-    """Points of all statements of some nests; an element that is set to zero is a point, too."""
+    """Points of all statements of some nests; an element that is set to zero is also a point."""
     count = 0
     for stmt in body:
         match stmt:
@@ -140,9 +140,9 @@ def as_product(
     extents: Mapping[str, int],
     thresholds: CpuThresholds,
 ) -> Product | None:
-    """The matrix product with the fewest copied elements, or None if there is none.
+    """The matrix product with the fewest copied elements, or None without a product.
 
-    A call for each point of a batch that is made of m or n counts as copied elements, too.
+    A call for each point of a batch that is made of m or n also counts as copied elements.
     """
     first, *batched = products_of(statement, buffers, extents) or (None,)
     best = first
@@ -163,7 +163,7 @@ def products_of(
 
     Each group of variables is tried in the memory orders of its two operands. The first product has
     all of m and n as a matrix; if it copies, others have the slowest variables of the target as a
-    batch. There is no product if no summed variable is in both factors, if no variable is in the
+    batch. The result is empty if no summed variable is in both factors, if no variable is in the
     target and exactly one factor, or if two summed variables walk tiles (no fixed stride joins
     them).
     """
@@ -195,8 +195,8 @@ def products_of(
         _Operand(x, buffers[x.buffer], _must_copy(x, buffers[x.buffer], names, dtype))
         for x in (statement.out, *statement.factors)
     )
-    # A copy of a factor sums variables of this factor alone; a copy of the product broadcasts those
-    # of the target alone.
+    # A copy of a factor sums variables of only this factor; a copy of the product broadcasts those
+    # of only the target.
     copy_a = a.must_copy or bool(group(False, True, False))
     copy_b = b.must_copy or bool(group(False, False, True))
     copy_out = out.must_copy or bool(group(True, False, False)) or bool(statement.orbit)

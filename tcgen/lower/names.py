@@ -1,12 +1,15 @@
-"""Readable names: loop variables are index letters, the base of a tile of ``i`` is ``i0``."""
+"""Readable names of loop variables, and statements renamed to those of another statement.
+
+Loop variables are index letters; the base of a tile of ``i`` is ``i0``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from dataclasses import replace
 
-from ..ir.expr import Access
-from ..ir.loops import LoopVar
+from ..ir.expr import Access, Equal, Expr, Subscript, leaves, map_leaves
+from ..ir.loops import Assign, BandVar, LoopVar
 from ..ir.plan import FusionPlan, LoopId
 
 
@@ -47,3 +50,68 @@ def renamed_access(access: Access, names: Mapping[str, str]) -> Access:
             replace(s, variable=names.get(s.variable or "", s.variable)) for s in access.subscripts
         ),
     )
+
+
+def renamed(
+    stmt: Assign, access: Access, target: Access, band: tuple[BandVar, ...]
+) -> Assign | None:
+    """``stmt`` with its band renamed so that ``access`` becomes ``target``.
+
+    Args:
+        stmt: outside of loops.
+        access: its target or one of its operands.
+        target: an access to the same buffer by the variables of ``band``.
+        band: variables of the other statement; new names differ from those that ``target`` lacks.
+
+    Returns:
+        None if no renaming makes the two accesses equal.
+    """
+    if stmt.orbit or any(v.below is not None for v in stmt.band):
+        return None
+    mine = {v.name: v for v in band}
+    own = {v.name: v for v in stmt.band}
+    names: dict[str, str] = {}
+    for a, b in zip(target.subscripts, access.subscripts, strict=True):
+        if a.variable is None or b.variable is None or b.variable not in own:
+            if a != b:
+                return None
+            continue
+        if a.variable not in mine or names.setdefault(b.variable, a.variable) != a.variable:
+            return None
+        if replace(own[b.variable], name=a.variable) != mine[a.variable]:
+            return None
+    if len(set(names.values())) != len(names):
+        return None
+    taken = {*mine, *own, *names.values()}
+    for name in own:
+        if name not in names:
+            names[name] = name if name not in mine else unique(name, taken)
+            taken.add(names[name])
+    result = _with_names(stmt, names)
+    return result if target in (result.out, *accesses_of(result.expr)) else None
+
+
+def _with_names(stmt: Assign, names: dict[str, str]) -> Assign:
+    """A statement with other names of its band; variables of host loops stay."""
+
+    def subscript(s: Subscript) -> Subscript:
+        return replace(s, variable=names.get(s.variable or "", s.variable))
+
+    def leaf(node: object) -> Expr:
+        match node:
+            case Access():
+                return renamed_access(node, names)
+            case Equal(left, right):
+                return Equal(subscript(left), subscript(right))
+            case _:
+                raise AssertionError(f"{node} is a leaf of an earlier level")
+
+    band = tuple(replace(v, name=names[v.name]) for v in stmt.band)
+    return replace(
+        stmt, out=renamed_access(stmt.out, names), expr=map_leaves(stmt.expr, leaf), band=band
+    )
+
+
+def accesses_of(expr: Expr) -> tuple[Access, ...]:
+    """Accesses in an expression, repeats included."""
+    return tuple(leaf for leaf in leaves(expr) if isinstance(leaf, Access))

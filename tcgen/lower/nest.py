@@ -23,7 +23,7 @@ class Leaf:
     """Statements at one place of the nest.
 
     Attributes:
-        position: of the visit that they belong to.
+        position: position of their visit.
         body: the statements, or one fetch.
         computes: False for the zeroes and the copies that a visit needs.
         constant: copies of constant operands, made in the constant phase.
@@ -54,7 +54,7 @@ class Start:
         first: visit that first writes it.
         depth: number of loops of that visit around the instance's home body.
         zero: buffer to zero before the item of the home body with the first visit, or None.
-        reduction: of the producers, with whose neutral element the buffer is filled.
+        reduction: reduction of the producers, whose neutral element fills the buffer.
         overwrites: the first visit overwrites the instance; else it adds.
     """
 
@@ -123,24 +123,25 @@ def build_nest(
     return tuple(level(range(len(plan.visits)), 0))
 
 
-def zero_leaves(
+def zeroes(
     starts: tuple[Start, ...], buffers: Mapping[str, Buffer]
 ) -> dict[tuple[int, int], tuple[Leaf, ...]]:
     """Zeroes by (first visit, depth), as ``build_nest`` expects them."""
-    zeroes: dict[tuple[int, int], tuple[Leaf, ...]] = {}
+    found: dict[tuple[int, int], tuple[Leaf, ...]] = {}
     for start in starts:
         if start.zero is not None:
             key = (start.first, start.depth)
             leaf = Leaf(start.first, (_zero(buffers[start.zero], start.reduction),), computes=False)
-            zeroes[key] = (*zeroes.get(key, ()), leaf)
-    return zeroes
+            found[key] = (*found.get(key, ()), leaf)
+    return found
 
 
 def _zero(buffer: Buffer, reduction: Reduction) -> Stmt:
     """Set a buffer to zero, or the part of a larger array that is the tensor."""
     if buffer.tensor is None or not buffer.tensor.storage.within:
         return Zero(buffer.name, reduction=reduction)
-    spaces = buffer.tensor.spaces  # an array of the whole program: no loop is around it
+    # An array of the whole program has no loop around it.
+    spaces = buffer.tensor.spaces
     band = tuple(BandVar(f"z{axis}", spaces[axis]) for axis in buffer.order)
     place = Access(buffer.name, tuple(Subscript(f"z{axis}") for axis in range(len(spaces))))
     return Assign(place, reduction.neutral, band=band)

@@ -5,13 +5,13 @@ travel with an artifact, and there is one class for each thing:
 
 - ``quantity`` and ``tensors`` are level 0 without indices: spaces, symmetries, storage, tensors;
 - ``loops`` is the part of level 4 that a call needs after printing: loop variables, buffers,
-  accesses, matrix products, and the host program. Kernel bodies and expressions stay in ``ir``.
+  accesses, matrix products, and the host program. Kernel bodies and expressions stay in ``ir``;
+- ``parts`` numbers the iterations of its outermost loops, which parts of a call divide.
 
 ``tcgen.ir`` builds its levels of these classes, and the manifest of an artifact holds the same
-objects: no class mirrors another one, and no code translates between them. The
-arguments, blocks and work of a kernel are derived from its body once, when it is emitted
-(``KernelEntry``, ``GridEntry`` and the records of parts in ``tcgen.artifact``); these refer to
-spaces and buffers by name.
+objects: no class mirrors another one, and no code translates between them. The arguments, blocks
+and work of a kernel are derived from its body once, when it is emitted (``KernelEntry``,
+``GridEntry``, ``TouchEntry`` and ``StatementEntry`` in ``tcgen.artifact``).
 
 One codec (``tcgen.artifact.codec``) writes plans, equations and manifests as a table of rows, in
 which equal objects occur once: an artifact with 50 arrays over ``o`` and ``v`` has two rows of

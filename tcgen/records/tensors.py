@@ -6,6 +6,7 @@ times.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -55,6 +56,10 @@ class Space:
         if not self.parts:
             return (self,)
         return tuple(base for part in self.parts for base in part.bases)
+
+    def extent_in(self, extents: Mapping[str, int]) -> int:
+        """The extent, given those of the base spaces."""
+        return sum([extents[base.name] for base in self.bases])
 
     def before(self, part: Space) -> tuple[Space, ...] | None:
         """Base spaces before ``part`` on an axis of this space; None if it is not a part of it.

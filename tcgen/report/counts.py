@@ -159,7 +159,7 @@ def live_bytes(manifest: Manifest) -> tuple[Poly, ...]:
 
     Counts results, arrays that the constant phase stores, and the live buffers. A moment is left
     out if all its arrays are also live at the next one. The peak itself comes from
-    :func:`tcgen.runtime.memory.usage.memory_use`, which places and aligns the blocks of the arenas
+    :func:`tcgen.runtime.memory.memory_use`, which places and aligns the blocks of the arenas
     and adds packed blocks of contractions and scratch of kernels on a GPU.
     """
     # On a GPU private buffers are in shared memory, or part of the scratch of their kernel.

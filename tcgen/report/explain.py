@@ -7,7 +7,8 @@ from typing import Any
 
 from ..ir.plan import FusionPlan
 from ..ir.pretty import pretty
-from ..ir.program import Contract, FormulaSequence
+from ..ir.program import FormulaSequence
+from .numbers import OPERATIONS, counted_flops
 
 
 def explain_text(plan: FusionPlan, report: Mapping[str, Any]) -> str:
@@ -57,26 +58,19 @@ def _totals(
     program: FormulaSequence, operations: Mapping[str, Any], extents: Mapping[str, int]
 ) -> list[str]:
     """Flops of the equations, of single terms, of the chosen steps, and of the code."""
-    contractions, packed = program.flops(Contract), program.packed_flops()
-    rows = [
-        ("  naive", "naive", program.naive.leading(extents)),
-        ("  each term alone", "each_term", program.each_term.leading(extents)),
-        ("  chosen", "sequence", operations["leading"]),
-        ("    contractions", "contractions", contractions.leading(extents)),
-        ("      symmetry-unique", "contractions_packed", packed.leading(extents)),
-        ("    additions", "additions", ""),
-        ("    maps", "maps", ""),
-        ("  executed per call", "executed_per_call", ""),
-        ("  executed once", "executed_once", ""),
-    ]
-    unneeded = set() if packed != contractions else {"contractions_packed"}
-    unneeded |= {key for key in ("each_term", "executed_once") if not operations[key]}
+    polys = counted_flops(program)
+    unneeded = {key for key in ("each_term", "executed_once") if not operations[key]}
+    if polys["contractions_packed"] == polys["contractions"]:
+        unneeded.add("contractions_packed")
     lines = []
-    for name, key, text in rows:
-        if key not in unneeded:
-            if (count := operations.get(f"{key}_bytes")) is not None:
-                text = f"{count:,} bytes"
-            lines.append(f"{name:<22}{operations[key]:>22,} flops   {text}".rstrip())
+    for key, name in OPERATIONS.items():
+        if key in unneeded:
+            continue
+        if (count := operations.get(f"{key}_bytes")) is not None:
+            text = f"{count:,} bytes"
+        else:
+            text = "" if key in ("additions", "maps") else polys[key].leading(extents)
+        lines.append(f"  {name:<20}{operations[key]:>22,} flops   {text}".rstrip())
     chosen = operations["sequence"]
     if chosen:
         ratios = [f"naive / chosen {operations['naive'] / chosen:.4g}"]

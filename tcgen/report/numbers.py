@@ -21,11 +21,24 @@ from ..ir.program import Add, Contract, FormulaSequence, Map, Phase, Step
 from ..ir.tensor import Index, Role, Tensor, element_bytes
 from ..options import MOST
 from ..records.loops import Access
-from ..runtime.memory.usage import memory_use
+from ..runtime.memory import memory_use
 from .counts import Factor, array_product, product_value, whole_product
 from .nest import nest_text
 
 SCHEMA = 1
+
+# Names of the operations in the order of tables; parts of a row are indented.
+OPERATIONS = {
+    "naive": "naive",
+    "each_term": "each term alone",
+    "sequence": "chosen",
+    "contractions": "  contractions",
+    "contractions_packed": "    symmetry-unique",
+    "additions": "  additions",
+    "maps": "  maps",
+    "executed_per_call": "executed per call",
+    "executed_once": "executed once",
+}
 
 
 def report_json(
@@ -109,19 +122,26 @@ def _matrix(entry: Access) -> str:
     return f"{entry.buffer}[{','.join(s.variable or '0' for s in entry.subscripts)}]"
 
 
+def counted_flops(program: FormulaSequence) -> dict[str, Poly]:
+    """Flops of the equations and of the chosen steps, as polynomials."""
+    return {
+        "naive": program.naive,
+        "each_term": program.each_term,
+        "contractions": program.flops(Contract),
+        "contractions_packed": program.packed_flops(),
+        "additions": program.flops(Add),
+        "maps": program.flops(Map),
+        "sequence": program.flops(),
+    }
+
+
 def _operations(
     program: FormulaSequence, counted: Totals, extents: Mapping[str, int]
 ) -> dict[str, Any]:
     """Flops of the equations, of the chosen steps, and of the code that executes them."""
     chosen = program.flops()
     return {
-        "naive": program.naive.value(extents),
-        "each_term": program.each_term.value(extents),
-        "contractions": program.flops(Contract).value(extents),
-        "contractions_packed": program.packed_flops().value(extents),
-        "additions": program.flops(Add).value(extents),
-        "maps": program.flops(Map).value(extents),
-        "sequence": chosen.value(extents),
+        **{name: poly.value(extents) for name, poly in counted_flops(program).items()},
         "polynomial": str(chosen),
         "leading": chosen.leading(extents),
         "executed_per_call": counted.per_call.flops,

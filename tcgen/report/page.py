@@ -18,7 +18,6 @@ from ..artifact.manifest import Manifest
 from ..ir.executed import Executed, StatementWork
 from ..ir.plan import ArrayPlan, FusionPlan
 from ..ir.pretty import pretty
-from ..ir.program import Add, Contract, Map
 from ..ir.system import System
 from ..ir.tensor import Role, element_bytes
 from ..resources import fill, template_text
@@ -44,7 +43,7 @@ from .counts import (
 )
 from .fusion_graph import figure_graph, graph_note, graph_svg
 from .mathml import mathml
-from .numbers import never_held
+from .numbers import OPERATIONS, counted_flops, never_held
 from .svg import as_file
 from .units import readable_bytes, readable_seconds
 
@@ -306,32 +305,24 @@ def _name(text: str) -> str:
 def _operations(
     plan: FusionPlan, executed: Executed, report: Mapping[str, Any], numbers: _Numbers
 ) -> str:
-    program, counted = plan.program, report["operations"]
-    rows = (
-        ("naive", "naive", program.naive),
-        ("each term alone", "each_term", program.each_term),
-        ("chosen", "sequence", program.flops()),
-        ("of these contractions", "contractions", program.flops(Contract)),
-        ("of these symmetry-unique", "contractions_packed", program.packed_flops()),
-        ("additions", "additions", program.flops(Add)),
-        ("maps", "maps", program.flops(Map)),
-    )
-    shown = [
-        _row(_name(name), numbers.cell(counted[key], {"poly": polynomial(poly)}), _text(""))
-        for name, key, poly in rows
-    ]
-    for place, (name, constant) in enumerate((("per call", False), ("once", True))):
-        mine = [w for w in executed.statements if w.constant == constant]
-        key = f"executed_{name.replace(' ', '_')}"
-        shown.insert(
-            place,
+    counted = report["operations"]
+    rows = []
+    for key in ("executed_per_call", "executed_once"):
+        mine = [w for w in executed.statements if w.constant == (key == "executed_once")]
+        rows.append(
             _row(
-                _name(f"executed {name}"),
+                _name(OPERATIONS[key]),
                 numbers.cell(counted[key], {"work": numbers.domains.flops(mine)}),
                 numbers.cell(counted[f"{key}_bytes"], {"work": numbers.domains.bytes(mine)}),
-            ),
+            )
         )
-    return "".join(shown)
+    polys = counted_flops(plan.program)
+    for key, name in OPERATIONS.items():
+        if key in polys:
+            cell = numbers.cell(counted[key], {"poly": polynomial(polys[key])})
+            part = "of these " if name.startswith(" ") else ""
+            rows.append(_row(_name(f"{part}{name.strip()}"), cell, _text("")))
+    return "".join(rows)
 
 
 def _memory(

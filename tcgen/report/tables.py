@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..runtime.report import fusion_text
+from .numbers import OPERATIONS
 from .units import readable_bytes
 
 
@@ -119,23 +120,12 @@ def _table(title: str, width: int, *columns: _Column) -> Table:
 
 
 def _operations(operations: dict[str, Any], width: int) -> Table:
-    names = {
-        "naive": "naive",
-        "each_term": "each term alone",
-        "sequence": "chosen",
-        "contractions": "  contractions",
-        "contractions_packed": "    symmetry-unique",
-        "additions": "  additions",
-        "maps": "  maps",
-        "executed_per_call": "executed per call",
-        "executed_once": "executed once",
-    }
-    flops = [f"{operations[key]:,}" for key in names]
-    moved = [operations.get(f"{key}_bytes") for key in names]
+    flops = [f"{operations[key]:,}" for key in OPERATIONS]
+    moved = [operations.get(f"{key}_bytes") for key in OPERATIONS]
     return _table(
         "Operations",
         width,
-        _Column("", list(names.values()), wraps=True),
+        _Column("", list(OPERATIONS.values()), wraps=True),
         _Column("flops", flops, numeric=True),
         _Column("bytes", ["" if n is None else f"{n:,}" for n in moved], True, dropped=0),
     )

@@ -1,12 +1,11 @@
-"""Runs compiled programs. It travels with every artifact and needs NumPy alone (CuPy for a GPU).
+"""Runs compiled programs. It travels with every artifact and needs only NumPy (CuPy for a GPU).
 
-``program`` is what a user calls, ``bound`` a program with fixed constants, ``report`` its costs.
-``arguments`` and ``symmetry_check`` check the arrays of a call, ``execution`` runs it: on a backend
-(``cpu``, ``gpu``, ``numpy_backend``), phase by phase (``call``), by the ``host_program``, in memory
-that ``memory`` counts and a device of the ``device_protocol`` holds (``host_device`` is the CPU).
-``guests`` takes arrays of other libraries on a GPU, and gives results back as theirs.
-``packed_pairs`` makes triangles for packed inputs. ``parts`` and ``part_work`` say what a part of a
-call touches, and how much work it is.
+``program`` is what a user calls, ``bound`` a program with fixed constants; both answer ``queries``,
+with the costs in ``report``. ``arguments`` and ``symmetry`` check the arrays of a call;
+``execution`` runs it on a backend (``cpu``, ``gpu``, ``numpy_backend``), phase by phase (``call``),
+by the ``host_program``. ``memory`` counts its bytes. Arrays are made through the
+``device_protocol``: ``host_device`` is the CPU, and ``dlpack`` exchanges arrays with other GPU
+libraries. ``parts`` and ``part_work`` find the elements and the work of a part of a call.
 ``fork_safe_lock`` protects data that threads and forked processes use.
 """
 

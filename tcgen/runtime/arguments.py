@@ -19,8 +19,10 @@ from ..simplices import extent_of
 from .device_protocol import Device
 
 Array = npt.NDArray[Any]
-Source = Any  # an array; for a generated input also a callable or an object that slices like one
-Shapes = Mapping[str, tuple[int, ...] | None]  # of inputs by name; None if an input has no shape
+# An array; for a generated input also a callable or an object that slices like an array.
+Source = Any
+# Shapes of inputs by name; None for an input without a shape.
+Shapes = Mapping[str, tuple[int, ...] | None]
 _DTYPES = {name: np.dtype(name) for name in NAMES}
 _ON_DISK = ("h5py", "zarr", "netCDF4", "tables")
 # For arrays of other libraries the expression that makes NumPy arrays of them.
@@ -33,22 +35,22 @@ _TO_NUMPY = {
 }
 
 
-def check_names(name: str, wanted: tuple[Tensor, ...], arrays: Mapping[str, object]) -> None:
+def check_names(name: str, inputs: tuple[Tensor, ...], arrays: Mapping[str, object]) -> None:
     """Check that every input is passed or has a default, and that no other array is passed.
 
     Args:
-        name: of the program, for the message.
-        wanted: inputs.
-        arrays: by keyword, as the caller passed them.
+        name: name of the program, for the message.
+        inputs: inputs of the call.
+        arrays: arrays of the caller by keyword.
 
     Raises:
         ArgumentError: with the missing and the unknown keywords and the names of the inputs.
     """
-    names = [t.name for t in wanted]
+    names = [t.name for t in inputs]
     if len(arrays) == len(names) and all(map(arrays.__contains__, names)):
         return
     unknown = [n for n in arrays if n not in names]
-    missing = [t.name for t in wanted if t.default is None and t.name not in arrays]
+    missing = [t.name for t in inputs if t.default is None and t.name not in arrays]
     if not unknown and not missing:
         return
     parts = []
@@ -56,69 +58,69 @@ def check_names(name: str, wanted: tuple[Tensor, ...], arrays: Mapping[str, obje
         parts.append(f"missing input {', '.join(missing)}")
     if unknown:
         parts.append(f"unknown input {', '.join(unknown)}")
-    listed = f"the inputs here are {', '.join(names)}" if names else "there are no inputs here"
+    listed = f"the inputs here are {', '.join(names)}" if names else "the program has none"
     raise ArgumentError(f"{name}: {'; '.join(parts)} ({listed})")
 
 
-def only_inputs(wanted: tuple[Tensor, ...], arrays: Mapping[str, object]) -> dict[str, object]:
-    """Those of the arrays that are inputs."""
-    names = {tensor.name for tensor in wanted}
+def only_inputs(inputs: tuple[Tensor, ...], arrays: Mapping[str, object]) -> dict[str, object]:
+    """The arrays that are inputs."""
+    names = {tensor.name for tensor in inputs}
     return {name: array for name, array in arrays.items() if name in names}
 
 
-def refuse_positional(name: str, wanted: tuple[Tensor, ...]) -> NoReturn:
+def refuse_positional(name: str, inputs: tuple[Tensor, ...]) -> NoReturn:
     """Refuse arrays without names, since equations do not order their inputs.
 
     Raises:
         ArgumentError: always, with the call to write.
     """
-    example = ", ".join(f"{tensor.name}=..." for tensor in wanted)
+    example = ", ".join(f"{tensor.name}=..." for tensor in inputs)
     raise ArgumentError(f"{name}: pass arrays by name: program({example})")
 
 
 def read_inputs(
-    device: Device, wanted: tuple[Tensor, ...], arrays: Mapping[str, object], dtype: str
+    device: Device, inputs: tuple[Tensor, ...], arrays: Mapping[str, object], dtype: str
 ) -> dict[str, Source]:
     """Each input as an array of the right element type and rank, on the CPU or on ``device``.
 
-    No array is copied, in whatever order its elements are. Generated inputs stay as they are.
+    No array is copied, whatever its strides. Generated inputs stay as they are.
 
     Args:
         device: device of the program.
-        wanted: inputs to read.
-        arrays: arrays by keyword, as the caller passed them.
+        inputs: inputs to read.
+        arrays: arrays of the caller by keyword.
         dtype: element type of the program.
 
     Raises:
         ArgumentError, DtypeError, ShapeError: naming the input and what to pass.
     """
-    return {t.name: _read_input(device, t, arrays, element_type(t, dtype)) for t in wanted}
+    return {t.name: _read_input(device, t, arrays, element_type(t, dtype)) for t in inputs}
 
 
 class Reader:
     """Checks the inputs of many calls, as :func:`check_names` and :func:`read_inputs` do.
 
     Args:
-        wanted: inputs of each call.
+        inputs: inputs of each call.
         dtype: element type of the program.
     """
 
-    def __init__(self, wanted: tuple[Tensor, ...], dtype: str) -> None:
-        self._wanted = wanted
+    def __init__(self, inputs: tuple[Tensor, ...], dtype: str) -> None:
+        self._inputs = inputs
         self._expected = [
-            (t.name, _DTYPES[element_type(t, dtype)], t.stored_rank, t) for t in wanted
+            (t.name, _DTYPES[element_type(t, dtype)], t.stored_rank, t) for t in inputs
         ]
 
     def read(self, name: str, device: Device, arrays: Mapping[str, object]) -> dict[str, Source]:
         """The inputs of one call; arrays that fit take little time.
 
         Args:
-            name: of the program, for messages.
-            device: of the program.
-            arrays: as the caller passed them.
+            name: name of the program, for messages.
+            device: memory of the program.
+            arrays: arrays of the caller.
         """
         if len(arrays) != len(self._expected):
-            check_names(name, self._wanted, arrays)
+            check_names(name, self._inputs, arrays)
         sources: dict[str, Source] = {}
         on_gpu = not device.on_cpu
         for keyword, dtype, rank, tensor in self._expected:
@@ -128,7 +130,7 @@ class Reader:
                 sources[keyword] = given
                 continue
             if given is None:
-                check_names(name, self._wanted, arrays)
+                check_names(name, self._inputs, arrays)
             sources[keyword] = _read_input(device, tensor, arrays, dtype.name)
         return sources
 
@@ -309,15 +311,15 @@ def find_extents(manifest: Manifest, shapes: Shapes, *, complete: bool = True) -
     """Extents of the base spaces from the arrays, else those that the program was compiled for.
 
     Args:
-        manifest: of the program.
-        shapes: of inputs that :func:`read_inputs` accepted.
-        complete: False gives only the extents that the arrays show.
+        manifest: manifest of the program.
+        shapes: shapes of inputs that :func:`read_inputs` accepted.
+        complete: if False, return only the extents that follow from these inputs.
 
     Returns:
         Extents in the order of the base spaces; all of them, if ``complete``.
 
     Raises:
-        ExtentError: two arrays contradict each other, or no array shows the extent of a space.
+        ExtentError: two arrays contradict each other, or the extent of a space follows from none.
         ShapeError: an axis does not fit the extents: a packed pair or a joined space.
     """
     shown = [(t, s) for t in manifest.tensors if (s := shapes.get(t.name)) is not None]
@@ -407,7 +409,7 @@ def _expected(
 
 
 def _solve_joined(shown: list[tuple[Tensor, tuple[int, ...]]], extents: dict[str, int]) -> None:
-    """Add extents that only joined axes show: the length of the axis less its other parts."""
+    """Add extents that follow only from joined axes: their length less the other parts."""
     solved = True
     while solved:
         solved = False

@@ -18,10 +18,10 @@ from .arguments import (
     refuse_positional,
 )
 from .call.phase import ConstantState, compute_state
+from .dlpack import adopt_arguments
 from .execution import Execution
 from .fork_safe_lock import Lock
-from .guests import with_guests
-from .memory.usage import check_limit
+from .memory import check_limit
 from .queries import ProgramQueries
 
 Array = npt.NDArray[Any]
@@ -30,8 +30,8 @@ Array = npt.NDArray[Any]
 class BoundProgram(ProgramQueries):
     """A program whose constant inputs are fixed: ``bound(**volatile)``.
 
-    The constant phase runs at once if the shapes of the constants show all extents that it needs,
-    else at the first call, whose arrays show the others.
+    The constant phase runs at once if all its extents follow from the constants, else at the first
+    call.
 
     Args:
         execution: the program's.
@@ -47,11 +47,11 @@ class BoundProgram(ProgramQueries):
         self._volatile = tuple(t for t in execution.inputs if t.volatile)
         self._reader = Reader(self._volatile, execution.manifest.dtype)
         self._needed = execution.manifest.constant_bases
-        shown = execution.shown_extents(constants)
+        inferred = execution.inferred_extents(constants)
         execution.sample(constants)
         self._constants, self._copied_bytes = execution.hold(constants)
-        if all(base in shown for base in self._needed):
-            self._state_at(shown)
+        if all(base in inferred for base in self._needed):
+            self._state_at(inferred)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (BoundProgram, (self._execution, self._constants))
@@ -84,7 +84,7 @@ class BoundProgram(ProgramQueries):
             arrays = only_inputs(wanted, arrays)
         back: Callable[[dict[str, Any]], dict[str, Any]] | None = None
         if not execution.device.on_cpu:
-            arrays, out, back = with_guests(execution.device, arrays, out)
+            arrays, out, back = adopt_arguments(execution.device, arrays, out)
         given = self._reader.read(f"{name}, bound", execution.device, arrays)
         sources = {**self._constants, **given}
         extents = execution.extents(sources)

@@ -1,7 +1,7 @@
-"""Protocols of the memory in which kernels run, and of a GPU.
+"""Protocols of the memory of kernels, and of a GPU.
 
-A call takes the same steps on every target. It makes, copies and compares arrays through a
-:class:`Device` alone: ``host_device.HostDevice`` for the CPU, ``gpu.cupy_device`` for a GPU.
+A call takes the same steps on every target. It makes, copies and compares arrays only through a
+:class:`Device`: ``host_device.HostDevice`` for the CPU, ``gpu.cupy_device`` for a GPU.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 
 
 class Device(Protocol):
-    """The memory in which the kernels of a program read and write arrays."""
+    """The memory where kernels read and write arrays."""
 
     @property
     def on_cpu(self) -> bool:
@@ -39,7 +39,7 @@ class Device(Protocol):
     def adopt(self, array: Any) -> Any:
         """An array of the device over the memory of an array of another library on a GPU.
 
-        The current stream waits for the library's. None where the device takes no such arrays.
+        The current stream waits for the library's. None if the device takes no arrays of a GPU.
         """
 
     def elsewhere(self, array: Any) -> str | None:
@@ -77,9 +77,9 @@ class Device(Protocol):
 
         Args:
             memory: made by ``arena``.
-            offset: of its first element in bytes.
-            shape: in C order.
-            dtype: of its elements.
+            offset: offset of its first element in bytes.
+            shape: shape of an array in C order.
+            dtype: element type.
         """
 
     def put(self, array: Array) -> Any:
@@ -98,8 +98,8 @@ class Device(Protocol):
         """Copy an array of the CPU to one of the device, behind the work that is queued.
 
         Args:
-            target: in C order.
-            array: of the same shape and element type; it may change when the call returns.
+            target: array in C order.
+            array: array of the same shape and element type; it may change when the call returns.
         """
 
     def begin(self) -> None:
@@ -128,7 +128,7 @@ class Matrix:
     """A matrix inside an array of a device; all numbers count elements.
 
     Attributes:
-        offset: of its first element in the array.
+        offset: offset of its first element in the array.
         row, column: between neighbours in a column, and in a row; one of them is 1, or the matrix
             has one row or one column.
         apart: between two matrices of a batch.
@@ -145,7 +145,7 @@ class MatrixProduct:
     """``out[m, n] (+)= factor * a[m, k] * b[k, n]``, ``count`` times.
 
     Attributes:
-        dtype: of all three arrays.
+        dtype: element type of all three arrays.
         m, n, k: rows and columns; k may be 0.
         count: products of the batch.
         factor: a number.
@@ -170,9 +170,9 @@ class Operand:
     """The elements of an array of a device that a contraction uses; numbers count elements.
 
     Attributes:
-        offset: of its first element in the array.
+        offset: offset of its first element in the array.
         modes: the variable of each axis, by number.
-        strides: of each axis.
+        strides: stride of each axis.
     """
 
     offset: int
@@ -185,8 +185,8 @@ class Contraction:
     """``out (+)= factor * sum of a * b`` over the modes that ``out`` has not.
 
     Attributes:
-        dtype: of all three arrays.
-        lengths: of each mode; may be 0.
+        dtype: element type of all three arrays.
+        lengths: length of each mode; may be 0.
         factor: a number.
         accumulate: add to the result; else it is overwritten, whatever it holds.
         out, a, b: the operands.
@@ -209,10 +209,10 @@ class Gpu(Device, Protocol):
 
     @property
     def number(self) -> int:
-        """Of the current GPU, on which kernels are launched."""
+        """Number of the current GPU, on which kernels are launched."""
 
     def translated(self) -> AbstractContextManager[None]:
-        """A context in which errors of the driver are raised as a TcgenError."""
+        """A context that raises errors of the driver as a TcgenError."""
 
     def module(self, code: str) -> Any:
         """Compile a source, or take it from a cache."""
@@ -222,7 +222,7 @@ class Gpu(Device, Protocol):
 
         Args:
             module: made by ``module``.
-            name: of the kernel.
+            name: name of the kernel.
             shared_bytes: most dynamic shared memory that a launch gives each block.
 
         Raises:

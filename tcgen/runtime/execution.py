@@ -1,6 +1,6 @@
-"""Executes a compiled program: owns its backend, and remembers the layouts of recent calls.
+"""Executes a compiled program: owns its backend, and caches the layouts of recent calls.
 
-Programs and bound programs check what the caller passes; both run here. A call allocates its own
+Programs and bound programs check arguments; both run here. A call allocates its own
 arena and scratch, so calls from several threads do not disturb each other.
 """
 
@@ -23,25 +23,24 @@ from .call.phase import Backend, ConstantState, run_phases
 from .call.results import Results
 from .call.strided import gap_extents
 from .device_protocol import Device
-from .memory.ledger import Ledger
-from .memory.usage import check_limit
+from .memory import Ledger, check_limit
 from .parts import checked_part
-from .symmetry_check import SAMPLES, check_symmetry, packed_generators
+from .symmetry import SAMPLES, check_symmetry, packed_generators
 
 Array = npt.NDArray[Any]
-_REMEMBERED = 256  # recent shapes of inputs, and recent layouts, that each program remembers
+_MAX_CACHED = 256  # shapes of inputs, and layouts, of a program
 
 
 class Execution:
     """The calls of one program.
 
     Attributes:
-        artifact: its files.
-        manifest: describes it to the runtime.
-        inputs: its inputs in declared order.
-        reader: checks them.
-        backend: compiles and runs its kernels.
-        allocated_bytes: what the latest call allocated at its peak, beyond the inputs.
+        artifact: files of the program.
+        manifest: manifest of the program.
+        inputs: inputs in declared order.
+        reader: checker of inputs.
+        backend: compiler and runner of the kernels.
+        allocated_bytes: peak of the latest call in bytes beyond the inputs.
     """
 
     def __init__(self, artifact: Artifact) -> None:
@@ -56,9 +55,9 @@ class Execution:
         self._whole = tuple(t for t in self.inputs if t.role is Role.INPUT)
         self._gapped = tuple(t for t in manifest.tensors if t.gaps)
         # The caches are thread-safe, and hold values that are never changed.
-        remember = lru_cache(maxsize=_REMEMBERED)
-        self._extents = remember(partial(_extents, manifest, self.inputs))
-        self._layouts = remember(partial(resolve_layout, manifest))
+        cached = lru_cache(maxsize=_MAX_CACHED)
+        self._extents = cached(partial(_extents, manifest, self.inputs))
+        self._layouts = cached(partial(resolve_layout, manifest))
         self._sampled: frozenset[str] = frozenset()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -66,7 +65,7 @@ class Execution:
 
     @property
     def device(self) -> Device:
-        """The memory in which the kernels run.
+        """The memory of the kernels.
 
         Raises:
             UnavailableError: the program is for a GPU, and there is none, or no CuPy.
@@ -74,21 +73,21 @@ class Execution:
         return self.backend.device
 
     def start(self) -> None:
-        """Load the kernels, and compile them where that was never done.
+        """Load the kernels; compile them if that was never done.
 
         Raises:
             BuildError: the compiler is missing or failed.
             UnavailableError: no folder takes the libraries, or the compiler's temporary files.
         """
-        _ = self.backend.threads  # the library of the kernels knows their number
+        _ = self.backend.threads  # read from the library of the kernels
 
     def on_device(self, sources: Mapping[str, Source]) -> bool:
-        """True where results stay on the device, since inputs are there."""
+        """True if results stay on the device, since inputs are there."""
         device = self.backend.device
         return device.on_cpu or any(map(device.holds, sources.values()))
 
     def extents(self, sources: Mapping[str, Source]) -> Mapping[str, int]:
-        """Extents of a call; those of recent shapes are remembered.
+        """Extents of a call; those of recent shapes are cached.
 
         Raises:
             ShapeError, ExtentError: the shapes do not fit each other.
@@ -102,8 +101,8 @@ class Execution:
                 gaps |= gap_extents(self.device, tensor, sources[tensor.name]) or {}
         return {**extents, **gaps}
 
-    def shown_extents(self, constants: Mapping[str, Source]) -> Mapping[str, int]:
-        """The extents that some of the inputs show.
+    def inferred_extents(self, constants: Mapping[str, Source]) -> Mapping[str, int]:
+        """Extents inferred from a subset of the inputs.
 
         Args:
             constants: inputs in C order.
@@ -112,7 +111,7 @@ class Execution:
         return {**find_extents(self.manifest, shapes, complete=False), **self._no_gaps()}
 
     def _no_gaps(self) -> dict[str, int]:
-        """No gaps: so are new arrays and copies."""
+        """Gaps of new arrays and of copies: none."""
         return {base: 0 for t in self._gapped for base in t.gaps if base is not None}
 
     def layout(self, extents: Mapping[str, int]) -> CallLayout:
@@ -127,7 +126,7 @@ class Execution:
         """The layout with as many of its threads as the memory limit leaves room for.
 
         Args:
-            layout: with as many threads as there are.
+            layout: layout with all threads.
             other: bytes that the call allocates outside its arenas.
         """
         limit = self.manifest.memory_limit
@@ -183,14 +182,14 @@ class Execution:
         note: Callable[[int], None] | None = None,
         part: object = None,
     ) -> dict[str, Array]:
-        """Both phases on inputs that :func:`read_inputs` accepted, or that are known to be right.
+        """Run both phases on inputs that :func:`read_inputs` accepted, or that are known to fit.
 
         Args:
             sources: every input.
             out: arrays for some or all results.
-            note: called with the bytes of inputs and results that were copied, since kernels cannot
-                read or write them where they are.
-            part: as for :meth:`run`.
+            note: called with the bytes of inputs and results that were copied because kernels
+                cannot read or write them in place.
+            part: ``part`` of :meth:`run`.
 
         Raises:
             ArgumentError, DtypeError, ShapeError, ExtentError: an array does not fit.
@@ -214,21 +213,20 @@ class Execution:
         note: Callable[[int], None] | None = None,
         part: object = None,
     ) -> dict[str, Array]:
-        """The volatile phase, after the constant one where no state of it is given.
+        """Run the volatile phase; without a state, run the constant phase first.
 
         Args:
             sources: every input, checked.
-            extents: of all base spaces.
+            extents: extents of all base spaces.
             out: arrays for some or all results.
-            state: left by the constant phase, or None.
-            on_device: new results stay on the device.
-            note: as for :meth:`call`.
-            part: first and end of the parts that run, or None for all. Inputs need to have only
-                what these parts touch: their symmetries are not checked.
+            state: state of the constant phase, or None.
+            on_device: true if new results stay on the device.
+            note: ``note`` of :meth:`call`.
+            part: first and end of the parts, whose inputs are not checked, or None for all.
 
         Raises:
             MemoryLimitError: the call needs more than the program's limit.
-            ArgumentError, DtypeError, ShapeError: an array of ``out`` does not fit.
+            ArgumentError, DtypeError, ShapeError: a result does not fit.
         """
         device, manifest = self.backend.device, self.manifest
         if not device.on_cpu:
@@ -252,7 +250,7 @@ class Execution:
             needed = layout.use.arenas + other
             check_limit(manifest, extents, needed, (*copied, *results.copied), device.direct_kind)
         ledger = Ledger(device, held)
-        results.allocate(ledger)  # first: what is too large is refused before inputs are copied
+        results.allocate(ledger)  # first: fails before inputs are copied
         for name in copied:
             arrays[name] = ledger.copy(arrays[name])
         arrays |= results.working

@@ -1,23 +1,30 @@
-"""The memory of the CPU as a device: NumPy arrays, new or in the memory of released ones."""
+"""The memory of the CPU as a device: NumPy arrays, new or in the memory of released ones.
+
+The system maps fresh memory page by page at the first write, which takes about as long as two
+writes. A program that is called again asks for arrays of the same sizes, so a pool retains the
+memory of the last call's arrays. The memory of an array returns when the array and all its views
+are released: they all hold its lease. ``TCGEN_POOL`` limits the bytes that the pool retains.
+"""
 
 from __future__ import annotations
 
 import ctypes
+from collections import deque
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..artifact.arena import Layout
+from ..artifact.arena import ALIGNMENT, Layout
 from ..environment import pool_bytes
 from ..errors import MemoryLimitError
-from .memory.pool import Pool
+from .fork_safe_lock import Lock
 
 Array = npt.NDArray[Any]
 _BYTE = np.dtype(np.uint8)
-# Bytes of the smallest array whose memory the pool retains. The system maps fresh memory page by
-# page, which takes about as long as two writes; for smaller arrays that is little.
+# Bytes of the smallest array whose memory the pool retains.
 MIN_POOLED_BYTES = 2**19
 
 
@@ -37,6 +44,128 @@ def new_array(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         ) from None
 
 
+class _Block:
+    """Memory that arrays use in turn.
+
+    Attributes:
+        memory: array of bytes.
+        count: number of the bytes.
+        start: address of the first cache line.
+        released: number of the last release, of all releases of the pool.
+    """
+
+    __slots__ = ("count", "memory", "released", "start")
+
+    def __init__(self, memory: Array) -> None:
+        self.memory, self.count, self.released = memory, memory.nbytes, 0
+        start: int = memory.__array_interface__["data"][0]
+        self.start = start + -start % ALIGNMENT
+
+
+class _Lease:
+    """The base of an array and of all its views; the last of them to go returns the memory."""
+
+    __slots__ = ("__array_interface__", "_block", "_pool")
+
+    def __init__(self, pool: Pool, block: _Block, shape: tuple[int, ...], kind: Any) -> None:
+        self._pool, self._block = pool, block
+        self.__array_interface__ = {
+            "shape": shape,
+            "typestr": kind.str,
+            "data": (block.start, False),
+            "version": 3,
+        }
+
+    def __del__(self) -> None:
+        self._pool.give(self._block)
+
+
+def _rounded(count: int) -> int:
+    """Bytes for an array that the pool can retain, up to a 32nd more.
+
+    Slices of an array by one row or column then use the same memory in turn, which is in the cache.
+    """
+    grain = 1 << max(0, count.bit_length() - 6)
+    return -(-count // grain) * grain
+
+
+class Pool:
+    """Arrays that start on cache lines, in the memory of released arrays of about the same size.
+
+    Args:
+        new: function that makes an array of bytes.
+        most: function that returns the most bytes that the pool retains.
+    """
+
+    def __init__(self, new: Callable[[int], Array], most: Callable[[], int]) -> None:
+        self._new, self._most = new, most
+        self._lock = Lock()
+        self._returned: deque[_Block] = deque()
+        self._waiting: dict[int, list[_Block]] = {}  # key: bytes; in the order of release
+        # Upper bound of the retained bytes; exact unless the process was forked between two steps.
+        self._bytes = 0
+        self._releases = 0
+
+    def array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+        """An array with arbitrary elements."""
+        kind = np.dtype(dtype)
+        count = prod(shape) * kind.itemsize + ALIGNMENT
+        rounded = _rounded(count)
+        block = None
+        with self._lock:
+            self._sort()
+            waiting = self._waiting.get(rounded)
+            if waiting:
+                block = waiting.pop()
+                self._bytes -= rounded
+        if block is None:
+            block = _Block(self._new(rounded if rounded <= self._most() else count))
+        return np.asarray(_Lease(self, block, shape, kind))
+
+    def give(self, block: _Block) -> None:
+        """Take memory back.
+
+        The last view of an array may go at any moment, even while this thread holds the lock. Then
+        the next holder of the lock sorts the memory in.
+        """
+        self._returned.append(block)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._sort()
+            finally:
+                self._lock.release()
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes that the pool retains."""
+        return sum(count * len(blocks) for count, blocks in self._waiting.items())
+
+    def _sort(self) -> None:
+        """Sort returned memory in, and drop the memory that was released first beyond the limit."""
+        while self._returned:
+            block = self._returned.popleft()
+            self._releases += 1
+            block.released = self._releases
+            self._bytes += block.count
+            self._waiting.setdefault(block.count, []).append(block)
+        most = self._most()
+        if self._bytes > most:
+            self._bytes = self.waiting_bytes
+            while self._bytes > most:
+                self._drop_first()
+
+    def _drop_first(self) -> None:
+        """Drop the memory that was released first."""
+        count = min(
+            (count for count, blocks in self._waiting.items() if blocks),
+            key=lambda count: self._waiting[count][0].released,
+        )
+        del self._waiting[count][0]
+        self._bytes -= count
+        if not self._waiting[count]:
+            del self._waiting[count]
+
+
 _pool = Pool(lambda count: new_array((count,), np.uint8), pool_bytes)
 
 
@@ -45,8 +174,8 @@ class HostDevice:
 
     Args:
         reuse: arrays of MIN_POOLED_BYTES or more start on cache lines and may take memory that
-            earlier ones have released. A program with a memory limit does without it, since memory
-            that waits in the pool would count.
+            earlier ones have released. Programs with a memory limit do not use it, since the memory
+            of the pool would count.
     """
 
     on_cpu = True
@@ -147,8 +276,8 @@ _interface_of = ctypes.PYFUNCTYPE(
 def address(array: Array) -> int:
     """Address of the first element.
 
-    NumPy's interface for C is asked: its interface for Python, a dictionary, takes four times as
-    long, and a call asks for each of its arrays.
+    It is read from NumPy's interface for C, since the one for Python, a dictionary, takes four
+    times as long, for each array of a call.
     """
     capsule = array.__array_struct__  # it owns the structure that is read
     data: int | None = _interface_of(capsule, None).contents.data

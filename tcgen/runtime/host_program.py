@@ -19,7 +19,7 @@ from ..simplices import places
 from .host_device import address
 
 Array = npt.NDArray[Any]
-Values = Mapping[str, int]  # of the host loop variables
+Values = Mapping[str, int]  # key: host loop variable
 # A NaN that no computation gives: its upper 32 bits are one in single precision. Elements of a tile
 # that a callable did not set still have these bits.
 _UNSET = 0x7FF8_7463_6765_6E21
@@ -41,7 +41,7 @@ def on_host(manifest: Manifest, host: tuple[Host, ...]) -> bool:
 
 
 def has_fetch(host: tuple[Host, ...]) -> bool:
-    """Whether a host program asks for tiles of generated inputs."""
+    """Whether a host program fetches tiles of generated inputs."""
     return any(isinstance(item, Fetch) for item in host_items(host))
 
 
@@ -61,7 +61,7 @@ def fetch_tile(
     Args:
         tensor: the input.
         source: ``f(out, ranges)``, or anything that slices like an array in stored order.
-        ranges: of the tile on each logical axis.
+        ranges: range of the tile on each logical axis.
         buffer: C-contiguous; longer than the tile if the last tile is short.
         order: logical axes in the order of the buffer's.
 
@@ -81,11 +81,7 @@ def fetch_tile(
                 f"callable cannot fill it: pass an array or a dataset"
             )
         _fill(tensor, source, packed, ranges)
-    elif (
-        hasattr(source, "read_direct")
-        and tensor.stored_order == order
-        and not tensor.storage.packed
-    ):
+    elif _reads_directly(tensor, source, order):
         source.read_direct(packed, source_sel=stored)
     else:
         logical = _slice(tensor, source, ranges, buffer.dtype)

@@ -12,8 +12,7 @@ from ..artifact.folder import Artifact
 from ..artifact.manifest import SOURCES, Manifest
 from ..errors import ArtifactError
 from ..records.loops import Fetch
-from .call.buffers import PhaseBuffers
-from .call.host_loops import walk
+from .call.host_loops import PhaseBuffers, walk
 from .fork_safe_lock import Once
 from .host_device import HostDevice
 from .host_program import Values

@@ -1,26 +1,24 @@
 """Flops and predicted seconds of parts, statement by statement, from the manifest.
 
-The prediction is the model of the objective ``time``: a statement takes the time of its flops at
-the rate of the machine, a lower one in a product with a short m, n or k, of its bytes at the
-bandwidth of memory, and of a call. The objective predicts the steps of a plan; this module predicts
-the statements that implement them, with copies and triangles, and the lengths of the last tiles.
+The prediction is that of the objective ``time``, by the same model of a machine. The objective
+predicts the steps of a plan; here are the statements that became of them, with copies and
+triangles, and with the lengths of the last tiles.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import prod
 
-from ..artifact.manifest import Manifest, array_bytes
-from ..artifact.parts import SpanEntry, StatementEntry, count_iterations, iterations
+from ..artifact.manifest import Manifest, SpanEntry, StatementEntry, array_bytes
 from ..dtypes import BY_NAME
-from ..hardware import Machine
+from ..records.parts import count_iterations, iterations
+from ..thresholds.time_model import PICOSECONDS_PER_SECOND, Machine
 from .parts import runs_in
 
-_PICOSECONDS = 10**12
 _PRODUCT = 4  # groups of the loops of a matrix product: the batch, m, n and k
 
 
@@ -46,10 +44,9 @@ def longest_seconds(manifest: Manifest, extents: Mapping[str, int]) -> float:
     It does not walk the iterations, so it takes as long for large extents as for small ones.
     """
     machine = Machine(**dict(manifest.machine))
-    extent = partial(manifest.extent, extents=extents)
     chain = () if manifest.parts is None else manifest.parts.chain
-    whole = tuple((c.variable, min(c.tile or 1, extent(c.space))) for c in chain)
-    runs = {whole: count_iterations(chain, extent)} if chain else {}
+    whole = tuple((c.name, min(c.tile or 1, c.space.extent_in(extents))) for c in chain)
+    runs = {whole: count_iterations(chain, extents)} if chain else {}
     return _seconds(manifest, machine, extents, _works(manifest, 0, extents, runs))
 
 
@@ -63,7 +60,7 @@ def _seconds(
     picoseconds = sum(
         times * work.picoseconds(machine, passing, manifest.dtype) for work, times in works
     )
-    return picoseconds / _PICOSECONDS
+    return picoseconds / PICOSECONDS_PER_SECOND
 
 
 def executed_flops(manifest: Manifest, first: int, last: int, extents: Mapping[str, int]) -> int:
@@ -99,10 +96,10 @@ class _Work:
             passing: bytes of an element of each buffer that passes between memory and caches.
             dtype: element type of the program.
         """
-        slow, fast = 1, 1
+        slowness = (1, 1)
         if len(self.lengths) == _PRODUCT:
             batch, m, n, k = (max(1, prod(group)) for group in self.lengths)
-            slow, fast = machine.slowness(batch, m, n, k, dtype=dtype)
+            slowness = machine.slowness(batch, m, n, k, dtype=dtype)
         given = self.statement.flops
         flops = machine.generated if given is None else given
         flat = [n for group in self.lengths for n in group]
@@ -110,11 +107,7 @@ class _Work:
             passing.get(o.buffer, 0) * o.passes * prod(flat[n] for n in o.spans)
             for o in self.statement.operands
         )
-        return (
-            self.points * flops * slow * _PICOSECONDS // (fast * machine.flops)
-            + self.calls * held * _PICOSECONDS // machine.bandwidth
-            + self.calls * machine.call * 1000
-        )
+        return machine.picoseconds(self.points * flops, slowness, self.calls * held, self.calls)
 
 
 def _passing(manifest: Manifest, machine: Machine, extents: Mapping[str, int]) -> dict[str, int]:
@@ -122,7 +115,7 @@ def _passing(manifest: Manifest, machine: Machine, extents: Mapping[str, int]) -
     return {
         b.name: BY_NAME[b.dtype].itemsize
         for b in manifest.buffers
-        if b.place == "caller" or 2 * array_bytes(b, manifest, extents) > machine.cache
+        if b.place == "caller" or not machine.caches(array_bytes(b, manifest, extents))
     }
 
 
@@ -132,8 +125,7 @@ def _works_of_parts(
     """Statements of some parts at lengths of tiles, and the number of iterations with them."""
     if first >= last:
         return iter(())
-    runs = _runs(manifest, first, last, partial(manifest.extent, extents=extents))
-    return _works(manifest, first, extents, runs)
+    return _works(manifest, first, extents, _runs(manifest, first, last, extents))
 
 
 def _works(
@@ -150,35 +142,34 @@ def _works(
         extents: extents of the base spaces.
         runs: number of iterations by the lengths of their tiles.
     """
-    extent = partial(manifest.extent, extents=extents)
     for statement in manifest.statements:
         if not runs_in(statement.share, first):
             continue
-        calls = prod(-(-extent(s.space) // (s.length or 1)) for s in statement.loops)
+        calls = prod(-(-s.space.extent_in(extents) // (s.length or 1)) for s in statement.loops)
         own = runs if statement.share == "iteration" else {(): 1}
         for tiles, times in own.items():
-            length = partial(_length, tiles=dict(tiles), extent=extent)
+            length = partial(_length, tiles=dict(tiles), extents=extents)
             lengths = tuple(tuple(map(length, group)) for group in statement.groups)
             yield _Work(statement, calls, lengths), times
 
 
-def _length(span: SpanEntry, tiles: Mapping[str, int], extent: Callable[[str], int]) -> int:
+def _length(span: SpanEntry, tiles: Mapping[str, int], extents: Mapping[str, int]) -> int:
     """Elements of a span."""
     if span.variable is not None:
         return tiles[span.variable]
-    whole = extent(span.space)
+    whole = span.space.extent_in(extents)
     return whole if span.length is None else min(span.length, whole)
 
 
 def _runs(
-    manifest: Manifest, first: int, last: int, extent: Callable[[str], int]
+    manifest: Manifest, first: int, last: int, extents: Mapping[str, int]
 ) -> Mapping[tuple[tuple[str, int], ...], int]:
     """Number of iterations of some parts by the lengths of their tiles."""
     if manifest.parts is None:
         return {}
     chain = manifest.parts.chain
-    ends = {loop.variable: (extent(loop.space), loop.tile or 1) for loop in chain}
+    ends = {v.name: (v.space.extent_in(extents), v.tile or 1) for v in chain}
     runs: Counter[tuple[tuple[str, int], ...]] = Counter()
-    for values in iterations(chain, extent, first, last):
+    for values in iterations(chain, extents, first, last):
         runs[tuple((n, min(ends[n][1], ends[n][0] - low)) for n, low in values.items())] += 1
     return runs

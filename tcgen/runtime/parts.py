@@ -6,22 +6,15 @@ volatile phase is not divided has one part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from operator import index
 from typing import TypeAlias
 
-from ..artifact.manifest import Manifest, packed_run, stored_shape
-from ..artifact.parts import (
-    PartsEntry,
-    Share,
-    SpanEntry,
-    count_iterations,
-    iterations,
-)
+from ..artifact.manifest import Manifest, Share, SpanEntry, packed_run, stored_shape
 from ..errors import ArgumentError
 from ..options import MOST
+from ..records.parts import Parts, count_iterations, iterations
 from ..records.tensors import Tensor
 
 Rectangle: TypeAlias = tuple[slice, ...]
@@ -33,12 +26,12 @@ class Part:
     """A range of the volatile phase: the iterations ``first .. last - 1`` of its chain.
 
     Attributes:
-        entry: description of the chain.
+        entry: the chain, and its kernels and buffers.
         first: first number.
         last: end of the numbers, exclusive; the whole phase ends at ``MOST``.
     """
 
-    entry: PartsEntry
+    entry: Parts
     first: int = 0
     last: int = MOST
 
@@ -56,8 +49,7 @@ def count_parts(manifest: Manifest, extents: Mapping[str, int]) -> int:
     """Number of parts at some extents of the base spaces, at least 1."""
     if manifest.parts is None:
         return 1
-    extent = partial(manifest.extent, extents=extents)
-    return max(1, count_iterations(manifest.parts.chain, extent))
+    return max(1, count_iterations(manifest.parts.chain, extents))
 
 
 def checked_part(manifest: Manifest, part: object, extents: Mapping[str, int]) -> tuple[int, int]:
@@ -106,9 +98,8 @@ def touched(
         for name, tensor in tensors.items():
             found[name].add(tuple((0, n) for n in stored_shape(tensor, extents)))
     elif first < last and manifest.parts is not None:
-        extent = partial(manifest.extent, extents=extents)
-        values = list(iterations(manifest.parts.chain, extent, first, last))
-        for touch in manifest.parts.touches:
+        values = list(iterations(manifest.parts.chain, extents, first, last))
+        for touch in manifest.touches:
             if not runs_in(touch.share, first):
                 continue
             names = sorted({span.variable for span in touch.axes if span.variable is not None})
@@ -118,7 +109,7 @@ def touched(
             tensor = tensors[touch.tensor]
             for start in starts:
                 at = dict(zip(names, start, strict=True))
-                logical = [_range(span, at, extent) for span in touch.axes]
+                logical = [_range(span, at, extents) for span in touch.axes]
                 found[touch.tensor].add(_stored(tensor, logical))
     return {name: _rectangles(ranges) for name, ranges in found.items()}
 
@@ -128,10 +119,10 @@ def runs_in(share: Share, first: int) -> bool:
     return share != "first" or first == 0
 
 
-def _range(span: SpanEntry, at: Mapping[str, int], extent: Callable[[str], int]) -> _Range:
+def _range(span: SpanEntry, at: Mapping[str, int], extents: Mapping[str, int]) -> _Range:
     """Elements of a logical axis."""
-    before = sum(extent(base) for base in span.offset)
-    end = extent(span.space)
+    before = sum(extents[base.name] for base in span.offset)
+    end = span.space.extent_in(extents)
     if span.variable is None:
         return before, before + end
     low = at[span.variable]

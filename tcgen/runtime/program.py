@@ -21,8 +21,8 @@ from .arguments import (
     shape_of,
 )
 from .bound import BoundProgram
+from .dlpack import adopt_all, adopt_arguments
 from .execution import Execution
-from .guests import adopt_all, with_guests
 from .host_device import HostDevice
 from .queries import ProgramQueries
 
@@ -32,10 +32,10 @@ Array = npt.NDArray[Any]
 class Program(ProgramQueries):
     """A compiled program.
 
-    Shapes: each array has the axes in which its tensor is stored, in C order or not.
+    An array has the axes of its stored tensor, with any strides.
 
     Attributes:
-        artifact: the files of the program.
+        artifact: files of the program.
     """
 
     def __init__(self, artifact: Artifact) -> None:
@@ -65,14 +65,14 @@ class Program(ProgramQueries):
         """Write the artifact; ``tcgen.load(folder)`` or importing the folder brings it back.
 
         Args:
-            folder: an artifact that is there is replaced.
+            folder: folder to write; an older artifact there is replaced.
             objects: also write the compiled objects, so that machines with the same processor need
                 no C compiler; other machines compile the source.
 
         Raises:
             ArgumentError: objects of a program that is not for the target cpu.
             ArtifactError: the folder holds something that is not an artifact.
-            BuildError: there is no compiler, or it failed.
+            BuildError: the compiler is missing or failed.
             UnavailableError: the folder cannot be written.
         """
         if not objects:
@@ -119,7 +119,7 @@ class Program(ProgramQueries):
         """Run the program, or a part of it.
 
         Args:
-            strict: refuse arrays that are no inputs; with False they are left out, so that one
+            strict: if true, reject arrays that are not inputs; if False, ignore them, so that one
                 dictionary of arrays serves several programs.
             out: arrays for some or all results, which are overwritten (or added to, where the
                 output accumulates); the other results are put into it.
@@ -141,36 +141,36 @@ class Program(ProgramQueries):
         device = execution.device
         if device.on_cpu:
             return execution.call(execution.reader.read(name, device, arrays), out, part=part)
-        own, own_out, back = with_guests(device, arrays, out)
+        own, own_out, back = adopt_arguments(device, arrays, out)
         return back(execution.call(execution.reader.read(name, device, own), own_out, part=part))
 
     def bind(self, /, *, strict: bool = True, **constants: object) -> BoundProgram:
-        """Fix the constant inputs, and compute once all that depends on them alone.
+        """Fix the constant inputs, and compute once all that depends only on them.
 
         Arrays in C order (for a GPU: CuPy arrays in C order) are not copied: leave them as they are
         while the bound program is in use, or bind again.
 
         Args:
-            strict: refuse arrays that are no constant inputs; with False they are left out.
+            strict: if true, reject arrays that are not constant inputs; if False, ignore them.
             constants: each constant input by its name.
 
         Raises:
             ArgumentError: a constant is missing, or an input is volatile.
         """
         inputs = self._execution.inputs
-        wanted = tuple(t for t in inputs if not t.volatile)
+        expected = tuple(t for t in inputs if not t.volatile)
         if not strict:
-            constants = only_inputs(wanted, constants)
+            constants = only_inputs(expected, constants)
         volatile = [n for n in constants if any(t.name == n and t.volatile for t in inputs)]
         if volatile:
             raise ArgumentError(
                 f"{self.manifest.name}: {', '.join(volatile)} may change at each call: pass it to "
                 f"the bound program, or declare it constant"
             )
-        check_names(f"{self.manifest.name}.bind", wanted, constants)
+        check_names(f"{self.manifest.name}.bind", expected, constants)
         device = self._execution.device
         constants, _ = adopt_all(device, constants)
-        given = read_inputs(device, wanted, constants, self.manifest.dtype)
+        given = read_inputs(device, expected, constants, self.manifest.dtype)
         return BoundProgram(self._execution, given)
 
     def distribute(self, where: object, memory: Any = "4GiB", **options: Any) -> Any:
@@ -196,10 +196,10 @@ def _runs_here(artifact: Artifact) -> Artifact:
     fallback = artifact.fallback()
     if fallback is None:
         return artifact
-    from .cpu.carried import carried_objects  # noqa: PLC0415  (other programs need no ctypes)
+    from .cpu.bundled_objects import read_objects  # noqa: PLC0415  (other programs need no ctypes)
     from .cpu.toolchain import no_compiler  # noqa: PLC0415
 
-    missing = None if carried_objects(artifact).objects else no_compiler()
+    missing = None if read_objects(artifact).objects else no_compiler()
     if missing is None:
         return artifact
     warnings.warn(
@@ -212,7 +212,7 @@ def load(folder: str | Path) -> Program:
     """A saved program, whose first call compiles its source if the cache has no object.
 
     Args:
-        folder: what ``tcgen compile`` or :meth:`Program.save` wrote.
+        folder: folder that ``tcgen compile`` or :meth:`Program.save` wrote.
 
     Raises:
         ArtifactError: the folder is missing or damaged, or another version of tcgen wrote it.

@@ -99,7 +99,7 @@ class ProgramQueries:
             that is passed. An array that the parts do not touch has none.
 
         Raises:
-            ArgumentError: there are no parts with these numbers.
+            ArgumentError: a number is not that of a part.
             ExtentError: an extent is missing, is negative, or is of no base space.
         """
         return touched(self._manifest, *self._part(first, last, extents))
@@ -116,7 +116,7 @@ class ProgramQueries:
             extents: extents by base space; by default the planning extents.
 
         Raises:
-            ArgumentError: there are no parts with these numbers.
+            ArgumentError: a number is not that of a part.
             ExtentError: an extent is missing, is negative, or is of no base space.
         """
         return predicted_seconds(self._manifest, *self._part(first, last, extents))
@@ -133,7 +133,7 @@ class ProgramQueries:
             extents: extents by base space; by default the planning extents.
 
         Raises:
-            ArgumentError: there are no parts with these numbers.
+            ArgumentError: a number is not that of a part.
             ExtentError: an extent is missing, is negative, or is of no base space.
         """
         return executed_flops(self._manifest, *self._part(first, last, extents))

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..atomic_file import whole_file
+from ..cache_files import whole_file
 from ..errors import ArgumentError, ArtifactError, UnavailableError
 
 PAGE = "report.html"  # file of an artifact
@@ -156,7 +156,7 @@ def fusion_text(report: Mapping[str, Any], at: str = "") -> str:
     if fusion["objective"] == "none":
         return "none: nothing is fused"
     result = f"{fusion['objective']}, model {fusion['model']}, {fusion['status']}"
-    if fusion["value"] is None:  # no objective made the plan
+    if fusion["value"] is None:
         return result
     if not at and fusion["extents"] != report["extents"]:
         at = ", ".join(f"{n} = {e}" for n, e in fusion["extents"].items())

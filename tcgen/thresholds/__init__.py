@@ -1,20 +1,19 @@
-"""Thresholds of the planner and of both targets, in three records that are passed in.
+"""Numbers that change plans or speed but not results: thresholds and the time model.
 
-``planner`` (by ``algebra`` and ``fusion``), ``cpu`` and ``gpu`` hold one frozen record each;
+``planner``, ``cpu`` and ``gpu`` hold one frozen record each;
 :class:`Thresholds` joins them, and :class:`tcgen.options.Options` carries them to every pass.
 ``legal_range`` gives each field its range, so that a test can run every pass at both ends.
+``time_model`` predicts seconds and holds all constants of these predictions.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .algebra import AlgebraThresholds
 from .cpu import CpuThresholds
-from .fusion import FusionThresholds
 from .gpu import GpuThresholds
 from .legal_range import largest, smallest
-from .planner import PlannerThresholds
+from .planner import AlgebraThresholds, FusionThresholds, PlannerThresholds
 
 __all__ = [
     "AlgebraThresholds",
@@ -33,9 +32,9 @@ class Thresholds:
     """All thresholds of a compilation.
 
     Attributes:
-        planner: of factoring and of fusion.
-        cpu: of lowering to C, and of its printer.
-        gpu: of lowering to CUDA, and of its printer.
+        planner: thresholds of factoring and of fusion.
+        cpu: thresholds of lowering to C, and of its printer.
+        gpu: thresholds of lowering to CUDA, and of its printer.
     """
 
     planner: PlannerThresholds = PlannerThresholds()

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 Record = TypeVar("Record")
 
+UNBOUNDED = 2**62  # above every extent, work and number of bytes of a program
+
 
 def threshold(default: Any, low: Any, high: Any) -> Any:
     """A field of a record of thresholds, legal from ``low`` to ``high``.

@@ -34,9 +34,8 @@ from tcgen.ir.thread_mapping import Library
 from tcgen.ir.verify.thread_mapping import check_thread_mapping
 from tcgen.options import Options
 from tcgen.runtime.device_protocol import Contraction, Matrix, MatrixProduct, Operand
-from tcgen.runtime.gpu.cublas import TRANSPOSED, Cublas, gemm_call
+from tcgen.runtime.gpu.cuda_libraries import TRANSPOSED, Cublas, Cutensor, gemm_call
 from tcgen.runtime.gpu.cupy_device import CupyDevice
-from tcgen.runtime.gpu.cutensor import Cutensor
 from tcgen.runtime.gpu.library import prepare_product
 from tcgen.runtime.program import Program
 from tcgen.testing import (

@@ -202,7 +202,7 @@ def test_private_buffers_that_do_not_fit_shared_memory(
     module = lower_plan(plan, Options(target="cuda"))
     assert any(isinstance(k.mapping, Nest) for k in module.kernels)
     assert any(b.place == "private" for b in module.buffers)
-    for name in ("memory.gpu_usage", "gpu.backend"):
+    for name in ("memory", "gpu.backend"):
         monkeypatch.setattr(f"tcgen.runtime.{name}.SHARED_BYTES", 64)
         monkeypatch.setattr(f"tcgen.runtime.{name}.SPILLED_BLOCKS", 2)
     program = Program(emit_artifact(module, target="cuda", planning_extents=plan.extents))

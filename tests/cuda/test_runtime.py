@@ -438,7 +438,7 @@ def cupy_device(device: Any, monkeypatch: pytest.MonkeyPatch) -> CupyDevice:
 def small_pieces(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     """All copies go through pinned buffers of a few bytes."""
     monkeypatch.setattr("tcgen.runtime.gpu.host_copies.PIECE_BYTES", count)
-    monkeypatch.setattr("tcgen.runtime.gpu.cupy_device.LEAST_BYTES", 0)
+    monkeypatch.setattr("tcgen.runtime.gpu.cupy_device.MIN_BUFFERED_BYTES", 0)
 
 
 @pytest.mark.parametrize("seed", range(4))

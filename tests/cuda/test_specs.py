@@ -26,7 +26,6 @@ from support.marks import slow, slow_where
 from tcgen.artifact.folder import Artifact
 from tcgen.compiler.driver import compile_system, read_system
 from tcgen.frontend.spec.reader import read_spec
-from tcgen.hardware import Machine
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
 from tcgen.ir.tensor import Role
@@ -39,6 +38,7 @@ from tcgen.testing import (
     split_starts,
     systems,
 )
+from tcgen.thresholds.time_model import Machine
 
 PLANNED = {"o": 10, "v": 40, "O": 9, "V": 41, "x": 100, "q": 8}
 SMALL = {"o": 3, "v": 5, "O": 2, "V": 4, "x": 7, "q": 3}

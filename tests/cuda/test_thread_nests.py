@@ -132,6 +132,6 @@ def test_what_threads_cannot_compute_is_refused() -> None:
     (*_, last) = inner.body
     used = (replace(outer, body=(replace(inner, body=(last,)),)),)
     buffers = tuple(replace(b, place="private") if b.name == "n" else b for b in bound.buffers)
-    refused("private registers", used, buffers=buffers)
+    refused("private register", used, buffers=buffers)
     with pytest.raises(VerifyError, match=mentions("33 warps")):
         replace(bound, kernels=(replace(kernel, mapping=ThreadNest(33)),)).verify()

@@ -77,7 +77,7 @@ def test_every_test_folder_has_a_slow_block() -> None:
         p for p in (ROOT / "tests" / "unit").iterdir() if p.is_dir() and any(p.rglob("*.py"))
     ]
     folders += [ROOT / "tests" / name for name in ("programs", "cuda", "chem", "project")]
-    lines = re.findall(r"^block_slow_\w+\(\) \{ slow (.*); \}$", RUN, re.MULTILINE)
+    lines = re.findall(r"(?:\{|^   ) slow ([^;\n]*)", RUN, re.MULTILINE)
     words = " ".join(lines)
     for group in re.findall(r"tests/unit/\{[\w,]+\}", words):
         names = group[len("tests/unit/{") : -1].split(",")

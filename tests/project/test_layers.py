@@ -21,7 +21,6 @@ TRAVELS = (
     "artifact",
     "records",
     "thresholds",
-    "atomic_file.py",
     "cache_files.py",
     "dtypes.py",
     "environment.py",

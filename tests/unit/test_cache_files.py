@@ -12,12 +12,12 @@ from support.bad_folders import give_away, unsearchable, unwritable
 from support.messages import mentions
 from tcgen.cache_files import (
     cache_folder,
-    keep_bytes,
-    keep_text,
-    kept_bytes,
-    kept_files,
-    kept_text,
-    remove_kept,
+    list_files,
+    read_bytes,
+    read_text,
+    remove_files,
+    write_bytes,
+    write_text,
 )
 from tcgen.environment import cache_dir
 from tcgen.errors import UnavailableError
@@ -36,67 +36,67 @@ def mode(path: Path) -> int:
 def test_files_and_folders_are_for_the_user_alone(path: Path) -> None:
     before = os.umask(0)
     try:
-        keep_text(path, "text")
+        write_text(path, "text")
     finally:
         os.umask(before)
     assert (mode(path), mode(path.parent), mode(path.parent.parent)) == (0o600, 0o700, 0o700)
-    assert kept_text(path) == "text"
-    assert kept_files(path.parent, ".json") == (path,)
-    assert kept_files(path.parent, ".so") == kept_files(cache_folder("times"), ".json") == ()
-    remove_kept((path, path))
+    assert read_text(path) == "text"
+    assert list_files(path.parent, ".json") == (path,)
+    assert list_files(path.parent, ".so") == list_files(cache_folder("times"), ".json") == ()
+    remove_files((path, path))
     assert list(path.parent.iterdir()) == []
 
 
 @pytest.mark.parametrize("bits", [stat.S_IWGRP, stat.S_IWOTH])
 @pytest.mark.parametrize("up", [0, 1, 2])
 def test_what_others_may_write_is_not_read(path: Path, bits: int, up: int) -> None:
-    keep_bytes(path, b"x")
+    write_bytes(path, b"x")
     changed = (path, path.parent, path.parent.parent)[up]
     changed.chmod(mode(changed) | bits)
     with pytest.raises(PermissionError, match=mentions("other users write chmod go-w")):
-        kept_bytes(path)
+        read_bytes(path)
     if up:
         with pytest.raises(PermissionError):
-            keep_bytes(path, b"y")
+            write_bytes(path, b"y")
 
 
 def test_a_cache_in_a_folder_like_tmp_is_read(path: Path) -> None:
-    keep_bytes(path, b"x")
+    write_bytes(path, b"x")
     path.parent.parent.chmod(0o1777)
-    assert kept_bytes(path) == b"x"
+    assert read_bytes(path) == b"x"
 
 
 @pytest.mark.parametrize("up", [0, 1, 2])
 def test_what_belongs_to_others_is_not_read(
     path: Path, up: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep_bytes(path, b"x")
+    write_bytes(path, b"x")
     give_away(monkeypatch, (path, path.parent, path.parent.parent)[up])
     with pytest.raises(PermissionError, match=mentions("belongs another user")):
-        kept_bytes(path)
+        read_bytes(path)
 
 
 def test_links_and_pipes_are_not_read(path: Path, tmp_path: Path) -> None:
-    keep_bytes(path, b"x")
+    write_bytes(path, b"x")
     (tmp_path / "other").write_bytes(b"planted")
     link, pipe = path.with_name("b.json"), path.with_name("c.json")
     link.symlink_to(tmp_path / "other")
     os.mkfifo(pipe, 0o600)
     for planted in (link, pipe):
         with pytest.raises(OSError, match=r".") as caught:
-            kept_bytes(planted)
+            read_bytes(planted)
         assert not isinstance(caught.value, FileNotFoundError)
 
 
 def test_folders_that_cannot_be_used_are_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    keep_bytes(path, b"x")
+    write_bytes(path, b"x")
     unwritable(monkeypatch, path.parent.parent)
-    keep_text(path, "not written, and no error")
+    write_text(path, "not written, and no error")
     with pytest.raises(UnavailableError, match=mentions(f"{path.parent} changed TCGEN_CACHE_DIR")):
-        remove_kept((path,))
+        remove_files((path,))
     unsearchable(monkeypatch, path.parent.parent)
     with pytest.raises(UnavailableError, match=mentions(f"{path.parent} read TCGEN_CACHE_DIR")):
-        kept_files(path.parent, ".json")
+        list_files(path.parent, ".json")
 
 
 def test_a_user_without_a_home_has_a_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from ...ir.loops import BandVar, Gemm, Module, PackingScheme
 from ...resources import part, template_text
 from ..printing import extent, literal, product, stored_lengths
 from ..scope import Scope, contractions
-from .expressions import LOOPS, address, bounds, group_lengths
+from .expressions import LOOPS, bounds, group_lengths, pointer
 from .stores import counted_product
 
 # Position of the first contraction in the table of functions, behind the BLAS.
@@ -184,8 +184,4 @@ def _stride(access: Access, var: BandVar, scope: Scope) -> str:
 def _start(access: Access, stmt: Gemm, scope: Scope) -> str:
     """Address of the element at the first value of every variable."""
     starts = {v.name: bounds(v, scope)[0] for v in (*stmt.batch, *stmt.m, *stmt.n, *stmt.k)}
-    place = address(access, scope, starts)
-    name = scope.names[access.buffer]
-    if scope.buffers[access.buffer].place == "register":
-        return f"&{name}"
-    return name if place == "0" else f"{name} + {place}"
+    return pointer(access, scope, starts)

@@ -84,6 +84,14 @@ def bounds(var: LoopVar | BandVar, scope: Scope) -> tuple[str, str]:
     return low, high
 
 
+def loop_head(var: LoopVar | BandVar, scope: Scope, integer: str = "int64_t") -> str:
+    """``for (int64_t i = 0; i < N_o; ++i)``."""
+    name = scope.variables[var.name]
+    low, high = bounds(var, scope)
+    step = f"{name} += {var.tile}" if isinstance(var, LoopVar) and var.tile else f"++{name}"
+    return f"for ({integer} {name} = {low}; {name} < {high}; {step})"
+
+
 def group_lengths(group: tuple[BandVar, ...], scope: Scope) -> list[str]:
     """Number of values of each variable, of variables below each other together."""
     depths = {names[0]: (len(names), strict) for names, strict in chains_of(group)}
@@ -142,6 +150,15 @@ def address(
             outer = text if text.isidentifier() else f"({text})"
             text = f"{outer}*{length}" + ("" if here == "0" else f" + {here}")
     return text
+
+
+def pointer(access: Access, scope: Scope, values: Mapping[str, str]) -> str:
+    """The address of an element: ``x``, ``x + i*N_o``, or ``&x`` of a scalar variable."""
+    name = scope.names[access.buffer]
+    if scope.buffers[access.buffer].place == "register":
+        return f"&{name}"
+    place = address(access, scope, values)
+    return name if place == "0" else f"{name} + {place}"
 
 
 def stride(access: Access, var: BandVar, scope: Scope) -> str:

@@ -14,8 +14,7 @@ from ...ir.loops import BandVar, Gemm
 from ...resources import part
 from ..printing import extent, literal, nest, product
 from ..scope import Scope
-from .expressions import LOOPS, address, bounds, stride
-from .loops import loop_head
+from .expressions import LOOPS, bounds, loop_head, pointer, stride
 from .stores import counted_product
 
 
@@ -93,14 +92,8 @@ def _matrix(
     fast = ends.get(walked[-1] or "", first) if walked else first
     slow = second if fast is first else first
     starts = {v.name: bounds(v, scope)[0] for v in (*stmt.m, *stmt.n, *stmt.k)}
-    place = address(access, scope, starts)
-    name = scope.names[access.buffer]
-    if scope.buffers[access.buffer].place == "register":
-        start = f"&{name}"
-    else:
-        start = name if place == "0" else f"{name} + {place}"
     apart = stride(access, slow[-1], scope) if slow else _count(fast, scope)
-    return _Matrix(start, fast, apart)
+    return _Matrix(pointer(access, scope, starts), fast, apart)
 
 
 def _count(group: tuple[BandVar, ...], scope: Scope) -> str:

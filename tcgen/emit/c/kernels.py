@@ -30,7 +30,6 @@ from ...ir.loops import (
     Stmt,
     Zero,
 )
-from ...ir.parts import chain_kernel
 from ...ir.reduction import Reduction
 from ...resources import fill, part
 from ...thresholds.cpu import CpuThresholds
@@ -47,9 +46,9 @@ from ..scope import (
     unique,
 )
 from .contraction import contraction, contraction_call, packing_memory
-from .expressions import LOOPS, element
+from .expressions import LOOPS, element, loop_head
 from .gemm import gemm
-from .loops import STOPPED, assign, loop_head
+from .loops import STOPPED, assign
 from .stores import TOTAL, counters, start_of
 from .transposition import transposing_functions
 
@@ -92,7 +91,7 @@ def c_source(
 
 
 def _simplices() -> str:
-    """Places on packed axes whose positions are sorted when the kernel runs."""
+    """Places on packed axes with positions that are sorted at run time."""
     literal = "#define TC_POSITIONS(...) ((tc_positions){{__VA_ARGS__}})\n"
     return literal + fill("c/simplex.h", inline="static inline", integer="int64_t")
 
@@ -261,7 +260,7 @@ def _loop(stmt: Loop, scope: Scope, table: tuple[str, ...], *, threads: bool) ->
         ]
         if numbered(stmt.var, scope):
             body = [*skip_lines(scope, "int64_t"), *body]
-        if _asks(stmt):
+        if _checks_stop(stmt):
             body = [STOPPED, *body]
         vector = ["#pragma omp simd"] if stmt.vector else []
         return [*vector, *nest(loop_head(stmt.var, scope), body)]
@@ -274,7 +273,7 @@ def _loop(stmt: Loop, scope: Scope, table: tuple[str, ...], *, threads: bool) ->
         body += _statement(inner, scope, table, threads=False)
     on_vectors = chain[-1].vector and not scope.totals
     divided = len(chain) - 1 if on_vectors and len(chain) > 1 else len(chain)
-    if _asks(chain[-1]):
+    if _checks_stop(chain[-1]):
         body = [STOPPED, *body]
     for number, head in reversed(list(enumerate(heads))):
         body = nest(head, body)
@@ -290,8 +289,8 @@ def _loop(stmt: Loop, scope: Scope, table: tuple[str, ...], *, threads: bool) ->
     return [f"#pragma omp parallel for{clauses}", *body]
 
 
-def _asks(stmt: Loop) -> bool:
-    """True for a loop around others: it asks in each iteration whether the kernel is to end."""
+def _checks_stop(stmt: Loop) -> bool:
+    """True for a loop around others, which checks in each iteration if the kernel must stop."""
     return not stmt.vector and any(
         isinstance(inner, Loop) or (not isinstance(inner, Zero) and bool(band_of(inner)))
         for inner in stmt.body
@@ -355,7 +354,7 @@ def _phase(name: str, host: tuple[Host, ...], module: Module) -> str:
     """
     kernels = {k.name: k for k in module.kernels}
     parts = module.parts if name == "volatile" else None
-    with_chain = None if parts is None else chain_kernel(module)
+    with_chain = None if parts is None else parts.kernel
     if (
         not host
         or any(isinstance(item, Fetch) for item in host_items(host))

@@ -7,17 +7,16 @@ over the innermost variables if these are summed, and OpenMP threads for the out
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 from ...dtypes import COMPLEX128, FLOAT64
 from ...hardware import CACHE_LINE_BYTES
 from ...ir.expr import Access, leaves
-from ...ir.loops import Assign, BandVar, LoopVar
+from ...ir.loops import Assign, BandVar
 from ...ir.reduction import Reduction
 from ...resources import part
-from ..printing import PROD, indented, is_complex, literal, nest, product
+from ..printing import indented, is_complex, nest, product
 from ..scope import Scope, reduces
-from .expressions import LOOPS, bounds, expression, length
+from .expressions import LOOPS, bounds, length, loop_head
 from .loop_transforms import (
     blocked_pair,
     collapsible,
@@ -28,7 +27,7 @@ from .loop_transforms import (
     within_block,
 )
 from .packed_rows import packed_row
-from .stores import combined, counted_value, start_of, store
+from .stores import combined, start_of, store, total, value_at_point
 from .transposition import transposed_block, transposes
 
 _LINE = CACHE_LINE_BYTES // FLOAT64.itemsize  # elements: the narrowest block
@@ -41,14 +40,6 @@ _OPENMP = {
 }
 # The first line of an iteration, with further loops in it: a kernel that is ended skips it.
 STOPPED = "if (*tc_stop) continue;"
-
-
-def loop_head(var: LoopVar | BandVar, scope: Scope) -> str:
-    """``for (int64_t i = 0; i < N_o; ++i)``."""
-    name = scope.variables[var.name]
-    low, high = bounds(var, scope)
-    step = f"{name} += {var.tile}" if isinstance(var, LoopVar) and var.tile else f"++{name}"
-    return f"for (int64_t {name} = {low}; {name} < {high}; {step})"
 
 
 def assign(stmt: Assign, scope: Scope, *, threads: bool) -> list[str]:
@@ -71,31 +62,31 @@ def assign(stmt: Assign, scope: Scope, *, threads: bool) -> list[str]:
     elif summed:
         body = _point(stmt, scope)
     else:
-        body = store(stmt, scope, _value(stmt, scope))
+        body = store(stmt, scope, value_at_point(stmt, scope))
     if not heads:
         return ["{", *indented(body), "}"] if len(body) > 1 else body
     collapsed = 1
     # Threads do not divide the innermost loop, which is left to the vector unit.
-    wanted = min(stmt.parallel, len(outer) if summed or len(outer) == 1 else len(outer) - 1)
+    divisible = min(stmt.parallel, len(outer) if summed or len(outer) == 1 else len(outer) - 1)
     pragma = ""
     whole = bool(summed) or squares or row is not None  # the body has loops of its own
     vector = not whole and _independent(stmt, outer[-1])
-    if threads and wanted:
-        depth = _rectangular(outer, wanted)
+    if threads and divisible:
+        depth = _rectangular(outer, divisible)
         collapsed = _collapsed(outer, stmt, depth)
         kind = "parallel for simd" if vector and len(heads) == 1 else "parallel for"
         pragma = _pragma(stmt, scope, collapsed, kind)
     # Loops inside the one that checks tc_stop. Loops around a nested statement also check it.
     inside = len(heads) - collapsed + whole
-    asks = inside >= (1 if threads else 2)
+    checks = inside >= (1 if threads else 2)
     # Nothing stands between collapsed loops.
     declared: dict[int, list[str]] = {}
     for number, texts in row.declared.items() if row is not None else ():
         declared.setdefault(max(number, collapsed - 1), []).extend(texts)
     lines = list(body)
     for number, head in reversed(list(enumerate(heads))):
-        asked = [STOPPED] if asks and number == collapsed - 1 else []
-        lines = nest(head, [*asked, *declared.get(number, ()), *lines])
+        check = [STOPPED] if checks and number == collapsed - 1 else []
+        lines = nest(head, [*check, *declared.get(number, ()), *lines])
         if number == len(heads) - 1 and vector and not (number == 0 and pragma):
             lines = ["#pragma omp simd", *lines]
     return [pragma, *lines] if pragma else lines
@@ -116,14 +107,14 @@ def _heads(outer: tuple[BandVar, ...], stmt: Assign, scope: Scope) -> list[str]:
     return heads
 
 
-def _rectangular(outer: tuple[BandVar, ...], wanted: int) -> int:
+def _rectangular(outer: tuple[BandVar, ...], divisible: int) -> int:
     """Number of outermost loops whose bounds do not depend on each other."""
     names: set[str] = set()
-    for depth, var in enumerate(outer[:wanted]):
+    for depth, var in enumerate(outer[:divisible]):
         if var.below in names:
             return depth
         names.add(var.name)
-    return wanted
+    return divisible
 
 
 def _collapsed(outer: tuple[BandVar, ...], stmt: Assign, depth: int) -> int:
@@ -172,34 +163,9 @@ def _independent(stmt: Assign, innermost: BandVar) -> bool:
     )
 
 
-def _value(stmt: Assign, scope: Scope, *, coefficient: bool = True) -> str:
-    """``coeff * orbit * expr`` of one point."""
-    factors = []
-    if coefficient and stmt.coeff not in (1, -1):
-        factors.append(literal(stmt.coeff, scope.dtype))
-    factors += [_orbit(chain, scope) for chain in stmt.orbit]
-    sign = "-" if coefficient and stmt.coeff == -1 else ""
-    outer = PROD if factors or sign else 0
-    text = "*".join([*factors, expression(stmt.expr, scope, outer + bool(factors))])
-    return counted_value(stmt, scope, f"{sign}{text}")
-
-
-def _orbit(chain: tuple[str, ...], scope: Scope) -> str:
-    names = [scope.variables[name] for name in chain]
-    if len(names) == 2:
-        return f"({names[0]} == {names[1]} ? 1 : 2)"
-    return f"tc_orbit({len(names)}, (const int64_t[]){{{', '.join(names)}}})"
-
-
 def _sum_type(stmt: Assign, scope: Scope) -> str:
     """Type of sums: double for single precision (2e7 equal floats in one float are 9 % off)."""
     return (COMPLEX128 if is_complex(stmt.expr, scope) else FLOAT64).c_type
-
-
-def _total(coeff: Fraction, dtype: str) -> str:
-    if coeff == 1:
-        return "tc_sum"
-    return "-tc_sum" if coeff == -1 else f"{literal(coeff, dtype)}*tc_sum"
 
 
 def _point(stmt: Assign, scope: Scope) -> list[str]:
@@ -207,7 +173,7 @@ def _point(stmt: Assign, scope: Scope) -> list[str]:
     tail = stmt.band[len(stmt.band) - _summed_tail(stmt) :]
     return [
         *_local_sum(stmt, tail, scope),
-        *store(stmt, scope, _total(stmt.coeff, scope.dtype)),
+        *store(stmt, scope, total(stmt.coeff, scope.dtype)),
     ]
 
 
@@ -225,7 +191,7 @@ def _local_sum(
     can vectorise. Threads divide the first ``divided`` loops. The last of these checks ``tc_stop``
     if it has inner loops.
     """
-    value = _value(stmt, scope, coefficient=False)
+    value = value_at_point(stmt, scope, coefficient=False)
     operation = _OPENMP[stmt.reduction]
     if is_complex(stmt.expr, scope) and stmt.reduction is not Reduction.PROD:
         names = "tc_re, tc_im"
@@ -238,8 +204,8 @@ def _local_sum(
     pieces = bool(pragma) and len(tail) == 1
     heads = [_piece_head(tail[0], scope)] if pieces else heads or _heads(tail, stmt, scope)
     for number, head in reversed(list(enumerate(heads))):
-        asked = [STOPPED] if number == divided - 1 < len(heads) - 1 else []
-        lines = nest(head, [*asked, *lines])
+        check = [STOPPED] if number == divided - 1 < len(heads) - 1 else []
+        lines = nest(head, [*check, *lines])
         if number == len(heads) - 1 and names:
             lines = [f"#pragma omp simd reduction({operation}:{names})", *lines]
     if pieces:  # threads divide the pieces, and the vector unit each piece
@@ -284,11 +250,11 @@ def _block_of_sums(stmt: Assign, scope: Scope, *, threads: bool) -> list[str]:
         added = [*_local_sum(stmt, tuple(summed), scope, heads=heads), f"{place} += tc_sum;"]
         lines = _nested(within, added)
     else:
-        added = [f"{place} += {_value(stmt, scope, coefficient=False)};"]
+        added = [f"{place} += {value_at_point(stmt, scope, coefficient=False)};"]
         lines = _nested(within[:-1], ["#pragma omp simd", *_nested(within[-1:], added)])
     around = [loop_head(v, scope) for v in tail if v not in summed]
     lines = _nested([*around, *(_over_all_blocks(v, scope, side) for v in summed)], lines)
-    stored = store(stmt, scope, _total(stmt.coeff, scope.dtype))
+    stored = store(stmt, scope, total(stmt.coeff, scope.dtype))
     lines = part(
         LOOPS,
         "block_of_sums",
@@ -346,5 +312,5 @@ def _parallel_sum(stmt: Assign, scope: Scope) -> list[str]:
         pragma=_pragma(stmt, scope, 1, "parallel"),
         sum=_local_sum(stmt, stmt.band, scope, divide, divided=depth),
         add=combined(stmt.reduction, "tc_sum", own),
-        store=store(stmt, scope, _total(stmt.coeff, scope.dtype)),
+        store=store(stmt, scope, total(stmt.coeff, scope.dtype)),
     )

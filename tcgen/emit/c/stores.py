@@ -9,6 +9,7 @@ vectors count each point once.
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import assert_never
 
 from ...ir.executed import flops_at_a_point
@@ -16,7 +17,7 @@ from ...ir.loop_analysis import band_of
 from ...ir.loops import Assign, Gemm, Module
 from ...ir.reduction import Reduction
 from ...resources import fill
-from ..printing import is_complex, product
+from ..printing import PROD, is_complex, literal, product
 from ..scope import Scope, statements
 from .expressions import element, expression, group_lengths, store_guards
 
@@ -34,6 +35,34 @@ def store(stmt: Assign, scope: Scope, value: str) -> list[str]:
     line = combined(stmt.reduction, place, value) if stmt.accumulate else f"{place} = {value};"
     guards = store_guards(stmt.out, scope)
     return [f"if ({' && '.join(guards)}) {line}"] if guards else [line]
+
+
+def value_at_point(
+    stmt: Assign,
+    scope: Scope,
+    *,
+    coefficient: bool = True,
+    orbit: str = "tc_orbit({count}, (const int64_t[]){{{names}}})",
+) -> str:
+    """``coeff * orbit * expr`` of one point; ``orbit``: form of a call with more than two names."""
+    factors = []
+    if coefficient and stmt.coeff not in (1, -1):
+        factors.append(literal(stmt.coeff, scope.dtype))
+    for chain in stmt.orbit:
+        names = [scope.variables[name] for name in chain]
+        call = orbit.format(count=len(names), names=", ".join(names))
+        factors.append(f"({names[0]} == {names[1]} ? 1 : 2)" if len(names) == 2 else call)
+    sign = "-" if coefficient and stmt.coeff == -1 else ""
+    outer = PROD if factors or sign else 0
+    text = "*".join([*factors, expression(stmt.expr, scope, outer + bool(factors))])
+    return counted_value(stmt, scope, f"{sign}{text}")
+
+
+def total(coeff: Fraction, dtype: str, name: str = "tc_sum") -> str:
+    """A sum times its coefficient."""
+    if coeff == 1:
+        return name
+    return f"-{name}" if coeff == -1 else f"{literal(coeff, dtype)}*{name}"
 
 
 def combined(reduction: Reduction, place: str, value: str) -> str:

@@ -52,7 +52,7 @@ class Target:
     stage_lines: int = 3
 
 
-#: The columns, as macros of C, and what they mean.
+#: The columns, as macros of C, and their meaning.
 COLUMNS = {
     "vector_bytes": "bytes of a vector",
     "mr_vectors": "MR, the m of a register tile, in vectors",

@@ -17,7 +17,7 @@ from ...ir.loops import Assign, BandVar
 from ...resources import fill, part
 from ..printing import literal
 from ..scope import Scope
-from .expressions import LOOPS, address, stride
+from .expressions import LOOPS, pointer, stride
 from .loop_transforms import blocked_pair, ends, is_triangle, points_in_block, start, within_block
 from .stores import counted_block, counted_value, store
 
@@ -141,7 +141,7 @@ def _source(stmt: Assign, block: _Block, scope: Scope) -> dict[str, str]:
 def _first(access: Access, block: _Block, scope: Scope) -> str:
     """The address of the first point of a block."""
     starts = {v.name: start(v, scope) for v in (block.row, block.column)}
-    return f"{scope.names[access.buffer]} + {address(access, scope, starts)}"
+    return pointer(access, scope, starts)
 
 
 def _unit_stride(access: Access, pair: tuple[BandVar, ...], scope: Scope) -> BandVar | None:

@@ -6,16 +6,15 @@ Reads level 4 and the thread mapping of a kernel. It decides nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
+from functools import partial
 
 from ...dtypes import COMPLEX128, FLOAT64
 from ...ir.expr import Access
 from ...ir.loops import Assign, BandVar, LoopVar
 from ...ir.reduction import Reduction
-from ...resources import part
-from ..c.expressions import address, bounds, element, expression, length
-from ..c.stores import combined
-from ..printing import PROD, axis_length, extent, indented, is_complex, literal, product
+from ..c.expressions import address, element, expression, length, loop_head
+from ..c.stores import combined, value_at_point
+from ..printing import axis_length, extent, is_complex, literal, nest, product
 from ..scope import Scope
 
 THREADS = "cuda/kernels/threads.cu"  # the template of kernels without tiles
@@ -69,7 +68,7 @@ def first_value(var: Var, scope: Scope, number: str) -> str:
 
 
 def triangles(variables: Iterable[Var], scope: Scope) -> list[str]:
-    """Conditions on triangular variables, whose rectangle is enumerated."""
+    """Conditions on triangular variables; loops enumerate the rectangle."""
     return [
         f"{scope.variables[v.name]} {_relation(v)} {scope.variables[v.below]}"
         for v in variables
@@ -83,10 +82,7 @@ def _relation(var: Var) -> str:
 
 def loop(var: Var, scope: Scope, body: list[str]) -> list[str]:
     """``for (tc_int i = 0; i < N_o; ++i) { ... }``."""
-    name = scope.variables[var.name]
-    low, high = bounds(var, scope)
-    step = f"{name} += {var.tile}" if isinstance(var, LoopVar) and var.tile else f"++{name}"
-    return part(THREADS, "loop", name=name, low=low, high=high, step=step, body=body)
+    return nest(loop_head(var, scope, "tc_int"), body)
 
 
 def free_and_summed(stmt: Assign) -> tuple[tuple[BandVar, ...], tuple[BandVar, ...]]:
@@ -96,30 +92,8 @@ def free_and_summed(stmt: Assign) -> tuple[tuple[BandVar, ...], tuple[BandVar, .
     return free, tuple(v for v in stmt.band if v.name not in held)
 
 
-def value(stmt: Assign, scope: Scope, *, coefficient: bool) -> str:
-    """``coeff * orbit * expr`` of one point."""
-    factors = [_orbit(chain, scope) for chain in stmt.orbit]
-    sign = ""
-    if coefficient and stmt.coeff == -1:
-        sign = "-"
-    elif coefficient and stmt.coeff != 1:
-        factors.insert(0, literal(stmt.coeff, scope.dtype))
-    outer = PROD + bool(factors) if factors or sign else 0
-    return sign + "*".join([*factors, expression(stmt.expr, scope, outer)])
-
-
-def _orbit(chain: tuple[str, ...], scope: Scope) -> str:
-    names = [scope.variables[name] for name in chain]
-    if len(names) == 2:
-        return f"({names[0]} == {names[1]} ? 1 : 2)"
-    return f"tc_orbit({', '.join(names)})"
-
-
-def total(coeff: Fraction, dtype: str, name: str = "tc_sum") -> str:
-    """A sum times its coefficient."""
-    if coeff == 1:
-        return name
-    return f"-{name}" if coeff == -1 else f"{literal(coeff, dtype)}*{name}"
+# ``coeff * orbit * expr`` of one point.
+value = partial(value_at_point, orbit="tc_orbit({names})")
 
 
 def sum_type(stmt: Assign, scope: Scope) -> str:
@@ -154,9 +128,7 @@ def when(conditions: Sequence[str], lines: Sequence[str]) -> list[str]:
     if not conditions:
         return list(lines)
     head = f"if ({' && '.join(conditions)})"
-    if len(lines) == 1:
-        return [f"{head} {lines[0]}"]
-    return [f"{head} {{", *indented(lines), "}"]
+    return [f"{head} {lines[0]}"] if len(lines) == 1 else nest(head, lines)
 
 
 def stride(access: Access, axis: int, scope: Scope) -> str:
@@ -179,7 +151,7 @@ def part_of_address(access: Access, variables: Iterable[str], scope: Scope) -> s
 
 
 def fixed_address(access: Access, variables: Iterable[str], scope: Scope) -> str:
-    """The terms of such an address that depend on none of these variables."""
+    """The terms of the address that depend on none of these variables."""
     return address(access, scope, dict.fromkeys(variables, "0"))
 
 

@@ -11,7 +11,7 @@ from ...ir.loops import Assign, BandVar, Kernel, Loop, LoopVar, Zero
 from ...ir.thread_mapping import Library, Nest, Points, Strip, Sums, ThreadNest, Tiles, Transpose
 from ..scope import Scope, statements
 from .expressions import free_and_summed
-from .kernels import finish_symbol, threads, totals
+from .kernels import assigns, finish_symbol, threads, totals
 from .tile_epilogue import PART
 from .tiles import tiles_shared_bytes
 
@@ -34,7 +34,7 @@ def make_grid(scope: Scope) -> GridEntry:
         finish=finish,
         once=bool(totals(kernel)),
         part_bytes=_part_bytes(scope) if finish else 0,
-        shared_bytes=tiles_shared_bytes(_assigns(kernel), mapping, scope)
+        shared_bytes=tiles_shared_bytes(assigns(kernel), mapping, scope)
         if isinstance(mapping, Tiles)
         else 0,
         ranges=_ranges(scope),
@@ -42,7 +42,7 @@ def make_grid(scope: Scope) -> GridEntry:
 
 
 def _most_blocks(kernel: Kernel) -> int | None:
-    """Upper bound of the blocks of a kernel whose blocks take further points in turn."""
+    """Upper bound of the blocks, which then take further points in turn; or None."""
     match kernel.mapping:
         case Points() | ThreadNest():
             return _MOST_BLOCKS
@@ -58,12 +58,12 @@ def _part_bytes(scope: Scope) -> int:
     dtypes = {buffer.dtype for buffer in scope.buffers.values()}
     if not isinstance(mapping, Tiles):
         return (COMPLEX128 if COMPLEX128.name in dtypes else FLOAT64).itemsize
-    item = BY_NAME[scope.buffers[_assigns(kernel)[0].out.buffer].dtype].itemsize
+    item = BY_NAME[scope.buffers[assigns(kernel)[0].out.buffer].dtype].itemsize
     return totals(kernel) * PART or mapping.tile_m * mapping.tile_n * item
 
 
 def _strips(scope: Scope) -> tuple[StripEntry, ...]:
-    """The strips of whose tiles each combination has a block."""
+    """The strips; each combination of their tiles has a block."""
     kernel, mapping = scope.kernel, scope.kernel.mapping
     stmt = kernel.body[0]
     match mapping:
@@ -77,7 +77,7 @@ def _strips(scope: Scope) -> tuple[StripEntry, ...]:
         case Sums():
             return (StripEntry(_lengths(_free(stmt)), 1),)
         case Tiles():
-            band = {v.name: v for s in _assigns(kernel) for v in s.band}
+            band = {v.name: v for s in assigns(kernel) for v in s.band}
             strips = (*mapping.n, *mapping.m, Strip(mapping.batch, 1))
             return tuple(
                 StripEntry(_lengths(tuple(band[n] for n in s.variables)), s.tile) for s in strips
@@ -118,10 +118,6 @@ def _length(counted: Loop | BandVar) -> tuple[str, int | None]:
     if isinstance(counted, Loop):
         return counted.var.space.name, None
     return counted.space.name, counted.tile if counted.base is not None else None
-
-
-def _assigns(kernel: Kernel) -> tuple[Assign, ...]:
-    return tuple(s for s in kernel.body if isinstance(s, Assign))
 
 
 def _free(stmt: object) -> tuple[BandVar, ...]:

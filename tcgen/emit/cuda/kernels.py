@@ -184,7 +184,7 @@ def _body(scope: Scope) -> list[str]:
         case Transpose():
             return transpose_body(_only_assign(scope), mapping, scope)
         case Tiles():
-            return tiles_body(_assigns(scope), mapping, scope)
+            return tiles_body(assigns(scope.kernel), mapping, scope)
         case Nest():
             return nest_body(mapping, scope)
         case ThreadNest():
@@ -198,15 +198,16 @@ def _body(scope: Scope) -> list[str]:
 def _finish(scope: Scope) -> list[str]:
     mapping = scope.kernel.mapping
     if isinstance(mapping, Tiles):
-        return tiles_finish(_assigns(scope), mapping, scope)
+        return tiles_finish(assigns(scope.kernel), mapping, scope)
     assert isinstance(mapping, Sums)
     return sums_finish(_only_assign(scope), mapping, scope)
 
 
-def _assigns(scope: Scope) -> tuple[Assign, ...]:
-    return tuple(s for s in scope.kernel.body if isinstance(s, Assign))
+def assigns(kernel: Kernel) -> tuple[Assign, ...]:
+    """Assignments of a kernel."""
+    return tuple(s for s in kernel.body if isinstance(s, Assign))
 
 
 def _only_assign(scope: Scope) -> Assign:
-    (stmt,) = _assigns(scope)
+    (stmt,) = assigns(scope.kernel)
     return stmt

@@ -18,7 +18,7 @@ from ...ir.loop_analysis import parallel_chain
 from ...ir.loops import Assign, Gemm, Loop, Stmt, Zero
 from ...ir.thread_mapping import Nest, ThreadNest
 from ...resources import part
-from ..c.stores import combined
+from ..c.stores import combined, total
 from ..parts import numbered, skip_lines
 from ..printing import elements, indented
 from ..scope import Scope, private_buffers
@@ -31,7 +31,6 @@ from .expressions import (
     start,
     store,
     sum_type,
-    total,
     triangles,
     value,
     values,

@@ -1,4 +1,4 @@
-"""Kernels whose threads compute whole elements, and transpositions through shared memory.
+"""Whole elements computed by single threads, and transpositions through shared memory.
 
 Before: ``Assign(out, expr, band)`` mapped to Points. After: each thread decodes the number of its
 element. Before: ``Assign(y[b,a], f(x[a,b]), band)`` mapped to Transpose. After: a thread block
@@ -18,7 +18,7 @@ from ...resources import part
 from ..c.expressions import bounds, store_guards
 from ..c.expressions import value as element_value
 from ..c.loop_transforms import joined
-from ..c.stores import combined, start_of
+from ..c.stores import combined, start_of, total
 from ..printing import elements, indented
 from ..scope import Scope
 from .expressions import (
@@ -30,7 +30,6 @@ from .expressions import (
     start,
     store,
     sum_type,
-    total,
     triangles,
     value,
     values,

@@ -1,8 +1,8 @@
-"""Kernels whose blocks add up sums.
+"""Sums by the blocks of a kernel.
 
 Before: ``Assign(out, expr, band)`` mapped to Sums. After: the threads of a block take the points of
-the sum in turn, some at once, and reduce them. What several points read is loaded before the first
-of them is computed, so that many loads are in flight.
+the sum in turn, some at once, and reduce them. Elements for several points are loaded before the
+first point is computed, so that many loads are in flight.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...ir.thread_mapping import Sums
 from ...resources import part
 from ..c.expressions import expression
 from ..c.loop_transforms import joined
-from ..c.stores import combined
+from ..c.stores import combined, total
 from ..scope import Scope
 from .expressions import (
     THREADS,
@@ -30,7 +30,6 @@ from .expressions import (
     start,
     store,
     sum_type,
-    total,
     triangles,
     value,
     values,
@@ -55,20 +54,15 @@ def sums_body(stmt: Assign, mapping: Sums, scope: Scope) -> list[str]:
         element=_which_element(stmt, free, scope, split=True),
         kind=kind,
         start=start(stmt, scope),
-        walk=walk(stmt, summed, guards, mapping, scope),
+        walk=walk(stmt, mapping, guards, scope),
         reduce=block_total(stmt.reduction),
         store=store if mapping.splits > 1 else _final(stmt, scope),
     )
 
 
-def _walk_numbers(
-    stmt: Assign,
-    summed: tuple[BandVar, ...],
-    guards: list[str],
-    mapping: Sums,
-    scope: Scope,
-) -> list[str]:
+def _walk_numbers(stmt: Assign, mapping: Sums, guards: list[str], scope: Scope) -> list[str]:
     """The threads of all blocks take the numbers of points in turn."""
+    _, summed = free_and_summed(stmt)
     first, step = "threadIdx.x", mapping.threads
     if mapping.splits > 1:
         first, step = f"tc_split*{step} + threadIdx.x", mapping.splits * step
@@ -88,14 +82,9 @@ def _walk_numbers(
     )
 
 
-def _walk_rows(
-    stmt: Assign,
-    summed: tuple[BandVar, ...],
-    guards: list[str],
-    mapping: Sums,
-    scope: Scope,
-) -> list[str]:
+def _walk_rows(stmt: Assign, mapping: Sums, guards: list[str], scope: Scope) -> list[str]:
     """The warps of all blocks take rows in turn, each of a few values of the second variable."""
+    _, summed = free_and_summed(stmt)
     band = {v.name: v for v in summed}
     assert mapping.along is not None
     lane, several = (band[name] for name in mapping.along)

@@ -173,7 +173,7 @@ def tile_lines(
     )
 
 
-def keeping_lines(printer: TilePrinter) -> list[str]:
+def store_place(printer: TilePrinter) -> list[str]:
     """Store the tile's place in shared memory, so that no register holds it over all loops.
 
     The barriers of the first term's loop, which every block passes, stand before it is read.
@@ -181,10 +181,10 @@ def keeping_lines(printer: TilePrinter) -> list[str]:
     names = _place_names(printer)
     given = (f"const tc_int tc_given{n} = {name};" for n, name in enumerate(_given(printer)))
     places = [f"tc_place[{n}] = {name};" for n, name in enumerate(names)]
-    return part(TILES, "keep", numbers=list(given), count=len(names), places=places)
+    return part(TILES, "store_place", numbers=list(given), count=len(names), places=places)
 
 
-def kept_lines(printer: TilePrinter, *, strips: bool) -> list[str]:
+def load_place(printer: TilePrinter, *, strips: bool) -> list[str]:
     """Declare the stored place of a tile again, and the numbers of the kernel.
 
     ``strips``: also the first points of m and n.

@@ -15,9 +15,10 @@ from ...ir.loop_analysis import is_total
 from ...ir.loops import Assign
 from ...ir.thread_mapping import Strip
 from ...resources import part
+from ..c.stores import total
 from ..printing import literal
 from ..scope import Scope
-from .expressions import adjacent, even_conditions, fixed_address, store, sum_type, total, value
+from .expressions import adjacent, even_conditions, fixed_address, store, sum_type, value
 from .tile_addresses import TILES, TilePrinter, blocks, value_table
 
 PART = 16  # bytes of scratch for each block and total: the widest element

@@ -19,6 +19,7 @@ from ...ir.expr import Access, Element, factors_in_order
 from ...ir.loops import Assign, BandVar
 from ...ir.thread_mapping import Term, Tiles
 from ...resources import part
+from ..c.stores import total
 from ..printing import elements, indented
 from ..scope import Scope
 from .expressions import (
@@ -28,15 +29,14 @@ from .expressions import (
     fixed_address,
     part_of_address,
     points,
-    total,
     values,
 )
 from .tile_addresses import (
     TILES,
     Table,
     TilePrinter,
-    keeping_lines,
-    kept_lines,
+    load_place,
+    store_place,
     table_lines,
     tile_lines,
 )
@@ -67,7 +67,7 @@ def tiles_body(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope) -> list[
         terms += ["{", *indented(inner), "}"]
     end = write_parts(printer) if split else store_lines(printer)
     if several and not split:
-        end = ["{", *indented([*kept_lines(printer, strips=False), *end]), "}"]
+        end = ["{", *indented([*load_place(printer, strips=False), *end]), "}"]
     return part(
         TILES,
         "body",
@@ -79,7 +79,7 @@ def tiles_body(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope) -> list[
             () if split else named_variables(printer),
             operand_tables(printer.stmts[0], mapping.terms[0], printer),
         ),
-        keep=keeping_lines(printer) if several else [],
+        store_place=store_place(printer) if several else [],
         terms=terms,
         end=end,
     )
@@ -119,7 +119,7 @@ def term_lines(
     moving = (*(n for s in (*mapping.m, *mapping.n) for n in s.variables), *term.k)
     again, tables = [], []
     if not first:
-        again = ["__syncthreads();", *kept_lines(printer, strips=True)]
+        again = ["__syncthreads();", *load_place(printer, strips=True)]
         rows, columns = operand_tables(stmt, term, printer)
         tables = [
             *table_lines("r", mapping.m, printer, [rows]),
@@ -223,31 +223,22 @@ def _operands(printer: TilePrinter) -> list[tuple[_Operand, _Operand]]:
 def _operand_pair(stmt: Assign, term: Term, printer: TilePrinter) -> tuple[_Operand, _Operand]:
     """A, the factor with m, and B, the factor with n."""
     a, b = factors_in_order(stmt.expr, swapped=term.swapped)
-    mapping = printer.mapping
-    run = mapping.n[1].tile if len(mapping.n) > 1 else 1
     return (
-        _operand(
-            "left", a, term.a_along_k, mapping.tile_m, 1, mapping.m[0].variables, term, printer
-        ),
-        _operand(
-            "right", b, term.b_along_k, mapping.tile_n, run, mapping.n[0].variables, term, printer
-        ),
+        _operand("left", a, term.a_along_k, term, printer),
+        _operand("right", b, term.b_along_k, term, printer),
     )
 
 
 def _operand(
-    side: str,
-    factor: Element,
-    along_k: bool,
-    length: int,
-    run: int,
-    outer: tuple[str, ...],
-    term: Term,
-    printer: TilePrinter,
+    side: str, factor: Element, along_k: bool, term: Term, printer: TilePrinter
 ) -> _Operand:
     mapping, access = printer.mapping, factor.access
+    left = side == "left"
+    strips, length = (mapping.m, mapping.tile_m) if left else (mapping.n, mapping.tile_n)
+    run = 1 if left or len(strips) == 1 else strips[1].tile
+    outer = strips[0].variables
     element = BY_NAME[printer.scope.buffers[access.buffer].dtype]
-    block = _BLOCK if term.blocked and side == "right" else 1
+    block = _BLOCK if term.blocked and not left else 1
     unit = term.k[-1 if block == 1 else -2] if along_k else outer[-1] if outer else None
     last = None if unit is None else printer.band[unit]
     width = 1
@@ -260,8 +251,8 @@ def _operand(
     rows = length if along_k else mapping.tile_k
     segment, pitch = length // run, mapping.tile_k if along_k else length
     if mapping.tensor_cores:
-        spread = _spread(pitch, 1 if along_k else run, block, element.itemsize, along_k=along_k)
-        segment, pitch = spread
+        apart = 1 if along_k else run
+        segment, pitch = _spread(pitch, apart, block, element.itemsize, along_k=along_k)
     elif along_k:
         pitch += 1
     whole = mapping.stages * rows * pitch * element.itemsize

@@ -23,6 +23,22 @@ from .conventions import is_name, refuse
 
 _RANGES = 'use Idx("i", n), Sum(.., (i, 0, n - 1)), or spaces={"o": "i j", "v": "a b"}'
 _SYMBOL = "give the range a symbol of its own: n = Symbol('n', integer=True)"
+_LONGEST = 100
+_WORDS = {
+    "'": "_prime",
+    "\u2032": "_prime",
+    "\u2033": "_prime_prime",
+    "*": "_star",
+    "+": "_plus",
+    "-": "_minus",
+    "\u2020": "_dagger",
+    "~": "_tilde",
+}
+_GREEK = re.compile(r"GREEK (?:SMALL|CAPITAL) LETTER ([A-Z]+)")
+_PLAIN = " _{}()^,$\\"
+_FLOAT_BITS = 53
+# Terms of one expression, which are read in a few seconds.
+_MOST_TERMS = 10_000
 
 
 def wrong(message: str, advice: str) -> SpecError:
@@ -231,21 +247,6 @@ def _space_of_letter(given: Mapping[str, str]) -> dict[str, str]:
     return {letter: name for name, text in given.items() for letter in text.split()}
 
 
-_LONGEST = 100
-_WORDS = {
-    "'": "_prime",
-    "\u2032": "_prime",
-    "\u2033": "_prime_prime",
-    "*": "_star",
-    "+": "_plus",
-    "-": "_minus",
-    "\u2020": "_dagger",
-    "~": "_tilde",
-}
-_GREEK = re.compile(r"GREEK (?:SMALL|CAPITAL) LETTER ([A-Z]+)")
-_PLAIN = " _{}()^,$\\"
-
-
 def identifier_of(name: str) -> str:
     r"""The identifier for a name as mathematicians write it.
 
@@ -280,11 +281,6 @@ def _character(character: str) -> str:
         word = greek[1].lower()
         return word if character.islower() else word.capitalize()
     return _WORDS.get(character, character)
-
-
-_FLOAT_BITS = 53
-# Terms of one expression, which are read in a few seconds.
-_MOST_TERMS = 10_000
 
 
 def exact_number(number: Any) -> Fraction:

@@ -217,7 +217,7 @@ class _Reader:
         return replace(made_of, written=self._written())
 
     def _written(self) -> tuple[tuple[str, str], ...]:
-        """Names that are not as SymPy has them, and how it has them."""
+        """Names that differ from those in SymPy, with the latter."""
         names = {name: owner.name for name, owner in self._owners.items()} | self._ranges.written
         return tuple((name, text) for name, text in sorted(names.items()) if name != text)
 

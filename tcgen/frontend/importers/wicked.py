@@ -196,11 +196,11 @@ class _Reader:
 
     @property
     def _plain(self) -> bool:
-        """Occupied and virtual alone: their indices get the letters that everybody uses."""
+        """True if all spaces are occupied or virtual: their indices get the usual letters."""
         return set(self._spaces) <= set(_LETTERS)
 
     def _numbered(self, tensor: _Tensor) -> str:
-        """The name with the number of its upper indices, where it is not one of integrals."""
+        """The name with the number of its upper indices, unless it is one of integrals."""
         if tensor.name in self._by_blocks or tensor.name[-1].isdigit():
             return tensor.name
         return f"{tensor.name}{len(tensor.upper)}"
@@ -255,7 +255,7 @@ def _labels(text: str) -> tuple[str, ...]:
 
 
 def _alike(labels: Sequence[str], values: Sequence[Any]) -> list[list[Any]]:
-    """Values of neighbouring labels of one space, where there are several; "" is between them."""
+    """Values of neighbouring labels of one space, if there are several; "" separates groups."""
     groups = []
     pairs = zip(labels, values, strict=True)
     for space, held in itertools.groupby(pairs, key=lambda pair: pair[0][:1]):

@@ -23,8 +23,18 @@ from ...records.quantity import Quantity
 from ..source import Problems
 from .syntax import Attribute, Declaration, Word
 
-_WITHOUT_SPIN = ("auxiliary", "quadrature", "atomic")  # kinds of spaces
-_OF_INPUTS = ("constant", "volatile", "generated", "blocks", "from", "=")
+_KINDS_WITHOUT_SPIN = ("auxiliary", "quadrature", "atomic")
+_INPUT_ATTRIBUTES = ("constant", "volatile", "generated", "blocks", "from", "=")
+QUANTITY_WORDS = {
+    "eri(chemist)": Quantity.CHEMIST,
+    "eri(physicist)": Quantity.PHYSICIST,
+    "eri(antisymmetric)": Quantity.ANTISYMMETRISED,
+    "df": Quantity.THREE_INDEX,
+    "fock": Quantity.FOCK,
+    "hcore": Quantity.HCORE,
+    "energies": Quantity.ENERGIES,
+    "dipole": Quantity.DIPOLE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +94,7 @@ class _Reader:
 
     def read(self, attribute: Attribute) -> None:
         output = self._declaration.output
-        if output and attribute.word in _OF_INPUTS:
+        if output and attribute.word in _INPUT_ATTRIBUTES:
             word = "a default" if attribute.word == "=" else attribute.word
             self._wrong(attribute, f"{word} has no meaning for an output", "use it for inputs only")
             return
@@ -219,7 +229,7 @@ class _Reader:
             return
         for word, axis in zip(left + right, axes, strict=True):
             space = self._spaces[axis]
-            if any(base.kind in _WITHOUT_SPIN for base in space.bases):
+            if any(base.kind in _KINDS_WITHOUT_SPIN for base in space.bases):
                 self._wrong(
                     word,
                     f"axis {axis} of {self._name.text} has no spin: space {space.name} is "
@@ -233,10 +243,10 @@ class _Reader:
         """The quantity that ``from eri(chemist)`` names."""
         first, *rest = attribute.names
         text = first.text + "".join(f"({word.text})" for word in rest)
-        quantity = WORDS.get(text)
+        quantity = QUANTITY_WORDS.get(text)
         if quantity is None:
             message = f"{text} is not a quantity of a mean field"
-            self._wrong(first, message, f"quantities: {', '.join(WORDS)}")
+            self._wrong(first, message, f"quantities: {', '.join(QUANTITY_WORDS)}")
         elif quantity.rank != len(self._spaces):
             message = f"{self._name.text} has {len(self._spaces)} axes, and {text} has "
             self._wrong(first, f"{message}{quantity.rank}", "correct the axes or the quantity")
@@ -319,18 +329,6 @@ class _Reader:
         self._problems.add(at.span, message, advice)
 
 
-WORDS = {
-    "eri(chemist)": Quantity.CHEMIST,
-    "eri(physicist)": Quantity.PHYSICIST,
-    "eri(antisymmetric)": Quantity.ANTISYMMETRISED,
-    "df": Quantity.THREE_INDEX,
-    "fock": Quantity.FOCK,
-    "hcore": Quantity.HCORE,
-    "energies": Quantity.ENERGIES,
-    "dipole": Quantity.DIPOLE,
-}
-
-
 def word_of(quantity: Quantity) -> str:
     """The words of the language for a quantity.
 
@@ -338,4 +336,4 @@ def word_of(quantity: Quantity) -> str:
         >>> word_of(Quantity.THREE_INDEX)
         'df'
     """
-    return next(word for word, known in WORDS.items() if known is quantity)
+    return next(word for word, known in QUANTITY_WORDS.items() if known is quantity)

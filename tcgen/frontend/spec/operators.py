@@ -13,10 +13,23 @@ from ...errors import Span
 from ...ir.system import Permutation
 from ...ir.tensor import Index
 from ...simplices import parity
-from ..assemble import FEWER, MOST_PERMUTATIONS, TOO_MANY, permutation_lists
+from ..assemble import (
+    FEWER,
+    MOST_PERMUTATIONS,
+    TOO_MANY,
+    permutation_lists,
+)
 from ..source import Problems
 from .names import Names
 from .syntax import Operator, Word
+
+Renaming: TypeAlias = tuple[tuple[Index, Index], ...]
+"""Pairs (old index, new index); other indices are unchanged."""
+Signed: TypeAlias = tuple[tuple[int, Renaming], ...]
+"""Terms of an operator: the number of times that each renaming is added; the identity first.
+
+Operators that cancel are ``((0, ()),)``.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +148,6 @@ def _split(word: Word) -> tuple[Word, ...]:
             span = replace(word.span, column=word.span.column + column, length=1)
             words.append(Word(sign, span))
     return tuple(words)
-
-
-Renaming: TypeAlias = tuple[tuple[Index, Index], ...]
-"""Pairs (old index, new index); other indices are unchanged."""
-Signed: TypeAlias = tuple[tuple[int, Renaming], ...]
-"""Terms of an operator: the number of times that each renaming is added; the identity first.
-
-Operators that cancel are ``((0, ()),)``.
-"""
 
 
 def tuple_operator(items: tuple[tuple[Index, ...], ...], signed: bool) -> Signed:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Span
-from ...ir.expr import FUNCTIONS, REAL_FUNCTIONS, SEVERAL
-from ...ir.reduction import REDUCED_BY
+from ...ir.expr import ARGUMENT_COUNTS, FUNCTIONS, REAL_FUNCTIONS
+from ...ir.reduction import REDUCTION_WORDS
 from ..exact_numbers import OUTSIDE, literal, rejection_reason
 from ..source import TOO_DEEP, Problems, Statement
 from .syntax import (
@@ -51,6 +51,35 @@ _STARTS = {
 }
 # Largest exponent of **; the message for larger ones advises exp(n*log(x)).
 _LARGEST_EXPONENT = 1000
+_SHAPES = {
+    "space": "space o occupied    space o = 10    space p = o + v",
+    "index": "index i j k : o",
+    "input": "input t2[o,o,v,v] antisymmetric (0,1) (2,3), e_o[o]",
+    "output": "output e, r2[o,o,v,v]",
+    "include": 'include "other.spec"',
+    None: "r2[i,j,a,b] += 1/2*x[i,k]*y[k,j,a,b]",
+}
+_ATTRIBUTES = (
+    "symmetric, antisymmetric, symmetry, hermitian, conserves, packed, stored, blocks, from, real, "
+    "constant, volatile, generated, accumulate"
+)
+_FUNCTIONS = " ".join((*FUNCTIONS, *REAL_FUNCTIONS, *ARGUMENT_COUNTS))
+# Notation of papers and of other languages, by characters that occur only there.
+_FOREIGN = {
+    "^": "write ** for a power",
+    "\u2212\u2010\u2011\u2012\u2013\u2014": "this is not the minus sign of the keyboard: write -",
+    "\u00b7\u2022\u22c5\u2219\u00d7": "write * for a product",
+    "\u00f7\u2215\u2044": "write / for a division",
+    "\u2211": "write sum(i,a), or nothing: repeated indices are summed",
+    "\u221a": "write sqrt(..)",
+    "{}": "write ( ) for brackets and [ ] for indices",
+    "'\u2019\u2032": "names are letters, digits and _: write i1, say",
+    ";": "remove it: a statement ends with its line",
+    "\\": "remove it: a line continues in an open bracket, or if the next one starts with + - * /",
+}
+_OPERATORS = ("P", "S", *REDUCTION_WORDS)
+_NAMES_ARE_ASCII = "names are made of the letters a to z, A to Z, digits and _"
+_OPERATOR_BEFORE = re.compile(r"\b(?:P|S|sum|max|min|prod)\s*\((?:[^()]|\([^()]*\))*\)$")
 
 
 def parse_statement(statement: Statement, problems: Problems) -> tuple[Line, ...]:
@@ -184,7 +213,7 @@ class _Builder:
 
     def _function(self, name: str, children: list[Any], span: Span) -> Node:
         args = tuple(map(self.node, children))
-        count = SEVERAL.get(name, 1)
+        count = ARGUMENT_COUNTS.get(name, 1)
         if len(args) != count:
             takes = "one argument" if count == 1 else f"{count} arguments"
             example = f"{name}({', '.join('xyz'[:count])})"
@@ -292,37 +321,6 @@ class _Builder:
 
 def _is(value: Any, rule: str) -> bool:
     return getattr(value, "data", None) == rule
-
-
-_SHAPES = {
-    "space": "space o occupied    space o = 10    space p = o + v",
-    "index": "index i j k : o",
-    "input": "input t2[o,o,v,v] antisymmetric (0,1) (2,3), e_o[o]",
-    "output": "output e, r2[o,o,v,v]",
-    "include": 'include "other.spec"',
-    None: "r2[i,j,a,b] += 1/2*x[i,k]*y[k,j,a,b]",
-}
-_ATTRIBUTES = (
-    "symmetric, antisymmetric, symmetry, hermitian, conserves, packed, stored, blocks, from, real, "
-    "constant, volatile, generated, accumulate"
-)
-_FUNCTIONS = " ".join((*FUNCTIONS, *REAL_FUNCTIONS, *SEVERAL))
-# Notation of papers and of other languages, by characters that occur only there.
-_FOREIGN = {
-    "^": "write ** for a power",
-    "\u2212\u2010\u2011\u2012\u2013\u2014": "this is not the minus sign of the keyboard: write -",
-    "\u00b7\u2022\u22c5\u2219\u00d7": "write * for a product",
-    "\u00f7\u2215\u2044": "write / for a division",
-    "\u2211": "write sum(i,a), or nothing: repeated indices are summed",
-    "\u221a": "write sqrt(..)",
-    "{}": "write ( ) for brackets and [ ] for indices",
-    "'\u2019\u2032": "names are letters, digits and _: write i1, say",
-    ";": "remove it: a statement ends with its line",
-    "\\": "remove it: a line continues in an open bracket, or if the next one starts with + - * /",
-}
-_OPERATORS = ("P", "S", *REDUCED_BY)
-_NAMES_ARE_ASCII = "names are made of the letters a to z, A to Z, digits and _"
-_OPERATOR_BEFORE = re.compile(r"\b(?:P|S|sum|max|min|prod)\s*\((?:[^()]|\([^()]*\))*\)$")
 
 
 def explain_syntax_error(statement: Statement, error: Any, problems: Problems) -> None:

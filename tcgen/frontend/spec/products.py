@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import assert_never
 
 from ...errors import Span
-from ...ir.expr import SEVERAL, Call, Calls, Const, Delta, Expr, Pow, Prod, Quot, Sum
-from ...ir.reduction import REDUCED_BY, Reduction
+from ...ir.expr import ARGUMENT_COUNTS, Call, Calls, Const, Delta, Expr, Pow, Prod, Quot, Sum
+from ...ir.reduction import REDUCTION_WORDS, Reduction
 from ...ir.system import Apply, fits_axis
 from ...ir.tensor import Index, Ref
 from ..exact_numbers import OUTSIDE, rejection_reason
@@ -128,7 +128,7 @@ class ProductReader:
     def _flat(self, node: Node) -> Flat:
         match node:
             case Operated(operator, body, span):
-                if operator.kind in REDUCED_BY and operator.kind != "sum":
+                if operator.kind in REDUCTION_WORDS and operator.kind != "sum":
                     return Flat(Fraction(1), (self._reduced(operator, body),), span)
                 return self._operated(operator, self._flat(body), span)
             case Negative(arg, span):
@@ -273,7 +273,7 @@ class ProductReader:
                 return factor.expr if isinstance(factor, Apply) else factor
             case Function(name, args, _):
                 read = tuple(map(self._expr, args))
-                return Calls(name, read) if name in SEVERAL else Call(name, read[0])
+                return Calls(name, read) if name in ARGUMENT_COUNTS else Call(name, read[0])
             case Power(base, exponent, _):
                 return Pow(self._expr(base), exponent)
             case Bracket(inner, _):

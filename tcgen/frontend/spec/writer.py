@@ -34,6 +34,10 @@ from .attributes import word_of
 from .names import RESERVED
 from .operators import Signed, compose, position_images, slash_operator, tuple_operator
 
+_Images = dict[tuple[int, ...], int]
+Group: TypeAlias = tuple[Permutation, ...]
+"""Permutations of left indices that leave a term unchanged up to sign, with the identity."""
+
 
 def spec_text(
     system: System, *, heading: Sequence[str] = (), notes: Mapping[str, str] | None = None
@@ -415,11 +419,6 @@ def _pairs(perm: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
     """Pairs that an involution exchanges; () for the identity and for other permutations."""
     pairs = tuple((k, image) for k, image in enumerate(perm) if k < image)
     return pairs if exchanged(len(perm), *pairs) == perm else ()
-
-
-_Images = dict[tuple[int, ...], int]
-Group: TypeAlias = tuple[Permutation, ...]
-"""Permutations of left indices that leave a term unchanged up to sign, with the identity."""
 
 
 @lru_cache(maxsize=1024)

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 
+from ..sharing.dependences import bits_of
 from .cost_models import CostModel
 from .wsp import Graph, Partition, in_order
 
@@ -15,20 +16,12 @@ from .wsp import Graph, Partition, in_order
 _REACH = 8
 
 
-def bits(mask: int) -> Iterator[int]:
-    """Places of the bits of a set of operations, lowest first."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
-
-
 class Merging:
     """Blocks while they are merged. A block has the name of its first operation.
 
     Attributes:
-        graph: of the operations.
-        arrays: for each block the operations that touch an array, if they cost something.
+        graph: graph of the operations.
+        arrays: operations of each block that touch an array, if they cost something.
         members: operations of each block, as bits.
         barred: operations with which a block may share no kernel.
         after: operations that run after a block, through any number of others.
@@ -49,7 +42,7 @@ class Merging:
             apart[j] |= 1 << i
         self.members: dict[int, int] = {}
         self.barred: dict[int, int] = {}
-        self.next: dict[int, int] = {}  # directly
+        self.next: dict[int, int] = {}
         self.previous: dict[int, int] = {}
         self.arrays: dict[int, dict[str, tuple[int, ...]]] = {}
         block_of = [0] * count
@@ -79,7 +72,7 @@ class Merging:
         reached: dict[int, int] = {}
         for name in order:
             mask = step[name]
-            for other in {self.block_of[v] for v in bits(mask)}:
+            for other in {self.block_of[v] for v in bits_of(mask)}:
                 mask |= self.members[other] | reached[other]
             reached[name] = mask
         return reached
@@ -87,7 +80,7 @@ class Merging:
     @property
     def blocks(self) -> Partition:
         """The blocks, each in program order."""
-        return tuple(tuple(bits(self.members[name])) for name in sorted(self.members))
+        return tuple(tuple(bits_of(self.members[name])) for name in sorted(self.members))
 
     def neighbours(self, name: int) -> set[int]:
         """Blocks that touch an array of a block."""
@@ -175,7 +168,7 @@ class Merging:
         for other, there in self.before.items():
             if there & mask:
                 self.before[other] = there | before
-        for v in bits(mask):
+        for v in bits_of(mask):
             self.block_of[v] = name
         return name
 
@@ -190,23 +183,23 @@ class Merging:
     def _only_neighbour(self, name: int) -> int | None:
         """The block directly before or after a block, if there is one alone."""
         last = self.before[name]
-        for v in bits(self.before[name]):
+        for v in bits_of(self.before[name]):
             last &= ~self.before[self.block_of[v]]
         first = self.after[name]
-        for v in bits(self.after[name]):
+        for v in bits_of(self.after[name]):
             first &= ~self.after[self.block_of[v]]
-        found = {self.block_of[v] for v in bits(last | first)}
+        found = {self.block_of[v] for v in bits_of(last | first)}
         return found.pop() if len(found) == 1 else None
 
     def _incompatible(self, name: int) -> set[int]:
         """Blocks that can never join: forbidden, or only reached through a forbidden pair."""
-        incompatible = {self.block_of[v] for v in bits(self.barred[name])} - {name}
+        incompatible = {self.block_of[v] for v in bits_of(self.barred[name])} - {name}
         for ahead, reached in ((self.next, self.after), (self.previous, self.before)):
             walled: dict[int, bool] = {name: False}
-            inside = {self.block_of[v] for v in bits(reached[name])}
+            inside = {self.block_of[v] for v in bits_of(reached[name])}
             for block in sorted(inside | {name}, key=lambda b: -reached[b].bit_count()):
                 if block in walled:
-                    for other in {self.block_of[v] for v in bits(ahead[block])}:
+                    for other in {self.block_of[v] for v in bits_of(ahead[block])}:
                         wall = walled[block] or not self.may_fuse(block, other)
                         walled[other] = walled.get(other, False) or wall
             incompatible |= {b for b, wall in walled.items() if wall}
@@ -223,44 +216,46 @@ def _union(masks: Iterator[int]) -> int:
 def greedy(graph: Graph, cost: CostModel, start: Partition | None = None) -> Partition:
     """Merge the two blocks that save most, until no merge saves anything (Fig. 7).
 
-    What a pair saves does not change while neither of them is merged, nor can a merge that is
-    illegal become legal. So the pairs wait in a heap, and each merge adds those of the new block.
-    If many blocks touch one array, each of them waits with the nearest ones alone, because all
-    pairs would be the square of their number. When none of these is left, all pairs are compared.
+    The saving of a pair does not change while neither block is merged, and an illegal merge never
+    becomes legal. So a heap holds the pending pairs, and each merge adds those of the new block. If
+    many blocks touch one array, each is paired only with the nearest ones, because all pairs would
+    be the square of their number. When none of these is left, all pairs are compared.
     """
     merging = Merging(graph, cost, start or tuple((v,) for v in range(len(graph.operations))))
-    waiting: list[tuple[int, int, int]] = []
+    pending: list[tuple[int, int, int]] = []
 
-    def wait(one: int, two: int) -> None:
+    def propose(one: int, two: int) -> None:
         if merging.may_merge(one, two) and (saving := merging.saving(one, two)) > 0:
-            heappush(waiting, (-saving, min(one, two), max(one, two)))
+            heappush(pending, (-saving, min(one, two), max(one, two)))
 
     for name in merging.members:
         for other in merging.near(name):
             if name < other:
-                wait(name, other)
+                propose(name, other)
     while True:
-        while waiting:
-            saving, one, two = heappop(waiting)
+        while pending:
+            saving, one, two = heappop(pending)
             if one not in merging.members or two not in merging.members:
                 continue
+            # One of them may have been merged since.
             if -saving != merging.saving(one, two) or not merging.may_merge(one, two):
-                continue  # one of them was merged since
-            # Those that touch nothing of the block that goes save what they saved before.
+                continue
+            # Savings change only for blocks that touch an array of the vanishing block.
             partners = merging.near(max(one, two))
             made = merging.merge(one, two)
             for other in partners - {made}:
-                wait(made, other)
-        if cost.each:  # every merge saves something, also without an array in common
+                propose(made, other)
+        # Every merge saves something, also without an array in common.
+        if cost.each:
             pairs = combinations(sorted(merging.members), 2)
-            waiting = [(-cost.each, *p) for p in pairs if merging.may_merge(*p)]
-            heapify(waiting)
+            pending = [(-cost.each, *p) for p in pairs if merging.may_merge(*p)]
+            heapify(pending)
         else:
             for name in merging.members:
                 for other in merging.neighbours(name):
                     if name < other:
-                        wait(name, other)
-        if not waiting:
+                        propose(name, other)
+        if not pending:
             return merging.blocks
 
 
@@ -269,7 +264,7 @@ def unintrusive(graph: Graph, cost: CostModel) -> Partition:
 
     A block with one neighbour is merged with it if that saves something and the neighbour can
     already not share a kernel with any block that the first block cannot share one with. Theorem 3
-    requires equal sets of such blocks, which its own example does not have; Bohrium requires a
+    requires equal sets of these blocks, which its own example does not have; Bohrium requires a
     subset, as here, in which directly forbidden pairs count.
     """
     merging = Merging(graph, cost, tuple((v,) for v in range(len(graph.operations))))

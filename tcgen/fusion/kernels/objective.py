@@ -20,13 +20,7 @@ from .wsp import program_operations
 def least_traffic(
     graph: FusionGraph, extents: tuple[tuple[str, int], ...], options: Options
 ) -> FusionPlan:
-    """The plan whose kernels pass the fewest bytes through memory.
-
-    Args:
-        graph: of a program.
-        extents: of all base spaces, sorted by name.
-        options: ``dtype``, ``effort`` and ``thresholds`` are read.
-    """
+    """The plan whose kernels pass the fewest bytes through memory."""
     steps = graph.program.steps
     operations = program_operations(graph.program, dict(extents), options.dtype)
     thresholds = options.thresholds.planner.fusion

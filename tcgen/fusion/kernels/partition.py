@@ -4,7 +4,7 @@ The algorithms are ``singleton``, ``linear``, ``greedy``, ``unintrusive`` and ``
 paper, but the optimum is a shortest path instead of the result of branch and bound. Its places are
 the sets of operations that may have run at some time, and each block is an edge from one set to the
 next. Every set is visited once, the cost only has to be a sum over blocks, and exactly the legal
-partitions are paths, since blocks that wait for each other in a circle have none.
+partitions are paths, since blocks that depend on each other in a circle have none.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from ...errors import PlanError, VerifyError
-from .bounds import lower_bound
-from .cost_models import COST_MODELS, CostModel
+from .cost_models import COST_MODELS, CostModel, lower_bound
 from .merging import greedy, unintrusive
 from .wsp import (
     Block,
@@ -38,7 +37,7 @@ class Partitioned:
     """The result of a search.
 
     Attributes:
-        blocks: in an order in which they may run.
+        blocks: blocks in a legal order.
         cost: under the model.
         bound: no legal partition costs less, since merging never raises a cost.
         status: "OPTIMAL" if cost and bound are equal, else "FEASIBLE".
@@ -62,11 +61,11 @@ def partition(
     process (the merge cache of the paper).
 
     Args:
-        operations: in an order in which they may run.
+        operations: operations in a legal order.
         algorithm: one of ALGORITHMS.
         model: a name of :data:`tcgen.fusion.kernels.cost_models.COST_MODELS`.
-        most_blocks: that ``optimal`` examines before it gives up, so that the result is the better
-            of greedy and unintrusive; None: as many as necessary.
+        most_blocks: most blocks that ``optimal`` examines before the better of greedy and
+            unintrusive is taken; None: as many as necessary.
 
     Raises:
         PlanError: the algorithm or the model is unknown.
@@ -173,7 +172,7 @@ def optimal(graph: Graph, cost: CostModel, most: int | None) -> Partition | None
     """The cheapest legal partition; None if more than ``most`` blocks would be examined.
 
     An operation that only frees arrays joins the block that has the last of their uses: nothing
-    waits for it, and no block costs more with it.
+    depends on it, and no block costs more with it.
     """
     count = len(graph.operations)
     needs = [0] * count
@@ -191,7 +190,8 @@ def optimal(graph: Graph, cost: CostModel, most: int | None) -> Partition | None
     ]
     free_bits = sum(1 << v for v, _ in frees)
     costs = BlockCosts(graph, cost)
-    best: dict[int, tuple[int, int]] = {0: (0, 0)}  # by set: the least cost, and the previous set
+    # The least cost of each set, and the set before it.
+    best: dict[int, tuple[int, int]] = {0: (0, 0)}
     waiting, tried = {0}, 0
     for _ in range(count + 1):
         layer = sorted(waiting, key=lambda done: (done.bit_count(), done))
@@ -231,7 +231,7 @@ def _blocks_from(
             yield block | bit
             yield from grow(block | bit, barred | fuse_preventing[v], v + 1)
 
-    # Operations are numbered in an order in which they may run, so sets grow upwards.
+    # Operations are numbered in a legal order, so sets grow upwards.
     yield from grow(0, left_out, 0)
 
 

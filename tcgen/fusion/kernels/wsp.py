@@ -1,8 +1,8 @@
 """The Weighted Subroutine Partition (WSP) problem: operations and legal partitions.
 
-Source: Kristensen et al., Fusion of Array Operations at Runtime (2016), Definitions 1 to 21. Where
-the text leaves a choice, the docstrings say what is chosen here.
-:mod:`.cost_models` says what a partition costs, and :mod:`.partition` solves the problem.
+Source: Kristensen et al., Fusion of Array Operations at Runtime (2016), Definitions 1 to 21. If
+the text leaves a choice, the docstrings state it. :mod:`.cost_models` has the costs of partitions,
+and :mod:`.partition` solves the problem.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class View:
         base: name of the array.
         ranges: first element and end on each axis, whatever the direction.
         order: the loop of each axis; () where it is the same for all views of the base.
-        weight: of an element, for example its bytes.
-        steps: from one element to the next on each axis, negative where the loop begins at the end;
+        weight: weight of an element, for example its bytes.
+        steps: distance of neighbours on each axis, negative if the loop begins at the end;
             () where all are 1.
     """
 
@@ -76,7 +76,7 @@ class Operation:
     """One array operation (a vertex).
 
     Attributes:
-        name: for messages.
+        name: name in messages.
         reads: views read.
         writes: views written.
         new: arrays that begin here.
@@ -105,7 +105,7 @@ class Operation:
         return frozenset({v.base for v in self.writes} | {*self.new, *self.freed, *self.observed})
 
     def access(self, array: str) -> Hashable:
-        """What it does with an array; equal for operations that do the same."""
+        """The accesses to an array; equal for operations that do the same."""
         reads = frozenset(v for v in self.reads if v.base == array)
         writes = frozenset(v for v in self.writes if v.base == array)
         return reads, writes, array in self.new, array in self.freed
@@ -121,8 +121,8 @@ class Graph:
     """A WSP graph (Definition 1).
 
     Attributes:
-        operations: vertices, in an order in which they may run.
-        before: pairs (i, j), i < j, of which j must not run before i.
+        operations: vertices, in a legal order.
+        before: pairs (i, j), i < j, such that j must not run before i.
         fuse_preventing: pairs (i, j), i < j, that may not share a kernel.
         observed: arrays that some operation hands out.
     """
@@ -194,7 +194,7 @@ def is_legal(graph: Graph, partition: Partition) -> bool:
     """Definition 5: no fuse-preventing pair in a block, and the blocks have an order.
 
     The formula printed in 5(2) only says that each block is convex. Two convex blocks may still
-    wait for each other, so an order of the blocks is required here.
+    depend on each other, so an order of the blocks is required here.
     """
     block_of = {v: n for n, block in enumerate(partition) for v in block}
     if sorted(block_of) != list(range(len(graph.operations))):
@@ -205,7 +205,7 @@ def is_legal(graph: Graph, partition: Partition) -> bool:
 
 
 def in_order(graph: Graph, partition: Partition) -> Partition:
-    """Blocks in an order in which they may run; those that wait for each other are left out."""
+    """Blocks in a legal order, without those that depend on each other."""
     block_of = {v: n for n, block in enumerate(partition) for v in block}
     ahead: dict[int, set[int]] = {n: set() for n in range(len(partition))}
     for i, j in graph.before:
@@ -233,11 +233,6 @@ def program_operations(
     The space of a step is that of its result. Some steps share no kernel: matrix products, which
     are not computed element by element; steps that read generated inputs, which come in tiles;
     scalars; and results that are a slice of an array.
-
-    Args:
-        program: a formula sequence.
-        extents: of each base space.
-        dtype: of the program; views weigh their bytes.
     """
     operations = []
     for step in program.steps:
@@ -273,6 +268,6 @@ def _view(ref: Ref, step: Step, extents: Mapping[str, int], dtype: str) -> View:
         ranges.append((start, start + extent_of(index.space, extents)))
     inner = len(step.out.indices)
     order = tuple(loops.index(i) for i in ref.indices)
-    # A summed index is a loop of this step alone.
+    # A summed index is a loop of this step only.
     own = tuple(n if n < inner else -1 - step.id * len(loops) - n for n in order)
     return View(ref.tensor.name, tuple(ranges), own, element_bytes(ref.tensor, dtype))

@@ -12,11 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ...ir.tensor import Role
-from ...thresholds.fusion import DescentThresholds
-from ..sharing.array_sizes import tables_of
-from ..sharing.candidates import Arrangement, FusionCandidates, exclusive_uses, instances_overlap
+from ...thresholds.planner import DescentThresholds
+from ..sharing.candidates import (
+    Arrangement,
+    FusionCandidates,
+    exclusive_uses,
+    instances_overlap,
+    tables_of,
+)
 from ..sharing.dependences import LoopUse, bits_of, mask_of
-from .body_order import Item, scheduled
 
 Axis = tuple[int, int]  # (position among the instances, axis)
 
@@ -28,10 +32,10 @@ class NestedLoops:
     """Loops, an order of all statements, and their memory.
 
     Attributes:
-        chosen: contracted axes that were asked for, those of highest priority first.
+        chosen: contracted axes, those of highest priority first.
         loops: outer before inner.
-        order: of the statements.
-        peak: in units of the weights.
+        order: order of the statements.
+        peak: peak in units of the weights.
         static: size of all arrays together.
         live: instances that are live at the peak, the largest first.
         held: the size of each of them.
@@ -67,14 +71,7 @@ class Descent:
         extents: Mapping[str, int],
         thresholds: DescentThresholds,
     ) -> None:
-        """Prepare tables.
-
-        Args:
-            candidates: of the program.
-            weights: by position in ``candidates.instances``, of one element.
-            extents: of the base spaces.
-            thresholds: which arrays are contracted, and when the search ends.
-        """
+        """Prepare tables."""
         self.candidates, self.thresholds = candidates, thresholds
         self.tables = {n: dict(t) for n, t in tables_of(candidates, weights, extents, {}).items()}
         self.members: dict[Axis, tuple[LoopUse, ...]] = {
@@ -102,7 +99,7 @@ class Descent:
         """Lower the peak as long as one more axis, or one more loop, helps.
 
         Args:
-            start: where to begin.
+            start: arrangement to improve.
             trials: most arrangements to look at.
             at_least: a peak that is low enough.
             fixed: axes that are never given up.
@@ -191,7 +188,7 @@ class Descent:
         return best
 
     def nested(self, wanted: Iterable[Axis]) -> NestedLoops | None:
-        """Contract the wanted axes in turn, skipping contradictions; None if there is no order."""
+        """Contract the wanted axes in turn without contradictions; None without a legal order."""
         loops: tuple[Loop, ...] = ()
         chosen: list[Axis] = []
         for axis in wanted:
@@ -249,7 +246,8 @@ class Descent:
         """The loops with every body in an order of small peak."""
         outer = tuple(sorted(loops, key=lambda o: -o[0].bit_count()))
         inside = {w: n for n, (_, members) in enumerate(outer) for w in members}
-        owned: dict[int, list[tuple[int, int, int]]] = {}  # (bytes, users, instance) by loop
+        # Bytes, users and instance of the arrays of each loop.
+        owned: dict[int, list[tuple[int, int, int]]] = {}
         for n, table in self.tables.items():
             instance = self.candidates.instances[n]
             if instance.persistent:
@@ -261,7 +259,8 @@ class Descent:
                     axes.append(axis)
                     home = max(home, at)
             held = tuple(axes)
-            if held not in table:  # an axis of one element is never contracted
+            # An axis of one element is never contracted.
+            if held not in table:
                 held = tuple(a for a in axes if any(a in key for key in table))
             owned.setdefault(home, []).append((table[held], self.users[n], n))
 
@@ -296,3 +295,132 @@ class Descent:
 
 def _sort_key(use: LoopUse) -> tuple[int, str, str]:
     return use[0], use[1].name, use[1].space.name
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A statement or an inner loop of a body.
+
+    Attributes:
+        nodes: a bit for each of its statements.
+        next: a bit for each statement that must run right after one of them.
+        peak: peak of the arrays that are live only inside it.
+        order: order of its statements.
+        live: numbers of the arrays inside it that are live at its peak.
+    """
+
+    nodes: int
+    next: int
+    peak: int
+    order: tuple[int, ...]
+    live: tuple[int, ...]
+
+
+def scheduled(items: list[Item], arrays: list[tuple[int, int, int]]) -> Item | None:
+    """The body as one item, in an order with a small peak; None where its items need each other.
+
+    Args:
+        items: items of the body.
+        arrays: arrays of the body: bytes, users (a bit for each) and number of each.
+    """
+    nodes = following = 0
+    owner: dict[int, int] = {}
+    for n, item in enumerate(items):
+        nodes |= item.nodes
+        following |= item.next
+        owner |= dict.fromkeys(bits_of(item.nodes), n)
+    predecessors, successors = [0] * len(items), [0] * len(items)
+    for n, item in enumerate(items):
+        for node in bits_of(item.next & nodes & ~item.nodes):
+            predecessors[owner[node]] |= 1 << n
+            successors[n] |= 1 << owner[node]
+    uses: list[list[int]] = [[] for _ in items]
+    users = []
+    for a, (_, touching, _) in enumerate(arrays):
+        inside = {owner[node] for node in bits_of(touching & nodes)}
+        users.append(mask_of(inside))
+        for n in inside:
+            uses[n].append(a)
+    held = [size for size, _, _ in arrays]
+    peaks = [item.peak for item in items]
+    best = None
+    forward, backward = (predecessors, successors), (successors, predecessors)
+    for (first, then), reverse in ((forward, False), (backward, True)):
+        order = _greedy(first, then, uses, users, held, peaks)
+        if order is None:
+            return None
+        order = order[::-1] if reverse else order
+        trial = (*_peak(order, uses, users, held, peaks), order)
+        if best is None or trial[0] < best[0]:
+            best = trial
+    assert best is not None
+    peak, at, live, order = best
+    inner = items[at].live if items else ()
+    return Item(
+        nodes,
+        following,
+        peak,
+        tuple(u for n in order for u in items[n].order),
+        (*inner, *(arrays[a][2] for a in live)),
+    )
+
+
+def _greedy(
+    before: list[int],
+    after: list[int],
+    uses: list[list[int]],
+    users: list[int],
+    held: list[int],
+    peaks: list[int],
+) -> list[int] | None:
+    """An order that always continues with the ready item that frees most, or else takes least."""
+    done, is_live = 0, [False] * len(held)
+    order: list[int] = []
+
+    def rank(n: int) -> tuple[bool, int, int, int]:
+        new = gone = 0
+        for a in uses[n]:
+            if not is_live[a]:
+                new += held[a]
+            if not users[a] & ~done & ~(1 << n):
+                gone += held[a]
+        during, change = new + peaks[n], new - gone
+        return (change > 0, during if change > 0 else change, change, n)
+
+    ready = {n: rank(n) for n, first in enumerate(before) if not first}
+    while ready:
+        n = min(ready.values())[3]
+        del ready[n]
+        order.append(n)
+        done |= 1 << n
+        changed = 0
+        for a in uses[n]:
+            is_live[a] = bool(users[a] & ~done)
+            changed |= users[a]
+        for m in bits_of(changed & ~done):
+            if m in ready:
+                ready[m] = rank(m)
+        for m in bits_of(after[n]):
+            if not before[m] & ~done:
+                ready[m] = rank(m)
+    return order if len(order) == len(before) else None
+
+
+def _peak(
+    order: list[int],
+    uses: list[list[int]],
+    users: list[int],
+    held: list[int],
+    peaks: list[int],
+) -> tuple[int, int, list[int]]:
+    """The peak of an order, the item at which it occurs, and the arrays that are live there."""
+    done, is_live = 0, set[int]()
+    best: tuple[int, int, list[int]] = (-1, 0, [])
+    for n in order:
+        is_live.update(uses[n])
+        now = sum(held[a] for a in is_live) + peaks[n]
+        if now > best[0]:
+            best = (now, n, sorted(is_live))
+        done |= 1 << n
+        is_live.difference_update([a for a in uses[n] if not users[a] & ~done])
+    return best if order else (0, 0, [])

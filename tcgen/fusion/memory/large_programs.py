@@ -15,9 +15,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from ...thresholds.fusion import FusionThresholds
-from ..sharing.array_sizes import least_peak
-from ..sharing.candidates import Arrangement, FusionCandidates, build_candidates, unmodelled
+from ...thresholds.planner import FusionThresholds, MemoryThresholds
+from ..sharing.candidates import (
+    Arrangement,
+    FusionCandidates,
+    build_candidates,
+    least_peak,
+    unmodelled,
+)
 from ..solver.loop_constraints import constraint_count
 from ..solver.memory_model import FusionModel, SearchResult
 from .descent import Axis, Descent, NestedLoops
@@ -33,75 +38,132 @@ def least_by_parts(
 ) -> SearchResult:
     """An arrangement of small peak, and a bound on the least peak.
 
-    Args:
-        candidates: of the program.
-        weights: by position in ``candidates.instances``, bytes of one element.
-        extents: of the base spaces.
-        starts: arrangements to improve.
-        seconds: deterministic.
-        thresholds: of the models of some arrays, and of the descent.
-
     Raises:
         PlanError: the solver refuses the model.
     """
     limits = thresholds.memory
     descent = Descent(candidates, weights, extents, thresholds.descent)
     bound = least_peak(candidates, weights, extents, {})
+    best = _best_descent(descent, starts, limits.first_trials, bound)
+    if best is None:
+        return SearchResult(None, False, bound)
+    gap = _Gap(candidates, weights, extents, limits, descent, seconds, best, bound)
+    while gap.is_open and gap.add_array():
+        part = part_of(candidates, gap.arrays)
+        if constraint_count(part) > limits.part_constraints:
+            break
+        result = gap.raise_bound(part)
+        if not result.proven or gap.idle >= limits.idle_seconds:
+            break
+        if result.arrangement is not None:
+            gap.lower_peak(result.arrangement)
+    best = gap.best
+    return SearchResult(best.arrangement, best.peak <= gap.bound, min(gap.bound, best.peak))
+
+
+def _best_descent(
+    descent: Descent, starts: Iterable[Arrangement], trials: int, bound: int
+) -> NestedLoops | None:
+    """The best result of descents from several starts.
+
+    It is None if two readers of a generated input contradict each other.
+    """
     best: NestedLoops | None = None
     begun: set[tuple[Axis, ...]] = set()
     for start in (Arrangement((), ()), *starts):
         first = descent.from_arrangement(start)
         if first is not None and first.chosen not in begun:
             begun.add(first.chosen)
-            last = descent.improve(first, limits.first_trials, bound)
+            last = descent.improve(first, trials, bound)
             best = last if best is None or last.cost < best.cost else best
-    if best is None:  # two readers of a generated input contradict each other
-        return SearchResult(None, False, bound)
-    tables, close = descent.tables, best.peak * limits.close
-    by_size = sorted(tables, key=lambda n: (-tables[n][()], n))
-    arrays = frozenset(
-        n
-        for n, table in tables.items()
-        if table[()] >= best.peak or (len(table) == 1 and table[()] > close)
-    )
-    seen, idle = best, 0.0
-    while best.peak - bound > close and seconds > 0 and idle < limits.idle_seconds:
-        # Arrays that are live at neither peak come last: their loops may still be an obstacle.
-        joining = next((n for n in (*seen.live, *best.live, *by_size) if n not in arrays), None)
-        if joining is None:
-            break
-        arrays |= {joining}
-        part = part_of(candidates, arrays)
-        if constraint_count(part) > limits.part_constraints:
-            break
-        result = solve_part(
-            candidates,
-            part,
-            arrays,
-            weights,
-            extents,
-            min(seconds, limits.part_seconds),
-            best.arrangement,
-            at_least=bound,
-            below=best.peak,
+    return best
+
+
+class _Gap:
+    """The gap between the best peak and the proven bound, which models of some arrays close.
+
+    Attributes:
+        best: the arrangement of least cost so far.
+        bound: proven lower bound on the peak.
+        close: a gap, or progress, of so many bytes does not count.
+        arrays: positions of the arrays of the next model; the largest ones at first.
+        latest: the latest arrangement by a model, whose peak shows the obstacles.
+        seconds: deterministic seconds that are left.
+        idle: deterministic seconds without progress.
+    """
+
+    def __init__(
+        self,
+        candidates: FusionCandidates,
+        weights: Mapping[int, int],
+        extents: Mapping[str, int],
+        limits: MemoryThresholds,
+        descent: Descent,
+        seconds: float,
+        best: NestedLoops,
+        bound: int,
+    ) -> None:
+        self.candidates, self.weights, self.extents = candidates, weights, extents
+        self.limits, self.descent = limits, descent
+        self.seconds, self.idle = seconds, 0.0
+        self.best = self.latest = best
+        self.bound, self.close = bound, best.peak * limits.close
+        sizes = {n: (table[()], len(table)) for n, table in descent.tables.items()}
+        self._by_size = sorted(sizes, key=lambda n: (-sizes[n][0], n))
+        self.arrays = frozenset(
+            n
+            for n, (size, choices) in sizes.items()
+            if size >= best.peak or (choices == 1 and size > self.close)
         )
-        seconds -= result.spent
-        idle = 0.0 if result.bound - bound > close else idle + result.spent
-        bound = max(bound, result.bound)
-        if not result.proven or idle >= limits.idle_seconds:
-            break
-        if result.arrangement is not None:
-            first = descent.from_arrangement(result.arrangement)
-            if first is not None:
-                # With the axes of these arrays fixed, the peak shows which array is an obstacle.
-                seen = descent.improve(first, limits.part_trials, bound, first.chosen)
-                last = seen
-                if seen.peak < best.peak * limits.promising:
-                    last = descent.improve(seen, limits.part_trials, bound)
-                if best.peak - last.peak > close:
-                    idle = 0.0
-                best = last if last.cost < best.cost else best
-    return SearchResult(best.arrangement, best.peak <= bound, min(bound, best.peak))
+
+    @property
+    def is_open(self) -> bool:
+        """True if the gap counts, and there is time to close it."""
+        wide = self.best.peak - self.bound > self.close
+        return wide and self.seconds > 0 and self.idle < self.limits.idle_seconds
+
+    def add_array(self) -> bool:
+        """Add the largest array of a peak to the next model; False if none is left.
+
+        Arrays that are live at neither peak come last: their loops may still be an obstacle.
+        """
+        order = (*self.latest.live, *self.best.live, *self._by_size)
+        joining = next((n for n in order if n not in self.arrays), None)
+        if joining is not None:
+            self.arrays |= {joining}
+        return joining is not None
+
+    def raise_bound(self, part: FusionCandidates) -> SearchResult:
+        """Solve the model of the arrays, whose bound holds for the program."""
+        result = solve_part(
+            self.candidates,
+            part,
+            self.arrays,
+            self.weights,
+            self.extents,
+            min(self.seconds, self.limits.part_seconds),
+            self.best.arrangement,
+            at_least=self.bound,
+            below=self.best.peak,
+        )
+        self.seconds -= result.spent
+        progress = result.bound - self.bound > self.close
+        self.idle = 0.0 if progress else self.idle + result.spent
+        self.bound = max(self.bound, result.bound)
+        return result
+
+    def lower_peak(self, arrangement: Arrangement) -> None:
+        """Descend from the arrangement of a model, first with the axes of its arrays fixed."""
+        first = self.descent.from_arrangement(arrangement)
+        if first is None:
+            return
+        trials = self.limits.part_trials
+        self.latest = last = self.descent.improve(first, trials, self.bound, first.chosen)
+        if last.peak < self.best.peak * self.limits.promising:
+            last = self.descent.improve(last, trials, self.bound)
+        if self.best.peak - last.peak > self.close:
+            self.idle = 0.0
+        self.best = last if last.cost < self.best.cost else self.best
 
 
 def part_of(candidates: FusionCandidates, arrays: Collection[int]) -> FusionCandidates:
@@ -124,17 +186,6 @@ def solve_part(
     below: int,
 ) -> SearchResult:
     """The least peak of some arrays, if it is below a given one.
-
-    Args:
-        candidates: of the program.
-        part: the candidates of these arrays alone.
-        arrays: that count, by position among the instances.
-        weights: by position, bytes of one element.
-        extents: of the base spaces.
-        seconds: deterministic.
-        hint: an arrangement to start from.
-        at_least: a proven lower bound.
-        below: only smaller peaks are searched for.
 
     Returns:
         A bound for the whole program, ``below`` if no peak is smaller. The arrangement may be

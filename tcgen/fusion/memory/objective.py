@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ...ir.plan import FusionPlan, Solve
 from ...ir.tensor import element_bytes
 from ...options import Options
-from ...thresholds.fusion import FusionThresholds
-from ..placement.memory import once_elements, peak_of
+from ...thresholds.planner import FusionThresholds
+from ..placement.memory import once_elements, packed, peak_of
 from ..placement.nest import Placed, arrangement_of, place_arrangement
-from ..placement.offsets import packed
 from ..placement.plan import build_launches, build_plan, shared_axes
-from ..sharing.candidates import Arrangement, FusionCandidates, fusion_candidates
+from ..sharing.candidates import (
+    Arrangement,
+    FusionCandidates,
+    fusion_candidates,
+    independent,
+    unmodelled,
+    without_order,
+)
 from ..sharing.graph import FusionGraph
+from ..sharing.statement_order import Cycle, in_order
 from ..solver.loop_constraints import constraint_count
-from ..solver.memory_model import SearchResult
+from ..solver.memory_model import FusionModel, SearchResult
 from .descent import Descent
-from .exact import solve_exact, solve_static
 from .large_programs import least_by_parts
 from .tree_peak import least_tree_peak
 
@@ -28,11 +34,11 @@ class _Progress:
     """Results of the searches of one program so far.
 
     Attributes:
-        candidates: of the program.
-        weights: by position in ``candidates.instances``, of one element.
-        extents: of the base spaces.
-        seconds: deterministic, of all searches.
-        thresholds: of the searches.
+        candidates: fusion candidates of the program.
+        weights: weight of one element, by position in ``candidates.instances``.
+        extents: extents by base space.
+        seconds: deterministic seconds of all searches.
+        thresholds: limits of the searches.
         placements: the latest one first.
         hint: the latest arrangement, from which the next search starts.
         bound: proven lower bound.
@@ -76,15 +82,15 @@ class _Progress:
 
     def exactly(self, *, peak: bool) -> None:
         """Search over all arrays and the order of all statements."""
-        exact = solve_exact(
+        exact = FusionModel(
             self.candidates,
             self.weights,
             self.extents,
-            self.seconds / 2,
             self.hint,
             peak=peak,
+            ordered=True,
             at_least=self.bound,
-        )
+        ).solve(self.seconds / 2)
         self.proven, self.bound = exact.proven, max(self.bound, exact.bound)
         self.take(exact.arrangement)
 
@@ -206,3 +212,80 @@ def least_value(plan: FusionPlan, dtype: str, *, peak: bool) -> int:
     if peak:
         return peak_of(plan, {a: n * element_bytes(a.tensor, dtype) for a, n in elements.items()})
     return sum(n for a, n in elements.items() if a.tensor.is_held)
+
+
+def solve_static(
+    candidates: FusionCandidates,
+    extents: Mapping[str, int],
+    seconds: float,
+    hint: Arrangement,
+    rounds: int,
+) -> SearchResult:
+    """The arrangement of least static sum, in elements: first loops, then an order for them.
+
+    Parts that have no statement in common are solved one by one. Loops without a common order are
+    forbidden, and the model is solved again.
+
+    Returns:
+        Without an arrangement where the search gives up, or where loops of several parts contradict
+        each other.
+    """
+    models = [
+        FusionModel(
+            part,
+            dict.fromkeys(range(len(part.instances)), 1),
+            extents,
+            hint,
+            peak=False,
+            ordered=False,
+            unmodelled=unmodelled(part, candidates),
+        )
+        for part in independent(without_order(candidates))
+    ]
+    best: list[SearchResult] = []
+    for model in models:
+        best.append(model.least(seconds))
+        seconds = max(0.0, seconds - model.spent)
+    answers = [b.arrangement for b in best]
+
+    def arranged(
+        solve_again: Callable[[FusionModel, int], Arrangement | None],
+    ) -> Arrangement | None:
+        """The answers in one order; ``solve_again`` renews the answer of a model."""
+        for _ in range(rounds):
+            if None in answers:
+                break
+            order = in_order(
+                candidates, tuple(loop for a in answers if a is not None for loop in a.loops)
+            )
+            if isinstance(order, Arrangement):
+                return order
+            changed = _exclude(models, order)
+            if not changed:
+                break
+            for number in changed:
+                answers[number] = solve_again(models[number], number)
+        return None
+
+    def least(model: FusionModel, number: int) -> Arrangement | None:
+        best[number] = model.least(seconds)
+        return best[number].arrangement
+
+    arrangement = arranged(least)
+    if arrangement is not None and all(b.proven for b in best):
+        for number, model in enumerate(models):
+            model.keep_memory()
+            answers[number] = model.fewest(seconds / 10) or answers[number]
+        arrangement = arranged(lambda model, _: model.fewest(seconds / 10)) or arrangement
+    return SearchResult(arrangement, all(b.proven for b in best), sum(b.bound for b in best))
+
+
+def _exclude(models: list[FusionModel], cycles: tuple[Cycle, ...]) -> list[int]:
+    """Forbid each cycle whose loops belong to one model; the numbers of these models."""
+    changed: dict[int, None] = {}
+    for cycle in cycles:
+        loops = [link.use for link in cycle if link.loop]
+        for number, model in enumerate(models):
+            if all(use in model.partners for use in loops) and model.exclude(cycle):
+                changed[number] = None
+    return sorted(changed)

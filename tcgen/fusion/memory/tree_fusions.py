@@ -98,7 +98,8 @@ def no_worse(one: Profile, other: Profile) -> bool:
         return True
     if not other or one[0][0] > other[0][0] or one[-1][1] > other[-1][1]:
         return False
-    at = 0  # segments of the first part that have run
+    # Number of segments of the first part that have run.
+    at = 0
     for hill, valley, _ in other:
         while at < len(one) and one[at][0] <= hill and one[at][1] <= valley:
             at += 1
@@ -117,7 +118,7 @@ class Branch:
         producer: statement that writes it.
         consumer: statement that reads it.
         whole: bytes.
-        extents: of the loops that it could share.
+        extents: extents of the loops that it could share.
     """
 
     producer: int
@@ -137,7 +138,7 @@ class SubtreeFusion:
     Attributes:
         bodies: profiles of the subtree in the bodies of the loops around it, outermost first.
         inside: peak of the item that is the node, or contains it.
-        least: peak of the subtree alone.
+        least: peak of the subtree by itself.
         chosen: prefixes of the edges below.
     """
 
@@ -158,7 +159,7 @@ class SubtreeFusion:
         return True
 
     def deeper(self, count: int) -> SubtreeFusion:
-        """The same inside ``count`` more loops, in which nothing else runs."""
+        """The same inside ``count`` more loops without other statements."""
         return SubtreeFusion((*self.bodies, *((),) * count), self.inside, self.least, self.chosen)
 
     def closed(self) -> SubtreeFusion:
@@ -176,7 +177,7 @@ class SubtreeFusion:
 
 
 def least_of(bodies: tuple[Profile, ...]) -> int:
-    """Peak of a subtree alone: outer bodies are done before inner ones begin."""
+    """Peak of a subtree by itself: outer bodies are done before inner ones begin."""
     held = top = 0
     for body in bodies:
         if body:
@@ -203,7 +204,7 @@ class TreeFusions:
             self.below.setdefault(branch.consumer, []).append(producer)
         self.twin = twins({e: b.extents for e, b in branches.items()})
         self.tables: dict[int, dict[Order, list[SubtreeFusion]]] = {}
-        # The fusions in which no edge below has more loops than the order.
+        # The fusions that end here: no edge below has more loops than the order.
         self.ended: dict[int, dict[Order, list[SubtreeFusion]]] = {}
 
     def least(self, root: int) -> SubtreeFusion | None:
@@ -233,9 +234,9 @@ class TreeFusions:
         """The fusions whose orders begin with ``order``, with all deeper loops complete.
 
         Args:
-            node: whose edges are fused.
-            order: of loops.
-            edges: for each edge below, its fusions in a prefix of the order.
+            node: number of the node whose edges are fused.
+            order: order of loops.
+            edges: fusions of each edge below, in a prefix of the order.
             open_edges: edges that share all loops of the order and still have a size above zero.
         """
         ended = edges[0]

@@ -11,11 +11,16 @@ from math import gcd
 
 from ...ir.cost import extent_of
 from ...ir.program import Phase
-from ...thresholds.fusion import TreeThresholds
+from ...thresholds.planner import TreeThresholds
 from ..placement.memory import whole_elements
 from ..placement.nest import chains
-from ..sharing.array_sizes import least_peak
-from ..sharing.candidates import Arrangement, FusionCandidates, exclusive_uses, instances_overlap
+from ..sharing.candidates import (
+    Arrangement,
+    FusionCandidates,
+    exclusive_uses,
+    instances_overlap,
+    least_peak,
+)
 from ..sharing.graph import phase_of
 from ..solver.memory_model import SearchResult
 from .tree_fusions import (
@@ -31,7 +36,8 @@ from .tree_fusions import (
 )
 from .tree_prefixes import Order
 
-Prefixes = Mapping[int, Order]  # by the producer of the array
+# Loops of each array, by its producer.
+Prefixes = Mapping[int, Order]
 
 
 def least_tree_peak(
@@ -42,16 +48,7 @@ def least_tree_peak(
     effort: int,
     thresholds: TreeThresholds,
 ) -> SearchResult | None:
-    """The least peak of a tree, or a bound and a good arrangement; None for other programs.
-
-    Args:
-        candidates: of the program.
-        weights: by position in ``candidates.instances``, bytes of one element.
-        extents: of the base spaces.
-        start: loops to begin with.
-        effort: multiplies the steps of the search.
-        thresholds: of the search.
-    """
+    """The least peak of a tree, or a bound and a good arrangement; None for other programs."""
     branches = _branches(candidates, weights, extents)
     if branches is None:
         return None

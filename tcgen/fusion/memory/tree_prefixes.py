@@ -24,7 +24,7 @@ class _Entry:
     """The table entry of a node for one order of loops.
 
     Attributes:
-        least: for each edge below, the least cost among the prefixes of the order, and that prefix.
+        least: least cost of each edge below among the prefixes of the order, and that prefix.
         total: least cost of the subtree over all orders that begin with this one.
         more: the next loop of the best of these orders; None where it ends.
         longer: entries of the orders with one more loop. A loop without an entry belongs to no edge
@@ -57,8 +57,8 @@ def least_static(
     Source: the algorithm of Lam et al. for trees; legality as in Theorem 1 of Allam et al.
 
     Args:
-        graph: of a program that is a tree, or several.
-        extents: of the base spaces.
+        graph: fusion graph of a program that is a tree, or several.
+        extents: extents by base space.
         most: prefixes of all edges that may be tabulated.
     """
     if graph.restricted or sum(_prefixes(len(e.loops)) for e in graph.edges) > most:
@@ -75,9 +75,6 @@ def twins(extents: Mapping[int, Mapping[int, int]]) -> dict[int, int]:
     Batch indices are such loops. Where a prefix has only the later one of two twins, they could be
     exchanged there and on all surrounding edges that share either. So it is enough to consider
     orders in which each loop is inside the one before it.
-
-    Args:
-        extents: of the loops of every edge.
 
     Example:
         >>> twins({0: {5: 10, 6: 10, 7: 10}, 1: {5: 10, 6: 10}})
@@ -115,7 +112,8 @@ class _Tree:
         for e in part:  # producers first
             self.below.setdefault(graph.edges[e].consumer, []).append(e)
         self.root = graph.edges[part[-1]].consumer
-        self.entries: dict[int, _Entry] = {}  # of the empty order, by node
+        # Entries of the empty order, by node.
+        self.entries: dict[int, _Entry] = {}
         self.sizes = {e: self._sizes(e) for e in part}
         self.twin = twins(self.sizes)
         for node in sorted(self.below):  # producers come first
@@ -145,9 +143,9 @@ class _Tree:
         """The entry of ``order``, with those of all orders that begin with it.
 
         Args:
-            order: of loops so far.
-            left: loops that are not in it.
-            least: as in the entry.
+            order: order of loops so far.
+            left: loops outside of it.
+            least: least costs, as in the entry.
             total: sum of ``least``.
             open_edges: edges that share all loops of the order.
         """

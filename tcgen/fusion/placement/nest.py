@@ -97,7 +97,8 @@ def place_nodes(graph: FusionGraph, fused: tuple[Variable, ...]) -> tuple[Placed
 
 def place_arrangement(candidates: FusionCandidates, arrangement: Arrangement) -> tuple[Placed, ...]:
     """Statements in the order of an arrangement; absent ones right before those that need them."""
-    by_members = sorted(arrangement.loops, key=lambda loop: -len(loop))  # stable: outer first
+    # The order is stable: outer loops come first.
+    by_members = sorted(arrangement.loops, key=lambda loop: -len(loop))
     inside: dict[int, list[tuple[Index, int]]] = {}
     for number, members in enumerate(by_members):
         for node, index in members:
@@ -116,7 +117,8 @@ def place_arrangement(candidates: FusionCandidates, arrangement: Arrangement) ->
     open_loop: int | None = None
     for position, node in enumerate(arrangement.order):
         outer = inside[node][0][1] if node in inside else None
-        if outer is None or outer != open_loop:  # free statements that a new loop needs precede it
+        # Free statements that a new loop needs precede it.
+        if outer is None or outer != open_loop:
             for other in arrangement.order[position:]:
                 if other == node or (
                     outer is not None and inside.get(other, [(None, None)])[0][1] == outer

@@ -1,6 +1,6 @@
 """Which statements may share a loop.
 
-``graph`` has the statements, ``dependences`` what must run in which order, and ``candidates`` the
-loops that may be shared. ``statement_order`` orders the statements of given loops, and
-``array_sizes`` tabulates the size of each array for every choice of contracted axes.
+``graph`` has the statements, ``dependences`` the order in which they must run, and ``candidates``
+the loops that may be shared, with the size of each array for every choice of contracted axes.
+``statement_order`` orders the statements of given loops.
 """

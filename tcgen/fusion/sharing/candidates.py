@@ -1,8 +1,9 @@
-"""Fusion candidates: the loop uses that may share a loop, on any program.
+"""Fusion candidates: the loop uses that may share a loop, on any program, and sizes of arrays.
 
 An axis of an array is contracted if its producers and consumers all use it in one loop. Loop uses
 that can never share a loop, by the rules of :mod:`.dependences`, are in different groups, so that
-no search considers them together.
+no search considers them together. The table of an array has its size for each set of contracted
+axes, in units of a weight for one element: 1, or its bytes.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from math import prod
 
+from ...ir.cost import extent_of
 from ...ir.tensor import Role, Tensor
 from .dependences import (
     Dependences,
@@ -34,7 +37,7 @@ class FusionCandidates:
         graph: its nodes are the statements.
         instances: arrays; outputs are among them, without an axis that may be contracted.
         dependences: between the statements.
-        groups: of loop uses, in order; two groups never have a loop in common.
+        groups: groups of loop uses, in order; two groups never have a loop in common.
         repeats: loop uses of statements that have no index for the loop, so that each iteration
             repeats them; each with the loop use of a reader that it follows.
     """
@@ -52,7 +55,7 @@ class Arrangement:
 
     Attributes:
         loops: members of each loop.
-        order: of execution; statements that are absent have no loops and may run anywhere.
+        order: order of execution; absent statements have no loops and may run anywhere.
     """
 
     loops: tuple[tuple[LoopUse, ...], ...]
@@ -84,7 +87,7 @@ def build_candidates(
     """The candidates that follow from the pairs of indices that may be one loop.
 
     Args:
-        graph: of the program.
+        graph: fusion graph of the program.
         bare: arrays without axes.
         dependences: between the statements, those of repeated statements included.
         repeats: loop uses of repeated statements, and those that they follow.
@@ -261,3 +264,66 @@ def unmodelled(
         for group in part.groups
         for use in group
     }
+
+
+Table = tuple[tuple[tuple[int, ...], int], ...]  # (contracted axes, size)
+
+
+def least_peak(
+    candidates: FusionCandidates,
+    weights: Mapping[int, int],
+    extents: Mapping[str, int],
+    tiles: Mapping[str, int],
+) -> int:
+    """A lower bound on the peak that needs no search: the most that one statement touches.
+
+    Each array counts with as many contracted axes as it could have by itself.
+    """
+    return least_of(candidates, tables_of(candidates, weights, extents, tiles), peak=True)
+
+
+def tables_of(
+    candidates: FusionCandidates,
+    weights: Mapping[int, int],
+    extents: Mapping[str, int],
+    tiles: Mapping[str, int],
+) -> dict[int, Table]:
+    """Sizes of every array that is held, by position among the instances."""
+    return {
+        n: _table(i, weights[n], extents, tiles)
+        for n, i in enumerate(candidates.instances)
+        if i.array.is_held
+    }
+
+
+def least_of(candidates: FusionCandidates, tables: Mapping[int, Table], *, peak: bool) -> int:
+    """A lower bound on the static sum, or on the peak, from the tables only."""
+    least = {n: min(size for _, size in t) for n, t in tables.items()}
+    if not peak:
+        return sum(least.values())
+    nodes = (n.id for n in candidates.graph.nodes)
+    return max((sum(least[n] for n in touched(candidates, u, tables)) for u in nodes), default=0)
+
+
+def touched(candidates: FusionCandidates, node: int, counted: Collection[int]) -> list[int]:
+    """Arrays that are live while a statement runs, whatever the order."""
+    users = ((n, candidates.instances[n]) for n in counted)
+    return [n for n, i in users if i.persistent or node in i.producers or node in i.consumers]
+
+
+def _table(
+    instance: Instance, weight: int, extents: Mapping[str, int], tiles: Mapping[str, int]
+) -> Table:
+    """Sizes of an array for every set of contracted axes, each of which counts its tile."""
+    spaces = instance.array.spaces
+    shape = [extent_of(space, extents) for space in spaces]
+    tile = [min(n, tiles.get(s.name, 1)) for n, s in zip(shape, spaces, strict=True)]
+    axes = [axis for axis, _ in instance.axes if tile[axis] < shape[axis]]
+    return tuple(
+        (
+            chosen,
+            weight * prod(tile[a] if a in chosen else n for a, n in enumerate(shape)),
+        )
+        for count in range(len(axes) + 1)
+        for chosen in combinations(axes, count)
+    )

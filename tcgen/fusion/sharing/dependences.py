@@ -32,7 +32,7 @@ class Instance:
         reader: if the array is made once for each of its readers, the id of that reader's step.
         producers: statements that write it.
         consumers: statements that read it.
-        axes: that may be contracted, each with the loop uses that must be one loop for it.
+        axes: axes that may be contracted, each with the loop uses that must be one loop.
         persistent: the constant phase leaves it to the volatile phase, so that it is always live.
     """
 
@@ -49,13 +49,13 @@ class Dependences:
     """The dependences between the statements of a program.
 
     Attributes:
-        index_pairs: for each producer and consumer, the pairs of indices that may be one loop.
-        after: for each statement, a bit for each statement that comes later in every order,
-            because it depends on it, writes the same array after it, or is of the volatile phase.
-        before: the same for statements that come earlier.
+        index_pairs: pairs of indices that may be one loop, by producer and consumer.
+        after: bits of the statements that come later in every order, by statement, because they
+            depend on it, write the same array after it, or belong to the volatile phase.
+        before: bits of the statements that come earlier.
         next: the immediate successors among those in ``after``.
-        links: for each statement, its producers and consumers, and the indices that may be one
-            loop with its own.
+        links: producers and consumers of each statement, and their indices that may be one loop
+            with its own.
         known: pairs of loop uses that were examined, and whether they may be one loop.
     """
 
@@ -99,7 +99,8 @@ class Dependences:
             if bound.setdefault(node, index) != index:
                 return None
         changed = True
-        while changed:  # the last round adds nothing, and has examined all pairs of members
+        # The last round adds nothing, and has examined all pairs of members.
+        while changed:
             changed = False
             inside = self._between(mask_of(bound))
             for node, index in tuple(bound.items()):
@@ -109,7 +110,8 @@ class Dependences:
                     fitting = indices.get(index, ())
                     if not fitting or (other in bound and bound[other] not in fitting):
                         return None
-                    if other not in bound and len(fitting) == 1:  # a diagonal leaves a choice
+                    # A diagonal leaves a choice.
+                    if other not in bound and len(fitting) == 1:
                         bound[other] = fitting[0]
                         changed = True
         return bound
@@ -120,13 +122,7 @@ def find_dependences(
     instances: tuple[Instance, ...],
     index_pairs: Mapping[tuple[int, int], IndexPairs],
 ) -> Dependences:
-    """The dependences of a program.
-
-    Args:
-        graph: of the program.
-        instances: arrays, with or without axes.
-        index_pairs: of each producer and consumer, those of repeated statements included.
-    """
+    """The dependences of a program."""
     after = _after(graph, instances, index_pairs)
     before = [0] * len(after)
     for node, later in enumerate(after):

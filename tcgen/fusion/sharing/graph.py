@@ -36,7 +36,7 @@ class Candidate:
     """A potential fusion edge of the paper: an axis whose loop producer and consumer could share.
 
     Attributes:
-        axis: of the array.
+        axis: axis of the array.
         loop: number of the loop, the same wherever it could be one loop.
         producer_index: the producer's index on that axis.
         consumer_index: the consumer's index on that axis.
@@ -69,11 +69,11 @@ class FusionGraph:
     """A forest: each node has at most one edge to a consumer.
 
     Attributes:
-        program: that the graph describes.
+        program: program of the graph.
         nodes: statements, producers first.
         per_reader: arrays that are made once for each of their readers: generated inputs, and
             recomputed intermediates.
-        edges: in post-order of each tree, operands left to right.
+        edges: edges in post-order of each tree, operands left to right.
         parts: the edges' ids, one tuple for each tree.
         restricted: some array has no edge, because it has several producers or consumers, is read
             twice or in part, is also an output, or passes from the constant to the volatile phase.

@@ -1,7 +1,7 @@
 """An order of all statements for given loops, or the loops that contradict each other.
 
-Where arrays have several users, two loops may each need results of the other, so that neither can
-run first. Such a cycle of loops and statements shows which loops cannot be combined.
+If arrays have several users, two loops may each need results of the other, so that neither can run
+first. The loops of that cycle of loops and statements cannot be combined.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def in_order(
     """An order of all statements in which every loop is an interval.
 
     Returns:
-        The arrangement with that order. Without one: cycles, of which no arrangement has all loops
-        unless one of them is inside another; or no cycle where only the readers of a generated
-        input contradict each other.
+        The arrangement with that order. Without an order: cycles, such that no arrangement has all
+        loops of a cycle unless one is inside another; the result is empty if only the readers of a
+        generated input contradict each other.
     """
     items = [_Item(frozenset(n for n, _ in uses), uses) for uses in loops]
     items.sort(key=lambda i: -len(i.nodes))
@@ -119,7 +119,8 @@ def _cycles(candidates: FusionCandidates, items: list[_Item]) -> tuple[Cycle, ..
             cycles.append((Link(x, u, one.loop), Link(v, w, other.loop)))
     if cycles:
         return tuple(cycles)
-    row = [items[0]]  # after each item comes one that it needs
+    # After each item comes one that it needs.
+    row = [items[0]]
     while row[-1] not in row[:-1]:
         row.append(next(o for o in items if _needs(candidates, row[-1], o)))
     ring = row[row.index(row[-1]) :]

@@ -1,6 +1,6 @@
 """CP-SAT models of fusion.
 
-``cp_sat`` sets the solver up. ``loop_constraints`` holds the variables and constraints of shared
+``cp_sat`` runs the solver. ``loop_constraints`` holds the variables and constraints of shared
 loops, on which ``memory_model`` minimises memory and ``time_model`` the time that ``time_cost``
 predicts.
 """

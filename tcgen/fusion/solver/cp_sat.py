@@ -1,27 +1,79 @@
-"""Settings of CP-SAT: deterministic, one worker, interruptible."""
+"""Searches by CP-SAT: deterministic, one worker, interruptible."""
 
 from __future__ import annotations
 
 from concurrent.futures import Future, wait
+from dataclasses import dataclass
 from threading import Thread
 
 from ortools.sat.python import cp_model
 
+from ...errors import PlanError
 
-def search_solver(seconds: float) -> cp_model.CpSolver:
-    """A solver that gives the same answer every time: one worker, and deterministic seconds."""
-    from ortools.sat.python import cp_model  # noqa: PLC0415
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The end of a search: its status, and the solver with values and bounds."""
+
+    solver: cp_model.CpSolver
+    status: cp_model.CpSolverStatus
+
+    @property
+    def optimal(self) -> bool:
+        """True if the solution is proven optimal."""
+        return self.status == cp_model.OPTIMAL
+
+    @property
+    def found(self) -> bool:
+        """True if there is a solution."""
+        return self.status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+
+    @property
+    def infeasible(self) -> bool:
+        """True if it is proven that no solution exists."""
+        return self.status == cp_model.INFEASIBLE
+
+    @property
+    def unknown(self) -> bool:
+        """True if the search ended without a solution or a proof."""
+        return self.status == cp_model.UNKNOWN
+
+    @property
+    def spent(self) -> float:
+        """Deterministic seconds of the search."""
+        return float(self.solver.response_proto.deterministic_time)
+
+    def refusal(self, model: str, advice: str) -> PlanError:
+        """The error for a model that CP-SAT does not accept."""
+        return PlanError(
+            f"CP-SAT refuses the {model} model ({self.solver.status_name(self.status)}): choose "
+            f"{advice}, and please report these equations"
+        )
+
+
+def solve(model: cp_model.CpModel, seconds: float, *, bound_only: bool = False) -> Answer:
+    """The same answer every time: one worker, and deterministic seconds.
+
+    Args:
+        model: variables, constraints and objective.
+        seconds: deterministic seconds; negative numbers count as zero.
+        bound_only: neither relax nor probe the model, which costs most if few arrays can be
+            contracted.
+    """
     solver = cp_model.CpSolver()
     parameters = solver.parameters
     parameters.num_workers = 1
     parameters.random_seed = 0
-    parameters.max_deterministic_time = seconds
-    parameters.catch_sigint_signal = False  # else Python never gets Ctrl-C again
+    parameters.max_deterministic_time = max(0.0, seconds)
+    # With its own handler, CP-SAT would keep Ctrl-C from Python for ever.
+    parameters.catch_sigint_signal = False
     # or-tools #5293: this presolve step may overflow and certify a wrong optimum.
     if hasattr(parameters, "presolve_inclusion_work_limit"):
         parameters.presolve_inclusion_work_limit = 0
-    return solver
+    if bound_only:
+        parameters.linearization_level = 0
+        parameters.cp_model_probing_level = 0
+    return Answer(solver, interruptible_solve(solver, model))
 
 
 def interruptible_solve(
@@ -31,15 +83,17 @@ def interruptible_solve(
     status: Future[cp_model.CpSolverStatus] = Future()
 
     def search() -> None:
+        # An error is raised again when the result is read.
         try:
             status.set_result(solver.solve(model))
-        except Exception as error:  # raised where the result is awaited
+        except Exception as error:
             status.set_exception(error)
 
     try:
         Thread(target=search, daemon=True).start()
+        # A signal need not wake this thread.
         while not status.done():
-            wait((status,), timeout=0.1)  # a signal need not wake this thread
+            wait((status,), timeout=0.1)
         return status.result()
     except KeyboardInterrupt:
         while not status.done():

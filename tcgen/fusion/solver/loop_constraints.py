@@ -34,16 +34,7 @@ class LoopConstraints:
         ordered: bool,
         unmodelled: Mapping[LoopUse, Collection[int]],
     ) -> None:
-        """Build the variables and constraints.
-
-        Args:
-            candidates: of the program.
-            hint: an arrangement to start from.
-            nodes: statements whose place in the order matters.
-            ordered: the order is searched too.
-            unmodelled: for a loop use, statements that may be in its loop by a use that
-                ``candidates`` lacks; constraints on such a statement and loop are left out.
-        """
+        """Build the variables and constraints."""
         from ortools.sat.python import cp_model  # noqa: PLC0415  (planning only)
 
         self.model = cp_model.CpModel()

@@ -13,11 +13,16 @@ from dataclasses import dataclass, replace
 from math import ceil, gcd
 from typing import TYPE_CHECKING
 
-from ...errors import PlanError
-from ..sharing.array_sizes import least_of, tables_of, touched
-from ..sharing.candidates import Arrangement, FusionCandidates, exclusive_uses
+from ..sharing.candidates import (
+    Arrangement,
+    FusionCandidates,
+    exclusive_uses,
+    least_of,
+    tables_of,
+    touched,
+)
 from ..sharing.dependences import Instance, LoopUse
-from .cp_sat import interruptible_solve, search_solver
+from .cp_sat import solve
 from .loop_constraints import LoopConstraints
 
 if TYPE_CHECKING:
@@ -64,15 +69,15 @@ class FusionModel(LoopConstraints):
         """Build the variables and constraints.
 
         Args:
-            candidates: of the program.
-            weights: by position in ``candidates.instances``, of one element.
-            extents: of the base spaces.
+            candidates: fusion candidates of the program.
+            weights: weight of one element, by position in ``candidates.instances``.
+            extents: extents by base space.
             hint: an arrangement to start from.
-            peak: the objective counts what is live at one time; else all arrays.
+            peak: the objective counts arrays that are live at one time; else all arrays.
             ordered: the order of the statements is searched too.
             tiles: elements of a tile by space; a contracted axis of another space counts 1.
             only: positions of the instances that count; None: all.
-            unmodelled: for a loop use, statements that may be in its loop by a use that
+            unmodelled: statements that may be in the loop of a loop use by a use that
                 ``candidates`` lacks; constraints on such a statement and loop are left out.
             at_least: a proven lower bound on the objective.
             below: only arrangements of less memory are searched for.
@@ -162,7 +167,8 @@ class FusionModel(LoopConstraints):
             users = dict.fromkeys((*instance.producers, *instance.consumers))
             for own in (use for node in users for use in self.uses.get(node, ())):
                 if own in self.candidates.repeats and own[0] in instance.producers:
-                    continue  # each iteration computes the array anew
+                    # Each iteration computes the array anew.
+                    continue
                 held = [~self.x[n, axis] for axis, uses in instance.axes if own in uses]
                 held += [~s for s in self._repeated_with(instance, own)]
                 for (other, _), shared in self.partners.get(own, {}).items():
@@ -171,7 +177,8 @@ class FusionModel(LoopConstraints):
                     if own[0] in (instance.consumers or instance.producers):
                         model.add(stop >= self.pos[other] + 1).only_enforce_if(shared, *held)
         model.add_cumulative(intervals, demands, top)
-        for node in self.nodes:  # redundant, for propagation: what a statement touches is live
+        # Redundant, for propagation: arrays that a statement touches are live.
+        for node in self.nodes:
             model.add(
                 top >= sum(self.memory[n] for n in touched(self.candidates, node, self.counted))
             )
@@ -185,13 +192,7 @@ class FusionModel(LoopConstraints):
                     yield shared
 
     def solve(self, seconds: float, *, bound_only: bool = False) -> SearchResult:
-        """The arrangement of least memory, and among equals one of the fewest shared pairs.
-
-        Args:
-            seconds: deterministic.
-            bound_only: any arrangement of least memory will do, and the solver neither relaxes nor
-                probes the model, which costs most where few arrays can be contracted.
-        """
+        """The arrangement of least memory, and among equals one of the fewest shared pairs."""
         best = self.least(seconds, bound_only=bound_only)
         if bound_only or not best.proven:
             return best
@@ -205,33 +206,24 @@ class FusionModel(LoopConstraints):
         Raises:
             PlanError: CP-SAT refuses the model.
         """
-        from ortools.sat.python import cp_model  # noqa: PLC0415
-
         if not self.z and not self.nodes:
             return SearchResult(Arrangement((), ()), True, self.lowest)
         self.model.minimize(self.goal)
-        solver = search_solver(max(0.0, seconds))
-        if bound_only:
-            solver.parameters.linearization_level = 0
-            solver.parameters.cp_model_probing_level = 0
-        status = interruptible_solve(solver, self.model)
-        self.spent += solver.response_proto.deterministic_time
-        if status == cp_model.UNKNOWN:
+        answer = solve(self.model, seconds, bound_only=bound_only)
+        self.spent += answer.spent
+        if answer.unknown:
             return SearchResult(None, False, self.lowest, self.spent)
-        if status == cp_model.INFEASIBLE and self.below is not None:
+        if answer.infeasible and self.below is not None:
             return SearchResult(None, True, self.below, self.spent)
-        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            raise PlanError(
-                f"CP-SAT refuses the fusion model ({solver.status_name(status)}): choose another "
-                f"objective, such as none, and please report these equations"
-            )
-        proven = status == cp_model.OPTIMAL and not self.shift
-        units = self.reached = solver.value(self.goal)
-        if status != cp_model.OPTIMAL:  # CP-SAT states bounds as floats
-            units = max(0, ceil(solver.best_objective_bound * (1 - 2**-50) - 0.5))
+        if not answer.found:
+            raise answer.refusal("fusion", "another objective, such as none")
+        units = self.reached = answer.solver.value(self.goal)
+        # CP-SAT states bounds as floats.
+        if not answer.optimal:
+            units = max(0, ceil(answer.solver.best_objective_bound * (1 - 2**-50) - 0.5))
         bound = max(self.lowest, (units << self.shift) * self.unit)
-        self._start_from(solver)
-        return SearchResult(self._read(solver), proven, bound, self.spent)
+        proven = answer.optimal and not self.shift
+        return SearchResult(self._read(answer.solver), proven, bound, self.spent)
 
     def keep_memory(self) -> None:
         """Forbid more memory than the last result has."""
@@ -240,26 +232,18 @@ class FusionModel(LoopConstraints):
 
     def fewest(self, seconds: float) -> Arrangement | None:
         """The arrangement of the fewest shared pairs; None if the seconds do not suffice."""
-        from ortools.sat.python import cp_model  # noqa: PLC0415
-
         if not self.z:
             return Arrangement((), ())
         self.model.minimize(sum(self.z.values()))
-        solver = search_solver(max(0.0, seconds))
-        status = interruptible_solve(solver, self.model)
-        self.spent += solver.response_proto.deterministic_time
-        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return None
-        self._start_from(solver)
-        return self._read(solver)
+        answer = solve(self.model, seconds)
+        self.spent += answer.spent
+        return self._read(answer.solver) if answer.found else None
 
-    def _start_from(self, solver: CpSolver) -> None:
-        """The next search starts from the result of this one."""
+    def _read(self, solver: CpSolver) -> Arrangement:
+        """The arrangement of a solution, from which the next search starts."""
         self.model.clear_hints()  # type: ignore[no-untyped-call]
         for number, value in enumerate(solver.response_proto.solution):
             self.model.add_hint(self.model.get_int_var_from_proto_index(number), value)
-
-    def _read(self, solver: CpSolver) -> Arrangement:
         loops: list[tuple[LoopUse, ...]] = []
         for group in self.candidates.groups:
             left = list(group)

@@ -1,14 +1,10 @@
-"""Predicted time of a plan: calls, flops and memory traffic, in whole picoseconds.
+"""Predicted time of a plan by the time model: calls, flops and bytes of its steps.
 
-A statement inside tile loops is called once for each combination of tiles. A call takes
-
-    flops / (flops of the machine * efficiency) + bytes of operands and result / bandwidth + call
-
-The efficiency of a matrix product on a processor is m/(m+2) * n/(n+2) * k/(k+4), which models the
-edges of the register tile and the start of the k loop; on a GPU it follows from the thread blocks
-(:meth:`tcgen.hardware.Machine.slowness`). The traffic of thin products makes them slower still. An
-intermediate that stays in the cache, because little of it is held at a time, has no traffic. A
-contraction that shares no loop has fewer flops where lowering computes one of each symmetric pair.
+A statement inside tile loops is called once for each combination of tiles, and
+:class:`tcgen.thresholds.time_model.Machine` predicts the time of a call. The traffic of thin
+products makes them slower than their flops do. An intermediate that stays in the cache, because
+little of it is held at a time, has no traffic. A contraction that shares no loop has fewer flops if
+lowering computes one of each symmetric pair.
 """
 
 from __future__ import annotations
@@ -18,17 +14,16 @@ from fractions import Fraction
 from math import comb, prod
 from typing import assert_never
 
-from ...hardware import Machine
 from ...ir.cost import extent_of
 from ...ir.halved_products import exchange_of
 from ...ir.plan import FusionPlan, LoopId
 from ...ir.program import Add, Contract, FormulaSequence, Map, Operation, Produce, Step
 from ...ir.tensor import Index, Ref, Role, Tensor, element_bytes
 from ...options import Options
+from ...thresholds.time_model import Machine
 
 Saved = Mapping[tuple[Ref, Operation], int]  # flops, by target and operation of a step
 
-PICOSECONDS_PER_SECOND = 10**12
 _CALLER_ROLES = (Role.INPUT, Role.OUTPUT)  # arrays in the layout of the equations
 
 
@@ -45,12 +40,12 @@ def step_picoseconds(
     """Time of all calls of a step.
 
     Args:
-        step: of a formula sequence.
+        step: a step of a formula sequence.
         tiles: elements of a tile for each index that has a tile loop.
-        repeats: how often the whole step is computed.
-        extents: of the base spaces.
+        repeats: number of computations of the whole step.
+        extents: extents by base space.
         machine: constants of the prediction.
-        dtype: of the program.
+        dtype: element type of the program.
         cached: intermediates that stay in the cache.
         saved: flops that lowering saves by symmetry.
     """
@@ -58,10 +53,10 @@ def step_picoseconds(
     calls = repeats * prod(-(-whole[i] // t) for i, t in tiles.items())
     length = {i: min(n, tiles.get(i, n)) for i, n in whole.items()}
     flops = repeats * step.flops.value(extents) - saved
-    slow, fast = 1, 1
+    slowness = (1, 1)
     match step.op:
         case Contract(a, b):
-            slow, fast = _slowness(step, a, b, length, machine, dtype)
+            slowness = _slowness(step, a, b, length, machine, dtype)
         case Produce():
             flops = repeats * machine.generated * prod(whole.values())
         case Add() | Map():
@@ -76,11 +71,7 @@ def step_picoseconds(
         *_copied(step, length, whole),
     ]
     held = sum(_bytes(r, length, whole, machine, dtype) for r in touched if r.tensor not in cached)
-    return (
-        flops * slow * PICOSECONDS_PER_SECOND // (fast * machine.flops)
-        + calls * held * PICOSECONDS_PER_SECOND // machine.bandwidth
-        + calls * machine.call * 1000
-    )
+    return machine.picoseconds(flops, slowness, calls * held, calls)
 
 
 def _slowness(
@@ -158,13 +149,7 @@ def visited_fraction(
 
 
 def saved_flops(program: FormulaSequence, extents: Mapping[str, int], options: Options) -> Saved:
-    """Flops that lowering saves by symmetry in each contraction that shares no loop.
-
-    Args:
-        program: of the steps.
-        extents: of the base spaces.
-        options: ``target`` and ``thresholds`` are read.
-    """
+    """Flops that lowering saves by symmetry in each contraction that shares no loop."""
     if options.target != "cpu":
         return {}
     found = {
@@ -175,14 +160,7 @@ def saved_flops(program: FormulaSequence, extents: Mapping[str, int], options: O
 
 
 def plan_picoseconds(plan: FusionPlan, machine: Machine, dtype: str, saved: Saved) -> int:
-    """Predicted time of a plan under its planning extents, in picoseconds.
-
-    Args:
-        plan: any plan.
-        machine: constants of the prediction.
-        dtype: of the program.
-        saved: flops that each contraction saves if it shares no loop.
-    """
+    """Predicted time of a plan under its planning extents, in picoseconds."""
     extents, total = plan.extent_of, 0
     for position, visit in enumerate(plan.visits):
         tiles = {index: loop.tile or 1 for index, loop in visit.bind}
@@ -224,8 +202,5 @@ def least_picoseconds(
 
 
 def stays_in_cache(tensor: Tensor, held: int, machine: Machine) -> bool:
-    """True if ``held`` bytes of an intermediate or generated input stay in the cache.
-
-    Half of the cache is left for data that streams through it meanwhile.
-    """
-    return tensor.role not in _CALLER_ROLES and 2 * held <= machine.cache
+    """True if ``held`` bytes of an intermediate or generated input stay in the cache."""
+    return tensor.role not in _CALLER_ROLES and machine.caches(held)

@@ -13,16 +13,14 @@ from itertools import combinations
 from math import ceil, prod
 from typing import TYPE_CHECKING
 
-from ...errors import PlanError
-from ...hardware import Machine
 from ...ir.cost import extent_of
 from ...ir.tensor import Tensor, element_bytes
-from ...thresholds.fusion import FusionThresholds
-from ..sharing.array_sizes import least_peak
-from ..sharing.candidates import Arrangement, FusionCandidates
+from ...thresholds.planner import FusionThresholds
+from ...thresholds.time_model import Machine
+from ..sharing.candidates import Arrangement, FusionCandidates, least_peak
 from ..sharing.dependences import LoopUse
 from ..sharing.graph import step_of
-from .cp_sat import interruptible_solve, search_solver
+from .cp_sat import solve
 from .memory_model import FusionModel
 from .time_cost import Saved, stays_in_cache, step_picoseconds
 
@@ -34,14 +32,14 @@ _LARGEST = 2**52  # units of time in all: CP-SAT states bounds as floats
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a plan is made for.
+    """Conditions of a plan.
 
     Attributes:
-        extents: of the base spaces.
+        extents: extents by base space.
         limit: most bytes that may be live at one time, outputs not counted.
         machine: constants of the predicted time.
-        dtype: of the program.
-        thresholds: of the searches.
+        dtype: element type of the program.
+        thresholds: limits of the searches.
         saved: flops that each contraction saves by symmetry if it shares no loop.
     """
 
@@ -76,13 +74,6 @@ def solve_time(
     seconds: float,
 ) -> TimedResult:
     """The arrangement of least predicted time within the memory limit.
-
-    Args:
-        candidates: of the program.
-        tiles: elements of a tile, by space.
-        request: memory limit and machine.
-        hint: an arrangement to start from.
-        seconds: deterministic.
 
     Raises:
         PlanError: the solver refuses the model.
@@ -154,17 +145,13 @@ class TimeModel(FusionModel):
             total += self._time(node, [(uses, time // unit) for uses, time in table])
         goal = cp_model.LinearExpr.sum(total)
         self.model.minimize(goal)
-        solver = search_solver(seconds)
-        status = interruptible_solve(solver, self.model)
-        self.spent = solver.response_proto.deterministic_time
-        if status in (cp_model.UNKNOWN, cp_model.INFEASIBLE):
-            return TimedResult(None, status == cp_model.INFEASIBLE, self.spent)
-        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            raise PlanError(
-                f"CP-SAT refuses the time model ({solver.status_name(status)}): choose the "
-                f"objective peak, and please report these equations"
-            )
-        return TimedResult(self._read(solver), status == cp_model.OPTIMAL, self.spent)
+        answer = solve(self.model, seconds)
+        self.spent = answer.spent
+        if answer.unknown or answer.infeasible:
+            return TimedResult(None, answer.infeasible, self.spent)
+        if not answer.found:
+            raise answer.refusal("time", "the objective peak")
+        return TimedResult(self._read(answer.solver), answer.optimal, self.spent)
 
     def _times(self, node: int) -> list[tuple[tuple[LoopUse, ...], int]]:
         """Picoseconds of a statement for each set of its loop uses that may be shared."""

@@ -25,8 +25,7 @@ from ...ir.cost import extent_of
 from ...ir.plan import FusionPlan, LoopId
 from ...ir.program import Contract, Produce, Step
 from ...options import Options
-from ..placement.memory import output_bytes, plan_peak, static_elements
-from ..placement.offsets import packed
+from ..placement.memory import output_bytes, packed, plan_peak, static_elements
 from ..placement.plan import regrouped
 from ..solver.time_model import Request
 from .refine_tiles import fastest, smallest, with_tiles
@@ -38,7 +37,7 @@ def nests_on_gpu(plan: FusionPlan, options: Options) -> FusionPlan:
     """The plan whose nests are kernels of single threads, or loops of the host over tiles.
 
     Args:
-        plan: of any objective but ``time``.
+        plan: a plan of any objective but ``time``.
         options: ``objective``, ``memory_limit``, ``dtype``, ``machine`` and ``thresholds`` are
             read.
     """
@@ -104,7 +103,7 @@ def _is_for_threads(plan: FusionPlan, nest: tuple[int, ...], many: int, short: i
     """Whether single threads compute the points of a nest, and are enough or soon finished.
 
     Args:
-        plan: with the nest.
+        plan: the plan with the nest.
         nest: positions of its visits.
         many: threads that keep a GPU busy.
         short: points of a serial sum that fewer threads may add up.
@@ -138,7 +137,8 @@ def _is_for_threads(plan: FusionPlan, nest: tuple[int, ...], many: int, short: i
     for n in nest:
         inner = [i for i in steps[n].indices if plan.visits[n].loop_of(i) not in around]
         if n not in private and any(i in steps[n].out.indices for i in inner):
-            return False  # the thread would write a row
+            # The thread would write a row.
+            return False
         serial = max(serial, prod(extent_of(i.space, plan.extent_of) for i in inner))
     points = prod(extent_of(loop.space, plan.extent_of) for loop in around)
     return bool(around) and (points >= many or serial <= short)

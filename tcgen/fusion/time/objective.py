@@ -18,29 +18,32 @@ from itertools import product
 from ...ir.cost import extent_of
 from ...ir.plan import FusionPlan, LoopId, Solve
 from ...ir.program import FormulaSequence, Produce
-from ...ir.tensor import Role, Tensor, element_bytes
+from ...ir.tensor import Index, Role, Tensor, element_bytes
 from ...options import Options
-from ...thresholds.fusion import FusionThresholds
+from ...thresholds.planner import FusionThresholds
+from ...thresholds.time_model import PICOSECONDS_PER_SECOND
 from ..memory.descent import Descent
 from ..placement.memory import (
     output_bytes,
+    packed,
     plan_peak,
     whole_elements,
 )
 from ..placement.nest import Placed, arrangement_of, place_arrangement, place_nodes
-from ..placement.offsets import packed
 from ..placement.plan import build_launches, in_nests, shared_axes
-from ..sharing.candidates import Arrangement, FusionCandidates, fusion_candidates
-from ..sharing.graph import FusionGraph, fusion_graph
-from ..solver.loop_constraints import constraint_count
-from ..solver.time_cost import (
-    PICOSECONDS_PER_SECOND,
-    least_picoseconds,
-    plan_picoseconds,
-    saved_flops,
+from ..sharing.candidates import Arrangement, FusionCandidates, build_candidates, fusion_candidates
+from ..sharing.dependences import (
+    IndexPairs,
+    Instance,
+    LoopUse,
+    bare_instances,
+    find_dependences,
+    index_pairs_of,
 )
+from ..sharing.graph import FusionGraph, fusion_graph, step_of
+from ..solver.loop_constraints import constraint_count
+from ..solver.time_cost import least_picoseconds, plan_picoseconds, saved_flops
 from ..solver.time_model import Request, least_peak_bytes, solve_least, solve_time, weights_of
-from .recompute import candidates_with_repeats
 from .refine_tiles import refined, with_tiles
 from .triangular_nests import orbit_nests
 
@@ -172,7 +175,8 @@ class _Search:
     program: FormulaSequence
     extents: tuple[tuple[str, int], ...]
     request: Request
-    sliced: frozenset[str] = frozenset()  # inputs that are never held whole
+    # Inputs on disk are never held whole.
+    sliced: frozenset[str] = frozenset()
     best: FusionPlan | None = None
     _value: tuple[int, int] = (0, 0)
     _seen: set[Arrangement] = field(default_factory=set)
@@ -196,7 +200,7 @@ class _Search:
         If the unfused plan fits, loops are only shared for speed.
 
         Args:
-            seconds: deterministic, of each search.
+            seconds: deterministic seconds of each search.
             bound: a lower bound on the time in picoseconds.
             unfused: picoseconds of the unfused plan, whether it fits or not, if symmetry saved
                 nothing, as in loops that are not triangular.
@@ -225,7 +229,7 @@ class _Search:
         """Share loops although the unfused plan fits, where that saves much time.
 
         Tiles in the cache or triangular nests may be faster. Savings within the error of the
-        prediction are not worth tiles.
+        prediction do not justify tiles.
         """
         unfused, value = self.best, self._value
         time, large = value[0], self._beyond_cache()
@@ -295,7 +299,7 @@ class _Search:
         """Offer the solver's arrangements for choices of tiles, large tiles first.
 
         Args:
-            candidates: of the program.
+            candidates: fusion candidates of the program.
             seconds: deterministic, for all choices.
             last: no other strategy follows.
             every: try every choice of tiles; else stop when plans fit.
@@ -309,7 +313,8 @@ class _Search:
         few = self._few(candidates.graph)
         if not few:
             enough = 1
-        if not few and not last:  # first see whether single elements fit
+        # Single elements must fit before tiles are searched.
+        if not few and not last:
             single = solve_time(candidates, {}, self.request, hint, seconds / 8)
             if single.arrangement is None and single.proven:
                 return
@@ -461,3 +466,64 @@ def _loops(placed: tuple[Placed, ...]) -> list[LoopId]:
 
 def _covers(large: tuple[int, ...], small: tuple[int, ...]) -> bool:
     return large != small and all(a >= b for a, b in zip(large, small, strict=True))
+
+
+def candidates_with_repeats(
+    graph: FusionGraph, shrinking: Collection[Tensor] | None = None, *, repeat: bool = True
+) -> FusionCandidates:
+    """The fusion candidates of a program if statements may be repeated.
+
+    Args:
+        graph: fusion graph of the program.
+        shrinking: arrays that may be contracted; None: all.
+        repeat: False: statements are only in loops of their own indices.
+
+    Source: Cociorva et al., space-time trade-off by redundant loops (PLDI 2002), here as conditions
+    on loop uses.
+    """
+    bare = bare_instances(graph)
+    index_pairs = index_pairs_of(graph, bare)
+    repeats: dict[LoopUse, LoopUse] = {}
+    if repeat:
+        for instance in sorted(bare, key=lambda i: -min(i.producers, default=0)):
+            _repeat(graph, instance, index_pairs, repeats)
+    dependences = find_dependences(graph, bare, index_pairs)
+    return build_candidates(graph, bare, dependences, repeats, shrinking)
+
+
+def _repeat(
+    graph: FusionGraph,
+    instance: Instance,
+    index_pairs: dict[tuple[int, int], IndexPairs],
+    repeats: dict[LoopUse, LoopUse],
+) -> None:
+    """Let the producers of an array follow the loops of its first reader that are not its axes.
+
+    Further readers must be in the same loop, by any loop use that is not an axis of the array.
+    """
+    if instance.array.role is Role.OUTPUT or instance.persistent or not instance.consumers:
+        return
+    first, *others = instance.consumers
+    for origin in _other_uses(graph, instance, first, repeats):
+        for maker in instance.producers:
+            follower = (maker, Index(f"{origin[1].name}'{first}", origin[1].space))
+            repeats[follower] = origin
+            pairs = {(follower[1], origin[1])}
+            index_pairs[maker, first] = index_pairs[maker, first] | pairs
+            for other in others:
+                pairs = {
+                    (follower[1], index)
+                    for _, index in _other_uses(graph, instance, other, repeats)
+                    if index.space == origin[1].space
+                }
+                index_pairs[maker, other] = index_pairs[maker, other] | pairs
+
+
+def _other_uses(
+    graph: FusionGraph, instance: Instance, reader: int, repeats: dict[LoopUse, LoopUse]
+) -> list[LoopUse]:
+    """Loop uses of a reader that are not axes of the array, repeated ones included."""
+    step = step_of(graph, reader)
+    axes = {i for r in step.operands if r.tensor == instance.array for i in r.indices}
+    own = [(reader, index) for index in step.indices if index not in axes]
+    return [*own, *(use for use in repeats if use[0] == reader)]

@@ -89,7 +89,7 @@ def arrangements_apart(
     """The program in which sums of an array in several arrangements are arrays of their own.
 
     Args:
-        program: of the step.
+        program: the formula sequence of the step.
         step: a map that may read an array in several arrangements.
         arrays: those that a nest should contract.
 
@@ -142,18 +142,19 @@ def arrangements_apart(
     expr = replaced(step.op.expr)
     if not made:
         return program, ()
+    return _with_steps_before(program, step, made, replace(step, op=Map(expr)))
+
+
+def _with_steps_before(
+    program: FormulaSequence, step: Step, made: list[Step], changed: Step
+) -> tuple[FormulaSequence, tuple[Tensor, ...]]:
+    """The program with new steps before a changed one, and their new arrays."""
     new = tuple(dict.fromkeys(s.out.tensor for s in made))
-    steps = [
-        other
-        for s in program.steps
-        for other in ((*made, replace(s, op=Map(expr))) if s == step else (s,))
-    ]
-    tensors = list(program.tensors)
-    place = tensors.index(step.out.tensor)
-    changed = replace(
-        program, tensors=(*tensors[:place], *new, *tensors[place:]), steps=_numbered(steps)
-    )
-    return changed, new
+    at = program.steps.index(step)
+    steps = [*program.steps[:at], *made, changed, *program.steps[at + 1 :]]
+    place = program.tensors.index(step.out.tensor)
+    tensors = (*program.tensors[:place], *new, *program.tensors[place:])
+    return replace(program, tensors=tensors, steps=_numbered(steps)), new
 
 
 def _split(expr: Expr) -> tuple[Fraction, Expr]:

@@ -1,23 +1,36 @@
-"""Sums rewritten so that a triangle of their summed indices is enough.
+"""Sums and contractions rewritten so that a triangle of their points is enough.
 
 A sum over a, b, c does not change when its summed indices are permuted, so that its summand may be
 replaced by the mean over any group of permutations. The mean is symmetric, and its sum over the
-triangle a >= b >= c, weighted with the sizes of orbits, is the whole sum. This costs little where
+triangle a >= b >= c, weighted with the sizes of orbits, is the whole sum. This costs little if
 the operands are symmetric under the same permutations: by symmetry their references are written
 with a, b, c on the same axes, and most images of a factor become equal:
 
     sum w[i,j,a,b] * (y[i,j,a,b] - y[i,j,b,a])        with w, y symmetric in (ia) <-> (jb)
     -> sum w[i,j,a,b] * (y[i,j,a,b] - y[j,i,a,b])     with a, b on the same axes
+
+A contraction with a symmetric result goes to an array of its own, of which each image is added to
+the target, as a mean:
+
+    r[i,j,a,b] += w[a,b,e,f] * t[i,j,e,f]       equal under the exchange of (i,a) and (j,b)
+    ->  h[i,j,a,b]  = w[a,b,e,f] * t[i,j,e,f]
+        r[i,j,a,b] += 1/2 * h[i,j,a,b]
+        r[j,i,b,a] += 1/2 * h[i,j,a,b]
+
+In loops over tiles A and B <= A, h and w are contracted to one tile, and each addition has the
+weight of a sum over the triangle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise, permutations, product
+from itertools import combinations, pairwise, permutations, product
 from math import factorial
 
+from ...ir.exchange_symmetry import exchange_images
 from ...ir.expr import (
     Access,
     Const,
@@ -31,9 +44,9 @@ from ...ir.expr import (
     map_leaves,
     refs,
 )
-from ...ir.program import Add, Contract, Map, Step
+from ...ir.program import Add, Contract, FormulaSequence, Map, Step
 from ...ir.reduction import Reduction
-from ...ir.tensor import Index, Ref, Tensor, symmetry_group
+from ...ir.tensor import Index, Ref, Role, Tensor, symmetry_group
 from ...ir.term_rewriting import rename_expr
 
 Renaming = dict[Index, Index]
@@ -257,3 +270,70 @@ def ordered_text(expr: Expr) -> str:
             return f"({ordered_text(num)} / {ordered_text(den)})"
         case _:
             return format_expr(expr)
+
+
+@dataclass(frozen=True, slots=True)
+class SymmetricResult:
+    """A contraction whose result may be computed for a triangle.
+
+    Attributes:
+        program: rewritten program, which adds the images of the result to its target.
+        result: the array of only the result.
+        chain: the two exchanged indices, in the order of the triangle.
+    """
+
+    program: FormulaSequence
+    result: Tensor
+    chain: tuple[Index, Index]
+
+
+def symmetric_results(
+    program: FormulaSequence, step: Step, arrays: Collection[Tensor]
+) -> Iterator[SymmetricResult]:
+    """The exchanges of a step under which its result is proven to be symmetric.
+
+    Args:
+        program: the formula sequence of the step.
+        step: any step.
+        arrays: intermediates that should be contracted along both indices of an exchange.
+    """
+    read = [r for r in step.operands if r.tensor in arrays]
+    if not isinstance(step.op, Contract) or not read:
+        return
+    for pair in combinations(step.out.indices, 2):
+        if pair[0].space != pair[1].space or not all(set(pair) <= set(r.indices) for r in read):
+            continue
+        proven = exchange_images(program, step, pair)
+        if proven is not None:
+            yield _rewritten(program, step, pair, *proven)
+
+
+def _rewritten(
+    program: FormulaSequence,
+    step: Step,
+    pair: tuple[Index, Index],
+    images: dict[Index, Index],
+    sign: int,
+) -> SymmetricResult:
+    out = step.out
+    names = {t.name for t in program.tensors}
+    name = next(
+        n for k in itertools.count() if (n := f"{out.tensor.name}_half{k or ''}") not in names
+    )
+    spaces = tuple(i.space for i in out.indices)
+    result = Tensor(name, spaces, Role.TEMP, real=out.tensor.real)
+    made = Ref(result, out.indices)
+    half = step.coeff / 2
+    image = Ref(out.tensor, tuple(images.get(i, i) for i in out.indices))
+    steps = (
+        replace(step, out=made, coeff=Fraction(1), accumulate=False),
+        replace(step, op=Add(made), coeff=half, sums=()),
+        replace(step, out=image, op=Add(made), coeff=sign * half, accumulate=True, sums=()),
+    )
+    place = program.steps.index(step)
+    ordered = (*program.steps[:place], *steps, *program.steps[place + 1 :])
+    tensors = list(program.tensors)
+    tensors.insert(tensors.index(out.tensor), result)
+    numbered = tuple(replace(s, id=n) for n, s in enumerate(ordered))
+    rewritten = replace(program, tensors=tuple(tensors), steps=numbered)
+    return SymmetricResult(rewritten, result, pair)

@@ -26,7 +26,7 @@ class _Exact:
     """Time and peak of one arrangement as functions of the tiles.
 
     Args:
-        plan: with the arrangement.
+        plan: a plan with the arrangement.
         request: limit, machine and thresholds.
         elements: loops that stay loops over elements; their statements do not count.
         fetched: most bytes of a tile of a generated input, which is never held whole; None: it may
@@ -171,7 +171,7 @@ def fastest(
     """Tiles of least time, and single elements where no tiles fit.
 
     Args:
-        plan: of any tiles.
+        plan: a plan with any tiles.
         request: limit, machine and thresholds.
         elements: loops that stay loops over elements.
         fetched: most bytes of a tile of a generated input.
@@ -193,13 +193,6 @@ def smallest(
     """Tiles of least memory that cost little more time than whole steps.
 
     They cost more only where the limit needs it. The arguments are those of :func:`fastest`.
-
-    Args:
-        plan: of any tiles.
-        request: limit, machine and thresholds.
-        elements: loops that stay loops over elements.
-        fetched: most bytes of a tile of a generated input.
-        peak: the memory is that of one time; else that of all arrays.
     """
     exact = _Exact(plan, request, elements, fetched)
     lists = exact.lists()
@@ -223,7 +216,7 @@ def smallest(
 
 
 def _improved(exact: _Exact, tiles: Tiles) -> Tiles:
-    """Tiles from which no change of one or two loops that fits saves time."""
+    """Tiles that no legal change of one or two loops improves."""
     lists, thresholds = exact.lists(), exact.request.thresholds.time
     best, reach = exact.time(tiles), thresholds.refined_neighbours
 
@@ -265,7 +258,8 @@ def _shrunk(exact: _Exact, lists: list[list[int]], tiles: Tiles) -> Tiles | None
         if not smaller:
             return None
         least, _, best = min(smaller)
-        if least >= exact.peak(tiles):  # several arrays attain the peak: shrink all tiles
+        # Several arrays attain the peak: shrink all tiles.
+        if least >= exact.peak(tiles):
             best = tuple(
                 max((t for t in lists[n] if t < tile), default=1) for n, tile in enumerate(tiles)
             )

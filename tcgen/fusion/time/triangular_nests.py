@@ -38,8 +38,7 @@ from ..placement.nest import Placed
 from ..placement.plan import Axes, build_launches
 from ..sharing.graph import FusionGraph, fusion_graph, phase_of
 from .orbit_steps import added_directly, arrangements_apart, in_one_pass, only_added
-from .orbit_sums import orbit_sums
-from .symmetric_results import symmetric_results
+from .orbit_sums import orbit_sums, symmetric_results
 
 Extents = tuple[tuple[str, int], ...]
 
@@ -49,11 +48,11 @@ class OrbitNest:
     """Statements that share triangular loops over tiles.
 
     Attributes:
-        program: with the summing step, or the one with a symmetric result, rewritten.
-        graph: in which arrays that are read in several permutations have a copy for each reader.
+        program: rewritten program of the sum, or of the symmetric result.
+        graph: fusion graph with a copy for each reader of arrays in several permutations.
         target: the array that the nest makes, whole.
         chain: summed indices, or two of a symmetric result: one for each loop, outermost first.
-        bound: for each node inside, its index of each loop.
+        bound: index of each loop for each node inside.
     """
 
     program: FormulaSequence
@@ -63,13 +62,7 @@ class OrbitNest:
     bound: tuple[tuple[int, tuple[Index, ...]], ...]
 
     def plan(self, tile: int, extents: Extents, dtype: str) -> FusionPlan:
-        """The plan of the nest, in which every step is launched inside host loops.
-
-        Args:
-            tile: elements of a tile along each loop.
-            extents: planning extents.
-            dtype: of the program.
-        """
+        """The plan of the nest, in which every step is launched inside host loops."""
         loops: list[LoopId] = []
         for n, index in enumerate(self.chain):
             after = loops[-1] if loops else None
@@ -116,13 +109,7 @@ class OrbitNest:
 def orbit_nests(
     program: FormulaSequence, arrays: Collection[Tensor], longest: int
 ) -> Iterator[OrbitNest]:
-    """The triangular nests in which large arrays are contracted.
-
-    Args:
-        program: a formula sequence.
-        arrays: that should be contracted.
-        longest: most loops of a nest.
-    """
+    """The triangular nests in which large arrays are contracted."""
     large = tuple(t for t in arrays if t.role is Role.TEMP and t.spaces)
     for step in program.steps:
         for found in symmetric_results(program, step, large):
@@ -166,19 +153,18 @@ def _nest(
     """An array and the producers of its operands in the loops of a chain; None if that is illegal.
 
     Args:
-        program: with the array as one step makes it.
+        program: a program with the array as the result of one step.
         made: a sum over the chain, or the result for a triangle, which others add to its target.
         chain: indices of the step that makes it.
         large: arrays that should be contracted along the chain.
     """
     (root,) = program.producers(made)
     images = tuple(s for s in program.consumers(made) if set(chain) <= set(root.out.indices))
-    axes: dict[
-        Tensor, dict[int, tuple[int, ...]]
-    ] = {}  # by array and reader, the axis of each loop
+    # The axis of each loop, by array and reader.
+    axes: dict[Tensor, dict[int, tuple[int, ...]]] = {}
 
     def follow(step: Step, bound: tuple[Index, ...]) -> bool:
-        """Put producers of a step's operands into the loops; False where a large one cannot be."""
+        """Put producers of a step's operands into the loops; False if a large one cannot be."""
         for tensor in dict.fromkeys(r.tensor for r in step.operands if r.tensor.role is Role.TEMP):
             places = {
                 tuple(r.indices.index(i) if i in r.indices else -1 for i in bound)

@@ -73,7 +73,8 @@ def _check_parts(module: Module) -> None:
         raise VerifyError(f"the parts of the volatile phase do not add up: {proven}")
     if proven != module.parts:
         raise VerifyError(
-            f"parts need cleared ({', '.join(proven.cleared)}) and once ({', '.join(proven.once)})"
+            f"parts need cleared ({', '.join(proven.cleared)}), once ({', '.join(proven.once)}) "
+            f"and kernel {proven.kernel}"
         )
 
 

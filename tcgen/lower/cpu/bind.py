@@ -13,8 +13,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ...ir.cost import extent_of
-from ...ir.expr import Const
-from ...ir.loops import Assign, Gemm, Loop, LoopVar, Stmt
+from ...ir.expr import Access, Const
+from ...ir.halved_products import exchange_of
+from ...ir.loops import Assign, Buffer, Gemm, Loop, LoopVar, Stmt
+from ...ir.plan import FusionPlan
 from ...thresholds import CpuThresholds
 from ..buffers import Memory
 from ..layout import (
@@ -24,11 +26,14 @@ from ..layout import (
     elements,
     in_order,
     memory_order,
+    unit_stride,
 )
-from ..product_copies import bind_operands, bind_target
 from ..statements import Statement
+from .grouped_products import bind_groups
 from .kernel_scheme import is_thin
-from .loops import bind_loops, streams_batch
+from .loops import bind_assign, bind_loops, placed, streams_batch
+from .symmetric_groups import Groupings, is_constant
+from .symmetric_pairs import bind_half
 from .transposed_operands import bind_contraction
 
 
@@ -44,7 +49,7 @@ def bind_statement(
     """The statements that execute one visit.
 
     Args:
-        statement: what it computes.
+        statement: the computation of the visit.
         memory: all buffers; scratch is added to them.
         extents: planning extents.
         room: bytes that its scratch may take, or None for as many as it needs.
@@ -119,3 +124,108 @@ def _part_of_k(
     whole = cut.base is None and cut.below is None
     small = parts * elements(target, extents) <= copied // 2
     return tile if whole and small and tile < extent else None
+
+
+def bind_symmetric(
+    plan: FusionPlan,
+    groupings: Groupings,
+    statement: Statement,
+    memory: Memory,
+    thresholds: CpuThresholds,
+) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...] | None]:
+    """Copies of constants, and the statements of a contraction that uses its symmetry, or None."""
+    extents = plan.extent_of
+    grouping = groupings.of(statement, memory.buffers)
+    visit = plan.visits[statement.position]
+    step = plan.program.steps[visit.step]
+    # Only a visit that shares no loop is halved.
+    exchange = None if visit.loops else exchange_of(plan.program, step, extents, thresholds)
+    if grouping is not None and (exchange is None or grouping.saved >= exchange.saved):
+        product = bind_groups(statement, grouping, memory, extents, thresholds)
+        if product is not None:
+            return product.constant, product.body
+    if exchange is None:
+        return (), None
+    constant = {
+        x.buffer
+        for x, ref in zip(statement.factors, step.operands, strict=True)
+        if is_constant(plan.program, step, ref.tensor)
+    }
+    half = bind_half(statement, exchange, memory, extents, thresholds, constant)
+    return ((), None) if half is None else (half.constant, half.body)
+
+
+def bind_target(
+    statement: Statement, product: Product, memory: Memory
+) -> tuple[Access, tuple[Stmt, ...]]:
+    """Where the product goes, and the copy from there to the target of the statement."""
+    out = statement.out
+    if not product.copy_out:
+        return out, ()
+    groups = (product.m, product.n)
+    band = (*product.batch, *_unit_stride_last(out, memory.buffers[out.buffer], groups))
+    scratch = memory.scratch(band, product.dtype, statement.home, statement.position)
+    place = placed(scratch, band)
+    result = replace(
+        statement,
+        expr=place,
+        factors=(),
+        band=tuple(v for v in statement.band if v.name in out.variables),
+        coeff=Fraction(1),
+    )
+    return place, (bind_assign(result, memory.buffers),)
+
+
+def bind_operands(
+    statement: Statement, product: Product, memory: Memory
+) -> tuple[Access, Access, tuple[Stmt, ...]]:
+    """Both operands in matrix layout, and the copies that make them."""
+    before: list[Stmt] = []
+    a, b = statement.factors
+    batch, m, n, k = product.batch, product.m, product.n, product.k
+    if product.copy_a:
+        a = _copied(a, (m, k), batch, product.dtype, statement, memory, before)
+    if product.copy_b:
+        b = _copied(b, (n, k), batch, product.dtype, statement, memory, before)
+    return a, b, tuple(before)
+
+
+def _copied(
+    access: Access,
+    groups: tuple[Band, Band],
+    batch: Band,
+    dtype: str,
+    statement: Statement,
+    memory: Memory,
+    before: list[Stmt],
+) -> Access:
+    """An operand copied to scratch as [batch, m, k]; its own variables are summed."""
+    own = tuple(v for v in batch if v.name in access.variables)
+    band = (*own, *_unit_stride_last(access, memory.buffers[access.buffer], groups))
+    scratch = memory.scratch(band, dtype, statement.home, statement.position)
+    place = placed(scratch, band)
+    elsewhere = {v.name for v in (*batch, *groups[0], *groups[1])}
+    summed = tuple(
+        v for v in statement.band if v.name in access.variables and v.name not in elsewhere
+    )
+    copy = replace(
+        statement,
+        out=place,
+        expr=access,
+        factors=(),
+        band=(*band, *summed),
+        coeff=Fraction(1),
+        accumulate=False,
+        orbit=(),
+    )
+    before.append(bind_assign(copy, memory.buffers))
+    return place
+
+
+def _unit_stride_last(access: Access, buffer: Buffer, groups: tuple[Band, Band]) -> Band:
+    """Two groups, the one with the access's unit-stride variable last."""
+    first, second = groups
+    inner = unit_stride(access, buffer)
+    if any(v.name == inner for v in first):
+        return (*second, *first)
+    return (*first, *second)

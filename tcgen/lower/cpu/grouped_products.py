@@ -77,7 +77,8 @@ class _Binder:
     def bound(self) -> GroupedProduct:
         """The statements."""
         statement, buffers = self.statement, self.memory.buffers
-        copies: tuple[list[Stmt], list[Stmt]] = ([], [])  # volatile ones, and constant ones
+        # Volatile copies, and constant ones.
+        copies: tuple[list[Stmt], list[Stmt]] = ([], [])
         direct = in_place(statement.out, self.groups, statement, buffers)
         sliced, cut = self.slices(accumulates=statement.accumulate and direct is not None)
         band = tuple(cut if cut and v.name == cut.name else v for v in statement.band)

@@ -60,7 +60,7 @@ def packed_contraction(statement: Statement, buffers: Mapping[str, Buffer]) -> G
     """The contraction of a statement with both operands packed, or None if the kernel cannot.
 
     The kernel needs non-empty groups m, n and k, each variable on one axis of its operands, one
-    element type, no variable of one factor alone or of the target alone, and no batch variable on
+    element type, no variable of only one factor or only the target, and no batch variable on
     the target's unit-stride axis. A is the factor with the target's unit-stride variable.
     """
     if len(statement.factors) != 2 or statement.orbit:
@@ -70,7 +70,8 @@ def packed_contraction(statement: Statement, buffers: Mapping[str, Buffer]) -> G
         return None
     lanes = fastest(out, buffers[out.buffer])
     if lanes in a.variables and lanes in b.variables:
-        return None  # a batch of small strided products, for which copies are faster
+        # Copies are faster for a batch of small strided products.
+        return None
     if lanes in b.variables:
         a, b = b, a
     groups = _groups(statement, a, b)
@@ -97,7 +98,7 @@ def arranged(
     If tiles are staged and A is read in place, m ends on A's unit-stride variable; if B is read in
     place, the operands are exchanged first. If B's unit-stride variable is not the last one of n,
     n follows B's memory order, so that B is packed line by line; that pays if k is long enough
-    compared with m. If k is long, a packed A is read in its own order, too, except for the last
+    compared with m. If k is long, a packed A is also read in its own order, except for the last
     variables of m that are adjacent in the target.
     """
     if scheme.stage and scheme.pack_a:

@@ -1,4 +1,4 @@
-"""Intermediates that are stored in their groups of symmetric axes, where that takes less time.
+"""Intermediates that are stored in their groups of symmetric axes if that takes less time.
 
 Before: ``x[i,j,a,b]`` with antisymmetric pairs, a product by groups that is scattered to all of x,
 and ``r[i,j,a,b] += x[i,j,a,b]`` for a packed r. After: the product writes the distinct elements of
@@ -28,14 +28,7 @@ from .symmetric_groups import Groupings, points_of, reads_of, stored_groups
 def pack_intermediates(
     plan: FusionPlan, groupings: Groupings, memory: Memory, statements: Sequence[Statement]
 ) -> None:
-    """Store intermediates packed where the statements that have them take no longer because of it.
-
-    Args:
-        plan: of the statements.
-        groupings: of its contractions.
-        memory: all buffers; those of such intermediates become packed.
-        statements: all statements of the plan.
-    """
+    """Store intermediates packed if their statements take no longer because of it."""
     touching: dict[str, list[Statement]] = {}
     for statement in statements:
         for access in {x.buffer: x for x in _accesses(statement)}.values():
@@ -75,14 +68,15 @@ def _groups(plan: FusionPlan, buffer: Buffer, touching: Sequence[Statement]) -> 
 
 
 def _symmetric_axes(program: FormulaSequence, tensor: Tensor) -> Iterator[Packing]:
-    """Maximal runs of axes of which neighbours are exchanged with one sign."""
+    """Maximal runs of axes whose neighbours are exchanged with one sign."""
     signs = []
     for first in range(tensor.rank - 1):
         perm = list(range(tensor.rank))
         perm[first], perm[first + 1] = first + 1, first
         same = tensor.spaces[first] == tensor.spaces[first + 1]
         signs.append(tensor_sign(program, tensor, tuple(perm)) if same else None)
-    start, end = 0, 0  # of a run of exchanges, and of the axes of the last group
+    # Begin of a run of exchanges, and end of the axes of the last group.
+    start, end = 0, 0
     for sign, run in groupby(signs):
         length = len(list(run))
         if sign is not None and start >= end:

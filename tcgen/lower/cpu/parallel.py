@@ -23,8 +23,8 @@ from ...ir.loop_analysis import (
 )
 from ...ir.loops import Assign, Buffer, Gemm, Kernel, Loop, Stmt, Zero
 from ...thresholds import CpuThresholds
+from ..buffers import buffer_bytes
 from ..layout import elements, iterations, points
-from ..scratch_budget import buffer_bytes
 
 
 def mark_parallel(
@@ -38,7 +38,7 @@ def mark_parallel(
 
     Args:
         kernel: without flags.
-        buffers: all of the module, with their places.
+        buffers: all buffers of the module, with their places.
         extents: planning extents.
         limit: bytes that the program may allocate, or None.
         thresholds: sizes from which threads pay.
@@ -54,7 +54,7 @@ def mark_parallel(
             separate = own | summed_numbers(stmt, buffers)
             parallel = _parallel_iterations(stmt, separate, buffers, extents, thresholds)
             small = sum(buffer_bytes(buffers[n], extents) for n in own) <= most
-            if parallel and not _worth(parallel, extents, thresholds, small=small):
+            if parallel and not _divides_iterations(parallel, extents, thresholds, small=small):
                 parallel = None
         body.append(parallel or _marked(stmt, extents, thresholds, nested=False))
     marked = replace(kernel, body=tuple(body))
@@ -81,7 +81,7 @@ def _with_vectors(stmt: Stmt, kernel: Kernel, buffers: Mapping[str, Buffer]) -> 
 
 
 def _in_all_loops(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """The statements that are no loops."""
+    """The statements in all loops."""
     for stmt in body:
         if isinstance(stmt, Loop):
             yield from _in_all_loops(stmt.body)
@@ -98,14 +98,6 @@ def _parallel_iterations(
     before: int = 1,
 ) -> Loop | None:
     """The loop with parallel iterations, and loops directly inside it while these are few.
-
-    Args:
-        loop: in question.
-        separate: private buffers, and numbers of which each thread adds up a part.
-        buffers: all of the module.
-        extents: planning extents.
-        thresholds: of iterations and their points.
-        before: iterations of the loops around it.
 
     Returns:
         None if parallel iterations are not legal.
@@ -126,17 +118,10 @@ def _parallel_iterations(
     return replace(loop, parallel=True, body=body)
 
 
-def _worth(
+def _divides_iterations(
     loop: Loop, extents: Mapping[str, int], thresholds: CpuThresholds, *, small: bool
 ) -> bool:
-    """True if threads should divide the iterations rather than the statements inside.
-
-    Args:
-        loop: with its parallel flags.
-        extents: planning extents.
-        thresholds: of iterations and of long statements.
-        small: the private memory of a thread is small.
-    """
+    """True if threads should divide the iterations rather than the statements inside."""
     count = 1
     for one in parallel_chain(loop):
         count *= iterations(one, extents)
@@ -145,7 +130,7 @@ def _worth(
 
 
 def _is_long(stmt: Stmt, extents: Mapping[str, int], thresholds: CpuThresholds) -> bool:
-    """True if a statement is worth starting threads for it again and again."""
+    """True if a statement justifies to start threads for it again and again."""
     match stmt:
         case Loop():
             return any(_is_long(s, extents, thresholds) for s in stmt.body)
@@ -168,11 +153,11 @@ def _marked(
         case Zero():
             return stmt
         case Assign():
-            worth = not nested or _is_long(stmt, extents, thresholds)
-            return replace(stmt, parallel=_outer_loops(stmt) if worth else 0)
+            pays = not nested or _is_long(stmt, extents, thresholds)
+            return replace(stmt, parallel=_outer_loops(stmt) if pays else 0)
         case Gemm():
-            worth = not nested or _is_long(stmt, extents, thresholds)
-            return replace(stmt, parallel=worth)
+            pays = not nested or _is_long(stmt, extents, thresholds)
+            return replace(stmt, parallel=pays)
         case _:
             assert_never(stmt)
 

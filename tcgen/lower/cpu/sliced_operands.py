@@ -46,7 +46,8 @@ def bind_sliced(
         return None
     held = tuple(v for v in statement.band if v.name in factor.variables)
     if len(held) < len(factor.variables):
-        return None  # a loop around the statement walks the rest
+        # A loop around the statement walks the rest.
+        return None
     cuts = cuts_of(statement, factor, memory)
     if elements(held, extents) <= thresholds.largest_slice or not cuts:
         return None
@@ -73,8 +74,9 @@ def unpack_factors(
         buffer = memory.buffers[factor.buffer]
         order = memory_order(factor, buffer)
         once = len(set(order)) == len(order)
+        # A diagonal, or a factor that a loop around the statement walks in part, stays packed.
         if not buffer.packed or not once or not named.keys() >= set(order):
-            continue  # on a diagonal, or walked in part by a loop around the statement
+            continue
         own = tuple(named[name] for name in order)
         if elements(own, extents) > thresholds.largest_slice:
             continue
@@ -118,7 +120,7 @@ def bind_slices(
         order: variables of a slice, the slowest first; if empty, the memory order of the factor.
         memory: all buffers; that of a slice is added to them.
         extents: planning extents.
-        thresholds: of the contraction of a slice.
+        thresholds: thresholds of the contraction of a slice.
     """
     other = next(f for f in statement.factors if f is not factor)
     buffer = memory.buffers[factor.buffer]

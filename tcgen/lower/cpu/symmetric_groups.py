@@ -1,8 +1,8 @@
 """Groups of symmetric indices in contractions: found, proven, and chosen by their cost.
 
 In ``r[i,j,a,b] += t[i,j,c,d] * v[a,b,c,d]``, with t and v antisymmetric in each pair, (i,j), (a,b)
-and (c,d) are groups: the product needs i > j, a > b and c > d alone, an eighth of the work. The sum
-over (c,d) is a group, too, if v alone is antisymmetric in c and d: then t is made antisymmetric,
+and (c,d) are groups: the product needs only i > j, a > b and c > d, an eighth of the work. The sum
+over (c,d) is also a group if only v is antisymmetric in c and d: then t is made antisymmetric,
 ``t[i,j,c,d] - t[i,j,d,c]``, and (i,j) may be a group because of that.
 """
 
@@ -26,16 +26,13 @@ from ..layout import Band, elements, memory_order
 from ..statements import Statement
 from .kernel_scheme import packed_contraction
 
-# Elements of an operand that are added up for one element of its antisymmetrised copy.
-_MOST_IMAGES = 6
-
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Indices of a contraction that need their distinct values alone.
+    """Indices of a contraction that need only their distinct values.
 
     Attributes:
-        names: of their variables, the one with the largest value first.
+        names: names of their variables, the one with the largest value first.
         strict: they are antisymmetric: no two have the same value.
         summed: they are summed over.
         changed: the factor (0 or 1) that is made symmetric in a sum, since only the other one is.
@@ -54,8 +51,8 @@ class Grouping:
     """The groups that make a contraction cheapest.
 
     Attributes:
-        groups: at least one.
-        constant: which of the two factors are constant, so that a copy is made once.
+        groups: one or more groups.
+        constant: flags of the two factors, true if a constant one is copied only once.
         saved: flops that they save, less the time of the copies.
         matrix: the generated kernel multiplies; otherwise element loops walk the groups.
     """
@@ -66,7 +63,7 @@ class Grouping:
     matrix: bool = True
 
     def weights(self, factor: int, statement: Statement) -> tuple[Group, ...]:
-        """Symmetric sums of which the copy of a factor has the weights.
+        """Symmetric sums whose weights are in the copy of a factor.
 
         It is the factor that is made symmetric, else a constant one or the smaller one. Element
         loops have the weights themselves.
@@ -121,7 +118,7 @@ class Groupings:
             grouping = Grouping(groups, (one, two), 0, matrix)
             return _cost(grouping, statement, buffers, extents, self.thresholds)
 
-        best = min(_choices(found), key=cost, default=())
+        best = min(_choices(found, self.thresholds.summed_images), key=cost, default=())
         whole, least = cost(()), cost(best)
         if whole <= least:
             return None, whole
@@ -151,7 +148,7 @@ def _stored_parts(
     return list(dict.fromkeys(parts))
 
 
-def _choices(found: Sequence[Group]) -> Iterator[tuple[Group, ...]]:
+def _choices(found: Sequence[Group], most_images: int) -> Iterator[tuple[Group, ...]]:
     """Sets of groups that share no index, each with the groups that it needs."""
     for count in range(1, len(found) + 1):
         for groups in combinations(found, count):
@@ -159,7 +156,7 @@ def _choices(found: Sequence[Group]) -> Iterator[tuple[Group, ...]]:
             sets = {frozenset(group.names) for group in groups}
             images = prod(factorial(len(g.names)) for g in groups if g.changed is not None)
             complete = all(not g.needs or frozenset(g.needs) in sets for g in groups)
-            if len(set(names)) == len(names) and complete and images <= _MOST_IMAGES:
+            if len(set(names)) == len(names) and complete and images <= most_images:
                 yield groups
 
 

@@ -38,10 +38,10 @@ def bind_half(
 
     Args:
         statement: the contraction.
-        exchange: that does not change it.
+        exchange: exchange that does not change it.
         memory: all buffers; scratch is added to them.
         extents: planning extents.
-        thresholds: of the contraction.
+        thresholds: thresholds of the contraction.
         constant: buffers of constant inputs and intermediates. Half of a packed one is copied once
             for a bound program, since it is not read in place by any call.
     """
@@ -78,7 +78,8 @@ def bind_half(
     result, result_band = half(statement.out, slower)
     factors = (left, other)
     small = replace(statement, out=result, expr=Prod(factors), factors=factors, band=band)
-    small = replace(small, accumulate=False)  # the results are added to the target below
+    # The results are added to the target below.
+    small = replace(small, accumulate=False)
     product: tuple[Stmt, ...]
     if sliced:
         tile = tile_of(small, other, cuts[0], extents, thresholds)
@@ -90,18 +91,24 @@ def bind_half(
     plain = replace(statement, factors=(), coeff=Fraction(1), orbit=())
     copy = replace(plain, out=left, expr=factor, band=left_band, accumulate=False)
     direct = replace(plain, expr=result, band=result_band)
-    off = Sum((Const(Fraction(1)), Prod((Const(Fraction(-1)), Equal(*map(Subscript, pair))))))
-    mirror = replace(
-        direct,
-        out=renamed_access(statement.out, dict(exchange.images)),
-        # Without accumulation the statement after it overwrites the diagonal.
-        expr=Prod((off, result)) if statement.accumulate else result,
-        coeff=Fraction(exchange.sign),
-    )
-    loops = [_triangle(bind_assign(s, memory.buffers), pair) for s in (copy, mirror, direct)]
+    each = (copy, _mirror(direct, exchange, result), direct)
+    loops = [_triangle(bind_assign(s, memory.buffers), pair) for s in each]
     if memory.buffers[factor.buffer].packed and factor.buffer in constant:
         return GroupedProduct((loops[0],), (*product, *loops[1:]))
     return GroupedProduct((), (loops[0], *product, *loops[1:]))
+
+
+def _mirror(direct: Statement, exchange: Exchange, result: Access) -> Statement:
+    """The addition of the result to the exchanged elements of the target, before ``direct``."""
+    pair = (exchange.first, exchange.second)
+    off = Sum((Const(Fraction(1)), Prod((Const(Fraction(-1)), Equal(*map(Subscript, pair))))))
+    return replace(
+        direct,
+        out=renamed_access(direct.out, dict(exchange.images)),
+        # Without accumulation ``direct`` overwrites the diagonal.
+        expr=Prod((off, result)) if direct.accumulate else result,
+        coeff=Fraction(exchange.sign),
+    )
 
 
 def _triangle(stmt: Assign, pair: tuple[str, str]) -> Assign:

@@ -30,14 +30,7 @@ _TILE_MULTIPLE = 48  # points: a slice of the last variable of m or n ends on wh
 def bind_contraction(
     statement: Statement, memory: Memory, extents: Mapping[str, int], thresholds: CpuThresholds
 ) -> tuple[Stmt, ...] | None:
-    """A contraction by the generated kernel with its transpositions; None if the kernel cannot.
-
-    Args:
-        statement: to bind.
-        memory: all buffers; slices are added to them.
-        extents: planning extents.
-        thresholds: sizes from which transpositions pay.
-    """
+    """A contraction by the generated kernel with its transpositions; None if the kernel cannot."""
     plain = as_contraction(statement, memory.buffers, extents, thresholds)
     if plain is None:
         return None
@@ -162,17 +155,7 @@ def _pays(
     extents: Mapping[str, int],
     thresholds: CpuThresholds,
 ) -> bool:
-    """True if transposed slices of an operand cost less than packing it in its own order.
-
-    Args:
-        access: the operand.
-        plain: the contraction.
-        count: elements of the operand.
-        cut: the variable that is cut.
-        tile: points of the cut variable in a slice.
-        extents: planning extents.
-        thresholds: of n for which slices pay, and of elements that are packed again.
-    """
+    """True if transposed slices of an operand cost less than packing it in its own order."""
     if cut in plain.batch:
         return True
     other = plain.n if access == plain.a else plain.m

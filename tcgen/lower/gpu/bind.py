@@ -2,7 +2,7 @@
 
 Reads and makes level 4. Before: kernels of several statements for the threads of a CPU. After:
 
-- a statement outside of loops is a kernel of its own, since all thread blocks wait for each other
+- a statement outside of loops is a kernel of its own, since all thread blocks are synchronised
   only between launches;
 - a nest over single elements stays inside a kernel (fusion in the kernel: each thread computes
   whole points, intermediates are in registers);
@@ -12,7 +12,7 @@ Reads and makes level 4. Before: kernels of several statements for the threads o
 - a product without a scheme is a launch of the library (:mod:`~tcgen.lower.gpu.library`);
 - complex conjugates are taken where they are read, and not stored;
 - products that add to the same elements use one tile in registers, and later statements that use
-  these elements alone are its epilogue, before the elements are stored.
+  only these elements are its epilogue, before the elements are stored.
 
 Thread mappings are chosen under the planning extents and are right for all extents.
 """
@@ -50,16 +50,16 @@ from ...ir.loops import (
 )
 from ...ir.thread_mapping import Library, Nest, ThreadNest
 from ...thresholds.gpu import GpuThresholds
+from ..buffers import buffer_bytes
 from ..host import variables_of
 from ..layout import iterations, points
 from ..names import unique
-from ..scratch_budget import buffer_bytes
 from .conjugates import with_conjugates
 from .launch_order import LaunchFuser
 from .liveness import most_held, with_lives, without_tile_targets
 from .thread_mapping import mapping_of, pointwise
 
-_THREADS = 128  # of a block of a nest
+_THREADS = 128  # threads of a block of a nest
 
 
 def bind_gpu(
@@ -73,7 +73,7 @@ def bind_gpu(
 
     Args:
         module: verified loops, with or without matrix products.
-        extents: for which the thread mappings are chosen.
+        extents: extents for which the thread mappings are chosen.
         thresholds: sizes from which a mapping or a fusion pays.
         thrifty: launches are fused only as far as no more memory is live at one time than in the
             order of the plan, which promised it.

@@ -1,4 +1,4 @@
-"""Arrays of complex conjugates that are never stored: their readers conjugate what they read.
+"""Arrays of complex conjugates that are never stored: their readers conjugate.
 
 Before: ``x[i,a] = conj(t[i,a])`` as a launch, and ``r[i,j] += x[i,a] * w[a,j]``. After:
 ``r[i,j] += conj(t[i,a]) * w[a,j]``. The sign of an imaginary part costs a product nothing, and the
@@ -16,19 +16,14 @@ from dataclasses import dataclass, replace
 from ...ir.expr import Access, Call, Expr, factor_of, map_leaves, nodes
 from ...ir.loop_analysis import launches, used_buffers
 from ...ir.loops import Assign, Host, HostLoop, Kernel, Launch, Module
-from ..names import renamed_access
+from ..names import accesses_of, renamed_access
 from .fuse_launches import is_pointwise, united
 from .launch_order import uses_of
 from .liveness import with_lives
-from .rename import accesses_of
 
 
 def with_conjugates(module: Module) -> Module:
-    """The module without the arrays of conjugates that their readers can do without.
-
-    Args:
-        module: with a launch for each statement outside of loops, and no thread mappings.
-    """
+    """The module without the arrays of conjugates that their readers can do without."""
     while True:
         found = (_folded(module, place) for place in _places(module))
         folded = next((m for m in found if m is not None), None)
@@ -39,7 +34,7 @@ def with_conjugates(module: Module) -> Module:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A launch that conjugates an array, and what follows it in the same body.
+    """A launch that conjugates an array, and the launches after it in the same body.
 
     ``source``: the element that is conjugated.
     """
@@ -71,7 +66,7 @@ def _places(module: Module) -> Iterator[_Place]:
 
 
 def _folded(module: Module, place: _Place) -> Module | None:
-    """The module in which nobody needs the array of conjugates; None if somebody does."""
+    """The module without the array of conjugates; None if that is still read."""
     own, target = place.kernel, place.stmt.out.buffer
     held, source = module.buffer(target), module.buffer(place.source.buffer)
     if (
@@ -114,7 +109,7 @@ def _folded(module: Module, place: _Place) -> Module | None:
 
 
 def _reading(kernel: Kernel, place: _Place) -> Kernel | None:
-    """A kernel that conjugates what it read from the array of conjugates; None if it cannot."""
+    """A kernel that conjugates its reads of the array of conjugates; None if it cannot."""
     (stmt, *more) = kernel.body
     if more or not isinstance(stmt, Assign):
         return None

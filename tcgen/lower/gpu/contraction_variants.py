@@ -1,8 +1,7 @@
-"""The ways in which a GPU can compute a contraction of a module, and a program that times them.
+"""The variants of a contraction of a module on a GPU, and a program that times them.
 
-Reads and makes kernels of level 4: by tiles of several shapes, or by a library. Which one is
-fastest is predicted by ``tile_shapes`` and ``library``, or measured by
-:mod:`tcgen.compiler.tuning`.
+Reads and makes kernels of level 4: by tiles of several shapes, or by a library. ``tiles`` and
+``library`` predict the fastest one, and :mod:`tcgen.compiler.tuning` measures it.
 """
 
 from __future__ import annotations
@@ -28,17 +27,16 @@ from ...ir.loops import (
 )
 from ...ir.thread_mapping import Library, Tiles
 from ...thresholds.gpu import GpuThresholds
-from ..cpu.product_benchmark import ProductBenchmark, product_benchmark
+from ..cpu.product_variants import ProductBenchmark, product_benchmark
 from ..layout import elements
 from .fuse_launches import terms_of, tile_of
-from .tile_shapes import TileShape, Tiling
-from .tiles import groups_of, tilings_of
+from .tiles import TileShape, Tiling, groups_of, tilings_of
 
 Variant: TypeAlias = Tiling | Library
 
-_TILINGS = 3  # of least estimate, which are measured
-_LEADING = 4  # binary digits that tell extents apart, ...
-_ALIGNED = 4  # ... beside the remainder of the widest load, in elements
+# Extents differ by their leading binary digits, or by the remainder of the widest load.
+_LEADING = 4  # binary digits
+_ALIGNED = 4  # elements
 
 
 def variants_of(
@@ -48,20 +46,23 @@ def variants_of(
     thresholds: GpuThresholds,
     libraries: tuple[Library, ...],
 ) -> tuple[Variant, ...]:
-    """The ways to compute a kernel, that of its mapping first; none for one that is no contraction.
+    """The variants of a kernel, that of its mapping first; none for other than contractions.
 
     Args:
-        kernel: of a module that is bound to a GPU.
-        buffers: of the module, by name.
+        kernel: a kernel of a module that is bound to a GPU.
+        buffers: buffers of the module by name.
         extents: planning extents.
-        thresholds: of the tiles.
-        libraries: that may compute products without transpositions, where layouts allow it.
+        thresholds: thresholds of the tiles.
+        libraries: libraries of products without transpositions, if layouts allow them.
     """
     now = _variant(kernel)
     if now is None:
         return ()
     terms = terms_of(_in_tiles(kernel))
-    found: list[Variant] = [now, *tilings_of(terms, buffers, extents, thresholds)[:_TILINGS]]
+    found: list[Variant] = [
+        now,
+        *tilings_of(terms, buffers, extents, thresholds)[: thresholds.benchmark_tilings],
+    ]
     if len(kernel.body) == 1:
         found += [x for x in libraries if _suits(x, kernel, buffers)]
     return tuple(dict.fromkeys(found))
@@ -140,7 +141,7 @@ def extent_class(extent: int) -> int:
 
 
 def _variant(kernel: Kernel) -> Variant | None:
-    """The way of the kernel's mapping; None if it is no contraction by tiles or by a library."""
+    """The variant of the kernel's mapping; None for other than tiles and libraries."""
     match kernel.mapping:
         case Library() as library:
             return library

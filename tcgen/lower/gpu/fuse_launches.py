@@ -25,9 +25,8 @@ from ...ir.reduction import Reduction
 from ...ir.thread_mapping import Tiles
 from ...ir.verify.thread_mapping import check_epilogue
 from ...thresholds.gpu import GpuThresholds
-from .rename import accesses_of, renamed
-from .tile_shapes import Tiling
-from .tiles import Groups, groups_of, tiles_for
+from ..names import accesses_of, renamed
+from .tiles import Groups, Tiling, groups_of, tiles_for
 
 
 def terms_of(kernel: Kernel) -> tuple[Assign, ...]:

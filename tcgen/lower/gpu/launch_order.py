@@ -15,8 +15,8 @@ from ...ir.loop_analysis import used_buffers, written_buffers
 from ...ir.loops import Assign, Buffer, Fetch, Gemm, Host, HostLoop, Kernel, Launch, Loop, Stmt
 from ...ir.reduction import Reduction
 from ...thresholds.gpu import GpuThresholds
+from ..names import accesses_of
 from .fuse_launches import inlined, terms_of, with_addition, with_epilogue
-from .rename import accesses_of
 
 Fuse = Callable[[Kernel, Kernel], Kernel | None]
 
@@ -44,14 +44,14 @@ class LaunchFuser:
     """Fuses the launches of a host program.
 
     Attributes:
-        kernels: by name; a kernel that is fused into another one is removed.
-        buffers: by name.
+        kernels: kernels by name; a kernel that is fused into another one is removed.
+        buffers: buffers by name.
         extents: planning extents.
-        thresholds: of fused kernels.
+        thresholds: thresholds of fused kernels.
         inlinable: arena arrays that do not outlive a call: if one launch writes such an array and
             only one other launch reads it, its values may be computed where they are read.
         moving: launches may be reordered; else only neighbours are fused.
-        parts: for each fused kernel the kernels that it was made of, in their first order.
+        parts: original kernels of each fused kernel, in their first order.
     """
 
     kernels: dict[str, Kernel]

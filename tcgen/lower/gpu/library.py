@@ -7,7 +7,8 @@ limit; the library is faster where arithmetic is. Operands whose layout is not t
 transposed by generated kernels before the call, and such a target after it (TTGT: transpose,
 transpose, GEMM, transpose).
 
-Times are counted in bytes: how much the GPU copies in the same time.
+Times are those of :class:`tcgen.thresholds.time_model.GpuRates`: bytes that the GPU copies in the
+same time.
 """
 
 from __future__ import annotations
@@ -17,18 +18,13 @@ from collections.abc import Mapping
 from ...dtypes import BY_NAME
 from ...ir.loops import Assign, Buffer, Gemm, Stmt
 from ...thresholds.gpu import GpuThresholds
+from ...thresholds.time_model import GENERATED_TILE_SIDE, LIBRARY_TILE_SIDE, ProductSize
 from ..buffers import Memory
+from ..cpu.bind import bind_operands, bind_target
 from ..cpu.loops import bind_assign
 from ..layout import Band, Product, elements, products_of
-from ..product_copies import bind_operands, bind_target
 from ..statements import Statement
 from .tiles import groups_of, on_tensor_cores, real_products, term_of
-
-_LIBRARY_SIDE = 32  # m and n of the library count as multiples, as of its smallest tiles, ...
-_OWN_SIDE = 16  # ... and those of generated tiles
-_TILE = 64 * 64  # points of m and n that a multiprocessor computes at a time, if there are few
-_SPLIT = 256  # points of k that each of several multiprocessors sums at least
-_STARTED = 16  # points of k in the time in which a tile begins and ends
 
 
 def bind_library(
@@ -38,22 +34,15 @@ def bind_library(
     room: int | None,
     thresholds: GpuThresholds,
 ) -> tuple[Stmt, ...] | None:
-    """The product of a library with its transpositions, or None if a generated kernel is faster.
-
-    Args:
-        statement: what a visit computes.
-        memory: all buffers; scratch for transposed arrays is added to them.
-        extents: planning extents.
-        room: bytes that its scratch may take, or None for as many as it needs.
-        thresholds: rates of the GPU.
-    """
+    """The product of a library with its transpositions, or None if a generated kernel is faster."""
     own, choices = _times(statement, memory.buffers, extents, room, thresholds)
     if not choices:
         return None
     least, product = min(choices, key=lambda choice: choice[0])
+    # The time of a launch also excludes small products, which the model predicts less well.
     gain = max(own * thresholds.library_gain / 100, thresholds.launch_bytes)
     if own - least < gain:
-        return None  # also for small products, whose time the model does not know well
+        return None
     a, b, before = bind_operands(statement, product, memory)
     out, after = bind_target(statement, product, memory)
     accumulate = statement.accumulate and not product.copy_out
@@ -107,12 +96,11 @@ def _library_time(
     for band, count in zip(bands, passes, strict=True):
         copied += count * item * elements(band, extents)
     launches = calls + sum(map(bool, passes))
-    percent = thresholds.library_percent
     real = BY_NAME[product.dtype].parts ** 2
-    multiplied = _product_time(
-        product, bands, extents, thresholds, percent, _LIBRARY_SIDE, real, adds=adds
-    )
-    return multiplied + copied * 100 / thresholds.copy_percent + launches * thresholds.launch_bytes
+    size, moved = _size(product, extents, real), _moved(product, bands, extents, adds=adds)
+    percent, side = thresholds.library_percent, LIBRARY_TILE_SIDE
+    multiplied = thresholds.product_bytes(size, moved, percent, side)
+    return multiplied + thresholds.copy_bytes(copied, launches)
 
 
 def _own_time(
@@ -128,10 +116,9 @@ def _own_time(
     real = real_products(stmt, buffers)
     bands = _operand_bands(product, statement)
     launch = thresholds.launch_bytes if statement.home is None else 0
-    adds = statement.accumulate
-    return launch + _product_time(
-        product, bands, extents, thresholds, percent, _OWN_SIDE, real, adds=adds
-    )
+    size = _size(product, extents, real)
+    moved = _moved(product, bands, extents, adds=statement.accumulate)
+    return launch + thresholds.product_bytes(size, moved, percent, GENERATED_TILE_SIDE)
 
 
 def _own_percent(
@@ -153,32 +140,19 @@ def _own_percent(
     return thresholds.tensor_percent
 
 
-def _product_time(
-    product: Product,
-    bands: tuple[Band, Band, Band],
-    extents: Mapping[str, int],
-    thresholds: GpuThresholds,
-    percent: int,
-    side: int,
-    real: int,
-    *,
-    adds: bool,
-) -> float:
-    """Of the arithmetic, at some share of the largest rate, or of reading and writing.
+def _size(product: Product, extents: Mapping[str, int], real: int) -> ProductSize:
+    """Points of a product, with ``real`` products of real numbers for each product."""
+    groups = (product.batch, product.m, product.n, product.k)
+    batch, m, n, k = (elements(group, extents) for group in groups)
+    return ProductSize(batch, m, n, k, real)
 
-    ``real``: products of real numbers for each product.
-    """
-    dtype = BY_NAME[product.dtype]
-    batch, m, n, k = (
-        elements(group, extents) for group in (product.batch, product.m, product.n, product.k)
-    )
-    m, n = (-(-count // side) * side for count in (m, n))
-    flops = 2 * real * batch * m * n * (k + _STARTED)
-    blocks = max(1, batch * m * n // _TILE) * max(1, k // _SPLIT)
-    busy = min(1.0, blocks / thresholds.multiprocessors)
+
+def _moved(
+    product: Product, bands: tuple[Band, Band, Band], extents: Mapping[str, int], *, adds: bool
+) -> int:
+    """Bytes that a product reads and writes."""
     touched = (*bands, bands[2]) if adds else bands
-    moved = dtype.itemsize * sum(elements(band, extents) for band in touched)
-    return max(flops * 100 / percent / busy / thresholds.flops_per_byte, moved)
+    return BY_NAME[product.dtype].itemsize * sum(elements(band, extents) for band in touched)
 
 
 def _operand_bands(product: Product, statement: Statement) -> tuple[Band, Band, Band]:

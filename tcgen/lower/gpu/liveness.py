@@ -14,7 +14,7 @@ from dataclasses import replace
 from ...ir.loop_analysis import positions, used_buffers
 from ...ir.loops import Assign, Fetch, Host, HostLoop, Kernel, Launch, Loop, Module, Stmt
 from ...ir.thread_mapping import Tiles
-from ..scratch_budget import buffer_bytes
+from ..buffers import buffer_bytes
 
 Key = tuple[str, int]  # a kernel, or the n-th fetch into a buffer
 
@@ -23,9 +23,9 @@ def with_lives(before: Module, after: Module, parts: Mapping[str, tuple[str, ...
     """The module after fusion, with the lives of its buffers.
 
     Args:
-        before: with the lives of its own text.
-        after: with the same buffers; unused ones are left out.
-        parts: for each fused kernel the kernels of ``before`` that it was made of.
+        before: the module with the lives of its own text.
+        after: the module with the same buffers; unused ones are left out.
+        parts: kernels of ``before`` in each fused kernel.
     """
     places = _places(after, parts)
     moved: dict[int, tuple[int, int]] = {}

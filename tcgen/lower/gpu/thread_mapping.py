@@ -19,9 +19,9 @@ from ...thresholds.gpu import GpuThresholds
 from ..layout import elements, iterations, unit_stride
 from .fuse_launches import tile_of
 
-_THREADS = 256  # of a block
+_THREADS = 256  # threads of a block
 _SIDE = 32  # elements on each side of a transposed tile
-_POINTS_EACH = 4  # of a sum, which each thread of a block adds up at least
+_POINTS_EACH = 4  # least points of a sum for each thread of a block
 
 
 def mapping_of(
@@ -151,13 +151,6 @@ def pointwise(
 
     Buffers of its own are single elements. Outside of serial sums every statement has one element,
     so that neighbouring threads access neighbouring elements. Where points are few, sums are short.
-
-    Args:
-        loop: the outermost loop.
-        own: private buffers of its body.
-        buffers: by name.
-        extents: for which the mapping is chosen.
-        thresholds: numbers of points and of summands.
     """
     inside, many = loop, iterations(loop, extents)
     while len(inside.body) == 1 and isinstance(inner := inside.body[0], Loop):
@@ -181,7 +174,7 @@ def _longest(body: tuple[Stmt, ...], extents: Mapping[str, int]) -> int:
 
 
 def _one_element(body: tuple[Stmt, ...], own: frozenset[str]) -> bool:
-    """True where each statement has one element; loops may only add to what is not their own."""
+    """True if each statement has one element; loops may only add to elements of others."""
     for stmt in body:
         match stmt:
             case Loop(var=var):

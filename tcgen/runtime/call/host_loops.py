@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+import ctypes
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
-from ...artifact.parts import iterations
-from ...records.loops import Fetch, Host, HostLoop, Launch
+from ...artifact.manifest import KernelEntry
+from ...records.loops import Buffer, Fetch, Host, HostLoop, Launch
+from ...records.parts import iterations
+from ..device_protocol import Device
+from ..host_device import address
 from ..host_program import Values
-from .buffers import PhaseBuffers
+from ..parts import Part
+from .layout import CallLayout, Phase
 
 
 def walk(
@@ -31,7 +36,7 @@ def walk(
 class _Walk:
     """One run of the host program.
 
-    It is no function that refers to itself: that would hold the arrays until the next collection.
+    A class, since a recursive closure would hold the arrays until the next garbage collection.
     """
 
     __slots__ = ("_buffers", "_extents", "_fetch", "_launch", "_values")
@@ -46,7 +51,7 @@ class _Walk:
         self._launch = launch
         self._fetch = fetch
         self._values: dict[str, int] = {}
-        self._extents: dict[str, int] = {}  # of the spaces of loops
+        self._extents: dict[str, int] = {}  # key: space of a loop
 
     def run(self, host: tuple[Host, ...]) -> None:
         part = self._buffers.part
@@ -61,11 +66,7 @@ class _Walk:
 
     def _loop(self, loop: HostLoop) -> None:
         part, values, var = self._buffers.part, self._values, loop.var
-        if (
-            part is not None
-            and part.entry.kernel is None
-            and var.name == part.entry.chain[0].variable
-        ):
+        if part is not None and part.entry.kernel is None and var.name == part.entry.chain[0].name:
             body, inside = self._chain(loop)
             for values_of_chain in inside:
                 values.update(values_of_chain)
@@ -92,5 +93,91 @@ class _Walk:
             (inner,) = body
             assert isinstance(inner, HostLoop), "the loops of a chain are inside each other"
             body = inner.body
-        extent = partial(buffers.layout.manifest.extent, extents=buffers.layout.extents)
-        return body, iterations(part.entry.chain, extent, part.first, part.last)
+        extents = buffers.layout.extents
+        return body, iterations(part.entry.chain, extents, part.first, part.last)
+
+
+class PhaseBuffers:
+    """Where each buffer of a phase is.
+
+    Attributes:
+        device: device of the memory.
+        layout: layout of the call.
+        phase: one of its phases.
+        arrays: inputs and results by tensor name, which kernels read and write.
+        lasting: memory of the arena that outlives the phases.
+        own: memory of the phase's arena.
+        part: the part of the phase that runs; None for an undivided phase.
+    """
+
+    __slots__ = ("arrays", "device", "lasting", "layout", "own", "part", "phase")
+
+    def __init__(
+        self,
+        device: Device,
+        layout: CallLayout,
+        phase: Phase,
+        arrays: Mapping[str, Any],
+        lasting: Any,
+        own: Any,
+        part: Part | None,
+    ) -> None:
+        self.device = device
+        self.layout = layout
+        self.phase = phase
+        self.arrays = arrays
+        self.lasting = lasting
+        self.own = own
+        self.part = part
+
+    def clear(self, names: tuple[str, ...]) -> None:
+        """Set some buffers to zero."""
+        for buffer in self.layout.manifest.buffers:
+            if buffer.name in names:
+                self.view(buffer)[...] = 0
+
+    def host_values(self, kernel: KernelEntry, values: Mapping[str, int]) -> tuple[int, ...]:
+        """Arguments of a kernel from the host: loop variables, and the numbers of a part."""
+        given = tuple([values[variable] for variable in kernel.host])
+        part = self.part
+        if part is None or part.entry.kernel != kernel.name:
+            return given
+        return (*given, part.first, part.last)
+
+    def view(self, buffer: Buffer) -> Any:
+        """A buffer as an array in stored order; None if it has no memory in this phase."""
+        if buffer.place == "caller":
+            return self.arrays.get(buffer.source)
+        place = self.phase.arrays.get(buffer.name)
+        if place is None:
+            return None
+        memory = self.lasting if place.lasting else self.own
+        return self.device.inside(memory, place.offset, place.shape, place.dtype)
+
+    def named(self, name: str) -> Any:
+        """A buffer by its name, as for ``view``."""
+        buffer = self.layout.buffers[name]
+        if buffer.place == "caller":
+            return self.arrays.get(buffer.source)
+        return self.view(buffer)
+
+    def views(self) -> dict[str, Any]:
+        """All buffers that have memory in this phase, by name."""
+        buffers = (b for b in self.layout.manifest.buffers if b.place != "register")
+        views = ((b.name, self.view(b)) for b in buffers)
+        return {name: array for name, array in views if array is not None}
+
+    def table(self) -> ctypes.Array[ctypes.c_void_p]:
+        """Addresses as generated C takes them; null for buffers without memory in this phase."""
+        phase = self.phase
+        table = phase.table()
+        for place, name in phase.callers:
+            array = self.arrays.get(name)
+            if array is not None:
+                table[place] = address(array)
+        for memory, entries in ((self.lasting, phase.lasting), (self.own, phase.own)):
+            if entries:
+                start = address(memory)
+                for place, offset in entries:
+                    table[place] = start + offset
+        return table

@@ -15,8 +15,7 @@ from ...artifact.manifest import Manifest, array_bytes, stored_shape
 from ...records.loops import Buffer, Host, Launch
 from ...records.tensors import Tensor, element_type
 from ..host_program import on_host
-from ..memory.footprint import MemoryUse
-from ..memory.usage import memory_use, packs
+from ..memory import MemoryUse, memory_use, packs
 from ..parts import Part
 
 _UNKNOWN = -1  # stands in the table for an extent that the constant phase does not read
@@ -28,9 +27,9 @@ class Output:
 
     Attributes:
         tensor: its entry in the manifest.
-        shape: in stored order.
-        dtype: of its elements.
-        bytes: of the array.
+        shape: extents in stored order.
+        dtype: element type.
+        bytes: bytes of the array.
     """
 
     tensor: Tensor
@@ -45,9 +44,9 @@ class ArenaArray:
 
     Attributes:
         lasting: the arena is the one that outlives the phases.
-        offset: in bytes.
-        shape: in stored order.
-        dtype: of its elements.
+        offset: offset in bytes.
+        shape: extents in stored order.
+        dtype: element type.
     """
 
     lasting: bool
@@ -65,7 +64,7 @@ class Phase:
         host: its part of the host program.
         on_host: the runtime walks its loops, not a function of the source.
         arena: layout of its arena.
-        offsets: in bytes of the blocks in it.
+        offsets: offsets of its blocks in bytes.
         arrays: buffers that have memory in an arena in this phase.
         table: type of the table; entries that none of the following fills stay null.
         callers: entries that are arrays of the caller: place in the table, name of the tensor.
@@ -94,16 +93,16 @@ class CallLayout:
     """Everything about a call except its arrays.
 
     Attributes:
-        manifest: of the program.
-        buffers: of the manifest, by name.
-        extents: of the base spaces, in their order; those that are known.
-        threads: of the CPU that the kernels use.
+        manifest: manifest of the program.
+        buffers: buffers of the manifest by name.
+        extents: known extents of the base spaces, in their order.
+        threads: threads of the kernels on the CPU.
         use: layout of the arenas.
         outputs: arrays that the call returns.
         phases: the constant one, the volatile one.
         extent_table: the extents, as generated C takes them.
-        stride_table: for each kernel the bytes from one thread's private arrays to the next
-            thread's, as generated C takes them.
+        stride_table: bytes from one thread's private arrays to the next thread's, for each kernel,
+            as generated C takes them.
     """
 
     manifest: Manifest
@@ -121,10 +120,10 @@ def resolve_layout(manifest: Manifest, values: tuple[int | None, ...], threads: 
     """The layout of calls at some extents.
 
     Args:
-        manifest: of the program.
+        manifest: manifest of the program.
         values: extents of the base spaces, in their order. Where one is None, the layout is that
             of the constant phase alone, which must not need the extent.
-        threads: of the CPU that the kernels use.
+        threads: threads of the kernels on the CPU.
     """
     known = {b: n for b, n in zip(manifest.bases, values, strict=True) if n is not None}
     extents = MappingProxyType(known)

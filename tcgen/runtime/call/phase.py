@@ -1,6 +1,6 @@
 """The phases of a call of a program, on any backend.
 
-The constant phase (0) computes what depends on constant inputs alone; the volatile phase (1)
+The constant phase (0) computes results of constant inputs only; the volatile phase (1)
 computes the rest. A bound program runs phase 0 once and keeps its :class:`ConstantState`.
 """
 
@@ -20,9 +20,9 @@ from ...records.tensors import Tensor, element_type
 from ..arguments import Source, check_here
 from ..device_protocol import Device
 from ..host_program import Values, fetch_tile
-from ..memory.ledger import Ledger
+from ..memory import Ledger
 from ..parts import Part
-from .buffers import PhaseBuffers
+from .host_loops import PhaseBuffers
 from .layout import CallLayout
 
 Array = npt.NDArray[Any]
@@ -69,9 +69,9 @@ class ConstantState:
     """The state that the constant phase of a bound program leaves for its calls, on the device.
 
     Attributes:
-        memory: of the arena that outlives the phase.
-        outputs: results that depend on constants alone, by name.
-        copied_bytes: of the constants that had to be copied.
+        memory: memory of the arena that outlives the phase.
+        outputs: results of constants only, by name.
+        copied_bytes: bytes of the constants that were copied.
     """
 
     memory: Any
@@ -98,11 +98,11 @@ def run_phases(
 
     Args:
         backend: runs the kernels.
-        layout: of the call.
+        layout: layout of the call.
         sources: inputs by name, as the caller passed them.
         arrays: arrays on the device that kernels read and write, by tensor name.
         state: left by the constant phase, or None.
-        ledger: counts what is allocated.
+        ledger: counter of allocated bytes.
         part: numbers of the parts of the volatile phase that run, at least one; None for all. The
             part with number 0 has the results of the constant phase.
 
@@ -138,10 +138,10 @@ def compute_state(
 
     Args:
         backend: runs the kernels.
-        layout: of calls at the extents that the phase needs; other extents may be 0.
+        layout: layout of calls at the extents of the phase; other extents may be 0.
         constants: all constant inputs, where kernels read them.
         results: outputs that the phase computes.
-        copied_bytes: of the constants that had to be copied.
+        copied_bytes: bytes of the constants that were copied.
 
     Raises:
         ArgumentError: a constant is on another GPU than the current one.

@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import ArgumentError, ReadOnlyError, ShapeError
 from ..arguments import check_dtype, check_here, describe
 from ..device_protocol import Device
-from ..memory.ledger import Ledger
+from ..memory import Ledger
 from .layout import Output
 from .strided import gap_extents
 
@@ -20,7 +20,7 @@ class Results:
 
     Args:
         device: kernels write in its memory.
-        outputs: of the program.
+        outputs: outputs of the program.
         sources: inputs, as the caller passed them.
         out: the caller's arrays for some or all results.
 
@@ -101,7 +101,7 @@ class Results:
         """Copy results to arrays that kernels could not write to, and fill and return ``out``.
 
         Args:
-            out: as the caller passed it.
+            out: ``out`` of the call.
             on_device: new results stay on the device; else they are copied to the CPU.
         """
         device = self._device

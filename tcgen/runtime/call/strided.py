@@ -13,14 +13,14 @@ Array = npt.NDArray[Any]
 
 
 def left_out(array: Array) -> tuple[int, ...] | None:
-    """Elements behind each axis in the larger array, in C order, of which this one is a part.
+    """Elements behind each axis in the larger C-ordered array that this one is a slice of.
 
     Args:
-        array: of any shape and strides.
+        array: array of any shape and strides.
 
     Returns:
-        For each axis the elements by which it is longer in the larger array, 0 for the first one;
-        None if there is no such larger array.
+        The elements by which each axis is longer in the larger array, 0 for the first one; None if
+        the array is not a slice of a C-ordered one.
 
     Example:
         >>> import numpy as np

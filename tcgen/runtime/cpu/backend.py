@@ -1,7 +1,7 @@
 """Runs compiled kernels through ctypes, which releases the interpreter lock.
 
 A process that was forked after its parent ran threads uses one thread: OpenMP's threads do not
-survive a fork, and waiting for them would never end.
+survive a fork, and a wait for them would never end.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from ...dtypes import ALL as DTYPES
 from ...dtypes import BY_NAME
 from ...errors import ArtifactError
 from ...records.loops import Fetch
-from ..call.buffers import PhaseBuffers
-from ..call.host_loops import walk
+from ..call.host_loops import PhaseBuffers, walk
 from ..fork_safe_lock import Once
 from ..host_device import HostDevice
 from ..host_program import Values, launches, on_host
 from .blas import ROUTINES, blas_pointers, blas_threads
 from .build import Source, build_libraries
-from .carried import Carried, carried_objects, with_objects
-from .ending import NEVER, is_long, on_main_thread, run_until_ended
+from .bundled_objects import BundledObjects, read_objects, with_objects
+from .interrupt import NOT_INTERRUPTED, is_long, on_main_thread, run_interruptible
 from .lazy_link import standing_in
 from .threads import used_threads
 from .toolchain import probe_compiler
@@ -52,7 +51,7 @@ if hasattr(os, "register_at_fork"):
 
 
 _NO_CONTEXT = nullcontext()
-_REMEMBERED = 256  # layouts of calls of which each backend remembers whether they are long
+_MAX_LAYOUTS = 256  # cached decisions whether calls of a layout are long
 # For programs that do not call the BLAS: SciPy takes a while to load.
 _NO_BLAS: tuple[int | None, ...] = (None,) * (len(ROUTINES) + 1)
 
@@ -87,10 +86,10 @@ def _present(artifact: Artifact, parts: Iterable[str], dtype: str) -> list[tuple
     return [(part, dtype) for part in parts if artifact.has(library(part, dtype))]
 
 
-def _fallback(artifact: Artifact, carried: Carried, dtype: str) -> int:
+def _fallback(artifact: Artifact, bundled: BundledObjects, dtype: str) -> int:
     """Address of the function for contractions whose staging buffer would be too small."""
     parts = _present(artifact, (FALLBACK, *TILES), dtype)
-    built = build_libraries([_source(artifact, *part) for part in parts], carried)
+    built = build_libraries([_source(artifact, *part) for part in parts], bundled)
     return _linked("blocks", dtype, built[0], dict(zip(parts, built, strict=True)))
 
 
@@ -113,9 +112,9 @@ class _Linked:
         for dtype in dtypes:
             parts += _present(artifact, (*CALLERS, *TILES), dtype)
         sources = [_source(artifact, part, dtype) for part, dtype in parts]
-        self._carried = carried = carried_objects(artifact)
-        self.openmp = carried.openmp if carried.objects else probe_compiler().openmp
-        self.library, *built = build_libraries((Source(text), *sources), carried)
+        self._bundled = bundled = read_objects(artifact)
+        self.openmp = bundled.openmp if bundled.objects else probe_compiler().openmp
+        self.library, *built = build_libraries((Source(text), *sources), bundled)
         made = dict(zip(parts, built, strict=True))
         self.calls_blas = "tc_gemm_" in text
         blas = _NO_BLAS
@@ -129,10 +128,10 @@ class _Linked:
             _linked(part, dtype, made[part, dtype], made) if (part, dtype) in made else None
             for part, dtype in places
         )
-        pointers = (*blas, *entries, ctypes.addressof(NEVER))
+        pointers = (*blas, *entries, ctypes.addressof(NOT_INTERRUPTED))
         self.table = (ctypes.c_void_p * len(pointers))(*pointers)
         self.later = {
-            places["blocks", dtype]: Once(partial(_fallback, artifact, carried, dtype))
+            places["blocks", dtype]: Once(partial(_fallback, artifact, bundled, dtype))
             for dtype in dtypes
             if artifact.has(library(FALLBACK, dtype))
         }
@@ -145,7 +144,7 @@ class _Linked:
 
     def complete(self) -> None:
         """Compile also the functions that only some calls need."""
-        build_libraries(self._others, self._carried)
+        build_libraries(self._others, self._bundled)
         for function in self.later.values():
             function.get()
 
@@ -153,7 +152,7 @@ class _Linked:
         """The artifact with all libraries of the program."""
         self.complete()
         sources = tuple(dict.fromkeys((*self._sources, *self._others)))
-        libraries = build_libraries(sources, self._carried)
+        libraries = build_libraries(sources, self._bundled)
         built = [(s.text, s.level, lib) for s, lib in zip(sources, libraries, strict=True)]
         return with_objects(artifact, built, openmp=self.openmp)
 
@@ -184,7 +183,7 @@ class _Linked:
             stop = ctypes.c_int(0)
             own = type(functions)(*functions)
             own[len(own) - 1] = ctypes.addressof(stop)
-            run_until_ended(function, (*before, own, *after), stop)
+            run_interruptible(function, (*before, own, *after), stop)
 
 
 def _link(artifact: Artifact) -> _Linked:
@@ -206,7 +205,7 @@ def _link(artifact: Artifact) -> _Linked:
         linked = _Linked(artifact)
         for symbol in called:
             getattr(linked.library, symbol)
-    except (AttributeError, ValueError) as error:  # as ctypes raises them for unknown symbols
+    except (AttributeError, ValueError) as error:  # unknown symbols
         raise ArtifactError(
             f"the sources of {manifest.name} do not fit its manifest ({error}): "
             f"compile the program again"
@@ -222,7 +221,7 @@ class CpuBackend:
         self.device = HostDevice(reuse=artifact.manifest.reuses_memory)
         self._linked = Once(lambda: _link(artifact))
         self._kernels = {k.name: k for k in artifact.manifest.kernels}
-        self._is_long = lru_cache(maxsize=_REMEMBERED)(is_long)
+        self._is_long = lru_cache(maxsize=_MAX_LAYOUTS)(is_long)
 
     def build(self) -> None:
         """Compile all functions, also those that only some calls need."""

@@ -43,7 +43,7 @@ def _pointer(capsule: object, integers: int) -> int | None:
 
 
 class _Threads:
-    """Context in which the BLAS runs on the calling thread; programs divide the work themselves.
+    """Make the BLAS run on the calling thread; programs divide the work themselves.
 
     Two sets of threads that wait for each other's processors are many times slower than one.
     """
@@ -94,7 +94,7 @@ def _controls() -> tuple[Any, Any]:
         return None, None
     from scipy.linalg import cython_blas  # noqa: PLC0415  (present, as its pointers are)
 
-    library = ctypes.CDLL(cython_blas.__file__)  # finds symbols of its dependencies, too
+    library = ctypes.CDLL(cython_blas.__file__)  # also finds symbols of its dependencies
     for prefix in ("scipy_openblas", "openblas", "MKL"):
         names = (
             ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads")

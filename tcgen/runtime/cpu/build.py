@@ -12,7 +12,7 @@ from pathlib import Path
 from ...artifact.kernel_abi import rounds_each
 from ...environment import cache_dir
 from ...errors import BuildError
-from .carried import NOTHING, Carried
+from .bundled_objects import NO_OBJECTS, BundledObjects
 from .object_cache import cached_object, key_of, load_object
 from .toolchain import REQUIRED, Compiler, compile_source, cpu_macros, probe_compiler, processor
 
@@ -22,9 +22,9 @@ class Source:
     """The source of one library.
 
     Attributes:
-        text: C11.
-        level: of optimisation. Code that is written in vectors gains nothing from ``-O3`` and from
-            the passes that ``toolchain.SKIPPED`` switches off.
+        text: C11 source.
+        level: optimisation level. Code that is written in vectors gains nothing from ``-O3`` and
+            from the passes that ``toolchain.SKIPPED`` switches off.
     """
 
     text: str
@@ -65,10 +65,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_jobs.clear)  # a child has no other threads
 
 
-def build_libraries(sources: Sequence[Source], carried: Carried = NOTHING) -> list[ctypes.CDLL]:
+def build_libraries(
+    sources: Sequence[Source], bundled: BundledObjects = NO_OBJECTS
+) -> list[ctypes.CDLL]:
     """Load the libraries of C sources from the cache, or compile all missing ones at once.
 
-    Those that the artifact carries are loaded without a compiler.
+    Bundled objects are loaded without a compiler.
 
     Raises:
         BuildError: no compiler, or it failed; a file has its log.
@@ -76,7 +78,7 @@ def build_libraries(sources: Sequence[Source], carried: Carried = NOTHING) -> li
     """
     begun: dict[Source, ctypes.CDLL | _Job] = {}
     for source in dict.fromkeys(sources):
-        found = carried.load(source.text, source.level)
+        found = bundled.load(source.text, source.level)
         if found is not None:
             begun[source] = found
             continue

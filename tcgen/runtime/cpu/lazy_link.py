@@ -65,7 +65,7 @@ def _with_stand_ins(table: Any, missing: Mapping[int, Once[int]]) -> Iterator[An
             try:
                 address = address_of(function)
                 return 0 if address is None else int(_CONTRACTION(address)(*given))
-            except BaseException as error:  # no exception passes through C: raised below
+            except BaseException as error:  # raised below, since it cannot pass through C
                 errors.append(error)
                 return 0
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
-from ...cache_files import cache_folder, keep_bytes, kept_bytes, kept_files, remove_kept
+from ...cache_files import cache_folder, list_files, read_bytes, remove_files, write_bytes
 from ...environment import cache_dir
 from ...errors import CacheWarning, UnavailableError
 from ..fork_safe_lock import Lock
@@ -24,7 +24,7 @@ from .private_folder import objects_folder
 
 OBJECTS, PROBES, LOGS = "objects", "compilers", "logs"  # folders of the cache
 
-_given_up: dict[Path, str] = {}  # folders in which this process keeps no objects, and why
+_unusable_folders: dict[Path, str] = {}  # folders without objects of this process, and why
 _lock = Lock()
 
 
@@ -44,13 +44,13 @@ def key_of(parts: Sequence[str]) -> str:
 def cached_object(key: str) -> ctypes.CDLL | None:
     """The library of a key if there is one that can be trusted and loaded; removes damaged ones."""
     folders = [cache_folder(OBJECTS)]
-    if folders[0] in _given_up:
+    if folders[0] in _unusable_folders:
         with contextlib.suppress(OSError):
             folders.append(objects_folder())
     for folder in folders:
         for path in _objects_of(key, folder):
             with contextlib.suppress(OSError):  # another user's, or not to be loaded from there
-                if _is_whole(path, kept_bytes(path)):
+                if _is_whole(path, read_bytes(path)):
                     return ctypes.CDLL(os.fspath(path))
                 path.unlink()
     return None
@@ -74,7 +74,7 @@ def load_object(key: str, content: bytes) -> ctypes.CDLL:
         UnavailableError: it can be loaded from neither folder.
     """
     cache, failed = cache_folder(OBJECTS), ""
-    if cache not in _given_up:
+    if cache not in _unusable_folders:
         try:
             return _load_from(cache, key, content)
         except OSError as error:
@@ -82,7 +82,7 @@ def load_object(key: str, content: bytes) -> ctypes.CDLL:
     try:
         library = _load_from(objects_folder(), key, content)
     except OSError as error:
-        reason = failed or _given_up.get(cache, "")
+        reason = failed or _unusable_folders.get(cache, "")
         raise UnavailableError(
             f"compiled objects can be kept neither in the cache folder {cache} ({reason}) nor in a "
             f"temporary folder ({_why(error)}): set TCGEN_CACHE_DIR to a folder of your own with "
@@ -97,11 +97,11 @@ def cache_problem(content: bytes | None) -> str | None:
     """Why no objects can be kept in the cache folder and loaded from it; None if they can.
 
     Args:
-        content: of a library; None where none can be compiled, and storing is tried alone.
+        content: a library to store and load; None only tries to store a file.
     """
     path = cache_folder(OBJECTS) / f"trial-{os.getpid()}.so"
     try:
-        keep_bytes(path, content or b"")
+        write_bytes(path, content or b"")
         if content is not None:
             ctypes.CDLL(os.fspath(path))
         path.unlink()
@@ -112,13 +112,13 @@ def cache_problem(content: bytes | None) -> str | None:
 
 def _load_from(folder: Path, key: str, content: bytes) -> ctypes.CDLL:
     path = folder / f"{key}-{_digest(content)}.so"
-    keep_bytes(path, content)
+    write_bytes(path, content)
     try:
         return ctypes.CDLL(os.fspath(path))
     except OSError:
         if path.exists():
             raise
-    keep_bytes(path, content)  # another process has just cleared the cache
+    write_bytes(path, content)  # another process has just cleared the cache
     return ctypes.CDLL(os.fspath(path))
 
 
@@ -134,9 +134,9 @@ def try_loading(content: bytes) -> None:
 
 def _give_up(folder: Path, why: str) -> None:
     with _lock:
-        if folder in _given_up:
+        if folder in _unusable_folders:
             return
-        _given_up[folder] = why
+        _unusable_folders[folder] = why
     try:
         warnings.warn(
             f"the cache folder {folder} cannot be used ({why}): set TCGEN_CACHE_DIR to a folder of "
@@ -145,8 +145,8 @@ def _give_up(folder: Path, why: str) -> None:
             CacheWarning,
             stacklevel=4,
         )
-    except CacheWarning:  # where warnings are errors, each call is one
-        del _given_up[folder]
+    except CacheWarning:  # warnings are errors, and each call raises one
+        del _unusable_folders[folder]
         raise
 
 
@@ -168,7 +168,7 @@ def cache_info() -> CacheInfo:
     Raises:
         UnavailableError: it cannot be read.
     """
-    files = kept_files(cache_folder(OBJECTS), ".so")
+    files = list_files(cache_folder(OBJECTS), ".so")
     return {
         "folder": str(cache_dir()),
         "objects": len(files),
@@ -182,12 +182,12 @@ def cache_clear() -> int:
     Raises:
         UnavailableError: it cannot be read or changed.
     """
-    files = kept_files(cache_folder(OBJECTS), ".so")
-    remove_kept(
+    files = list_files(cache_folder(OBJECTS), ".so")
+    remove_files(
         (
             *files,
-            *kept_files(cache_folder(LOGS), ".log"),
-            *kept_files(cache_folder(PROBES), ".json"),
+            *list_files(cache_folder(LOGS), ".log"),
+            *list_files(cache_folder(PROBES), ".json"),
         )
     )
     return len(files)

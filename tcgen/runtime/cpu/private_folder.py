@@ -57,7 +57,7 @@ def objects_folder() -> Path:
 class _Process:
     """The folders of this process, each with the open file that holds its lock.
 
-    A fork makes its own, and leaves those of its parent alone.
+    A forked child makes its own folders.
     """
 
     lock = Lock()
@@ -95,7 +95,7 @@ def _made(prefix: str) -> Path:
 
 
 def _locked(prefix: str) -> tuple[Path, int | None]:
-    """A new folder for this user alone, and the open file that holds its lock."""
+    """A new folder of this user only, and the open file that holds its lock."""
     while True:
         path = Path(tempfile.mkdtemp(prefix=prefix))
         if sys.platform == "win32":

@@ -7,7 +7,7 @@ from typing import SupportsIndex
 
 from ...errors import ArgumentError
 
-MOST = 4096  # threads; OpenMP ends the process if the system cannot start all of them
+MAX_THREADS = 4096  # threads; OpenMP ends the process if the system cannot start all of them
 
 
 class _Chosen:
@@ -33,8 +33,10 @@ def set_threads(count: SupportsIndex | None) -> None:
         >>> set_threads(None)
     """
     whole = isinstance(count, SupportsIndex) and not isinstance(count, bool)
-    if count is not None and (not whole or not 1 <= index(count) <= MOST):
-        raise ArgumentError(f"set_threads({count!r}): give a whole number of 1 to {MOST}, or None")
+    if count is not None and (not whole or not 1 <= index(count) <= MAX_THREADS):
+        raise ArgumentError(
+            f"set_threads({count!r}): give an integer of 1 to {MAX_THREADS}, or None"
+        )
     _Chosen.count = None if count is None else index(count)
 
 
@@ -54,10 +56,11 @@ def used_threads(offered: int) -> int:
     """The number that :func:`set_threads` set, else the number that OpenMP offers.
 
     Raises:
-        ArgumentError: OpenMP offers more threads than MOST.
+        ArgumentError: OpenMP offers more threads than MAX_THREADS.
     """
-    if _Chosen.count is None and offered > MOST:
+    if _Chosen.count is None and offered > MAX_THREADS:
         raise ArgumentError(
-            f"OMP_NUM_THREADS asks for {offered} threads: give at most {MOST}, one for each core"
+            f"OMP_NUM_THREADS asks for {offered} threads: give at most {MAX_THREADS}, one for each "
+            f"core"
         )
     return _Chosen.count or offered

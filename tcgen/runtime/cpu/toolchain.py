@@ -17,16 +17,16 @@ import platform
 import re
 import shlex
 import shutil
+import subprocess
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ...cache_files import cache_folder, keep_bytes, keep_text, kept_text
+from ...cache_files import cache_folder, read_text, write_bytes, write_text
 from ...environment import compiler_command, compiler_search_paths
 from ...errors import BuildError, CacheWarning, UnavailableError
-from .compiler_process import LONGEST, Outcome, run_compiler
 from .object_cache import LOGS, PROBES, cache_problem, key_of, try_loading
 from .private_folder import build_folder
 
@@ -146,7 +146,7 @@ def probe_compiler() -> Compiler:
     It warns, once, if the compiler has no OpenMP.
 
     Raises:
-        BuildError: there is no compiler, or it cannot compile a small function.
+        BuildError: the compiler is missing, or cannot compile a small function.
     """
     command = find_compiler()
     if command is None:
@@ -193,7 +193,7 @@ def _examined(command: tuple[str, ...], version: str) -> Compiler:
             refused = {flag: reason for flag, reason in found if reason is not None}
         skipped = SKIPPED if _refusal(command, SKIPPED) is None else ()
     if not refused:
-        keep_text(path, json.dumps({"skipped": skipped}))
+        write_text(path, json.dumps({"skipped": skipped}))
     flags = tuple(flag for flag in OPTIONAL if flag not in refused)
     return Compiler(command, version, flags, skipped, tuple(refused.items()))
 
@@ -212,7 +212,7 @@ def _depends_on(command: tuple[str, ...]) -> tuple[str, ...]:
 def _known_skipped(path: Path) -> tuple[str, ...] | None:
     """The passes that can be skipped, from the cache; None if it does not know the compiler."""
     try:
-        skipped = tuple(json.loads(kept_text(path))["skipped"])
+        skipped = tuple(json.loads(read_text(path))["skipped"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None  # not tried yet, or damaged
     return skipped if skipped in ((), SKIPPED) else None
@@ -319,9 +319,9 @@ def compile_source(
     """The bytes of the library of a source.
 
     Args:
-        command: of the compiler.
-        flags: besides REQUIRED.
-        source: C11.
+        command: command of the compiler.
+        flags: flags besides REQUIRED.
+        source: C11 source.
         key: name of the log that is written if the compiler fails.
 
     Raises:
@@ -339,7 +339,7 @@ def compile_source(
     log = f"$ {shlex.join(arguments)}\n{outcome.printed}{outcome.errors}"
     path = cache_folder(LOGS) / f"{key}.log"
     try:
-        keep_bytes(path, f"{log}\n\n{source}".encode())
+        write_bytes(path, f"{log}\n\n{source}".encode())
         where = f"full log and source: {path}"
     except OSError:
         where = f"the log could not be written to {path}; full log:\n{log}"
@@ -349,3 +349,62 @@ def compile_source(
         f"{first}\n{where}\n"
         f'set TCGEN_CC to another compiler, or compile with target="numpy"'
     )
+
+
+SHORTEST, LONGEST = 60.0, 1200.0  # seconds until a trial, and the compilation of a program, ends
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The exit code of the compiler (negative: the signal that ended it), and what it printed."""
+
+    code: int
+    printed: str
+    errors: str
+
+
+def run_compiler(
+    arguments: Sequence[str], folder: Path | None = None, seconds: float | None = None
+) -> Outcome:
+    """Run the compiler in a folder. Bytes that are no UTF-8 are replaced in what it prints.
+
+    Args:
+        arguments: program and arguments.
+        folder: the working directory; None for this process's.
+        seconds: after which it is ended; by default SHORTEST.
+
+    Raises:
+        BuildError: it cannot be run, or has not ended in time.
+    """
+    allowed = SHORTEST if seconds is None else seconds
+    try:
+        process = subprocess.Popen(
+            list(arguments),
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise BuildError(
+            f"the C compiler {arguments[0]} cannot be run: {why}: set TCGEN_CC to another compiler"
+        ) from error
+    with process:
+        try:
+            printed, errors = process.communicate(timeout=allowed)
+        except BaseException as error:
+            process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=1)  # its children may hold the pipes much longer
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            raise BuildError(
+                f"the C compiler {arguments[0]} has not ended within {allowed:g} s: set TCGEN_CC "
+                f'to another compiler, or compile with target="numpy"'
+            ) from None
+    return Outcome(process.returncode, _text(printed), _text(errors))
+
+
+def _text(output: bytes) -> str:
+    return output.decode("utf-8", "replace")

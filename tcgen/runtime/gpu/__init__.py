@@ -1,7 +1,6 @@
 """Programs on a GPU.
 
-``cupy_device`` is its memory and compiler, with the copies of ``host_copies``, ``cublas`` its
-library of matrix products, and ``cutensor`` that of contractions; ``device_machine`` has its
-constants for plans; ``backend`` launches kernels, and ``library`` the products that are left to
-a library.
+``cupy_device`` has its memory, compiler, and constants for plans; ``host_copies`` copies arrays
+between it and the CPU; ``cuda_libraries`` calls cuBLAS and cuTENSOR. ``backend`` launches kernels,
+and ``library`` the products that a library computes.
 """

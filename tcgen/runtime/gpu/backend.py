@@ -22,13 +22,12 @@ from ...artifact.kernel_abi import NARROW_INTEGERS
 from ...artifact.manifest import SOURCES, KernelEntry, Manifest
 from ...errors import ExtentError
 from ...records.loops import Fetch
-from ..call.buffers import PhaseBuffers
-from ..call.host_loops import walk
+from ..call.host_loops import PhaseBuffers, walk
 from ..call.layout import CallLayout
 from ..device_protocol import Function, Gpu
 from ..fork_safe_lock import Once
 from ..host_program import Values
-from ..memory.gpu_usage import block_bytes, scratch_bytes, scratch_name
+from ..memory import block_bytes, scratch_bytes, scratch_name
 from .cupy_device import open_device
 from .library import LibraryLaunch, prepare_product
 
@@ -79,7 +78,7 @@ class GpuBackend:
         """Queue one phase of the host program."""
         device, layout = self.device, buffers.layout
         number = device.number
-        # What a launch takes beside the values of the loops is resolved at the first one.
+        # The arguments of a launch, loop variables excepted, are resolved at the first one.
         resolved: dict[str, Callable[[Values], None]] = {}
 
         def launch(name: str, values: Values) -> None:
@@ -114,7 +113,7 @@ class _Launch:
         function, finish: the compiled kernel; its second pass, or None.
         grid, count: its blocks, without splits.
         most: blocks of a launch, without splits.
-        shared_bytes: of dynamic shared memory of a block.
+        shared_bytes: bytes of dynamic shared memory of a block.
         numbers: arguments between the arrays and the host variables.
         scratch, scratch_bytes: name of its scratch in the arena, and its bytes.
         takes_scratch: it has an argument for the scratch.
@@ -138,7 +137,7 @@ class _Launch:
         """A function that queues the kernel, and its second pass, at values of the host variables.
 
         Args:
-            buffers: of the phase; the function holds its arrays.
+            buffers: buffers of the phase; the function holds their arrays.
         """
         args: tuple[Any, ...] = tuple([buffers.named(name) for name in self.grid.arguments])
         if self.takes_scratch:
@@ -147,7 +146,7 @@ class _Launch:
         args = (*args, *self.numbers)
         if self.kernel.host:
             return partial(self._queue, buffers, args)
-        if buffers.part is not None:  # it is no loop variable, and one for all launches of a phase
+        if buffers.part is not None:  # the same for all launches of a phase
             # The end of the whole phase is beyond all parts, and beyond integers of 32 bits.
             most = int(np.iinfo(self.integer).max)
             part = buffers.host_values(self.kernel, {})

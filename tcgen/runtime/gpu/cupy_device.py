@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from math import prod
 from types import TracebackType
 from typing import Any
@@ -23,11 +24,11 @@ from ...errors import (
     MemoryLimitError,
     UnavailableError,
 )
-from ...hardware import CUBLAS, CUTENSOR
+from ...hardware import CUBLAS, CUTENSOR, SECTOR_BYTES
+from ...thresholds.time_model import COPIED_SHARE, GPUS, Machine
 from ..device_protocol import Array, Contraction, Function, MatrixProduct
-from .cublas import Cublas
-from .cutensor import Cutensor
-from .host_copies import LEAST_BYTES, HostCopies
+from .cuda_libraries import Cublas, Cutensor
+from .host_copies import MIN_BUFFERED_BYTES, HostCopies
 
 _ADVICE = (
     "install a driver and CuPy (pip install 'tcgen-chem[cuda13]', or cuda12 for an older driver), "
@@ -47,7 +48,7 @@ class CupyDevice:
         self._array = cupy.ndarray
         self._get_device = cupy.cuda.runtime.getDevice
         self._translated = _Translated(cupy)
-        self._copies: dict[int, HostCopies] = {}  # by the number of the GPU
+        self._copies: dict[int, HostCopies] = {}  # key: number of the GPU
         self._nothing: Any = None
         self._cublas: Cublas | None = None
         self._cutensor: Cutensor | None = None
@@ -71,7 +72,7 @@ class CupyDevice:
         return int(self._get_device())
 
     def properties(self) -> Mapping[str, Any]:
-        """What the CUDA runtime knows of the current device, by its own names."""
+        """Properties of the current device by the names of the CUDA runtime."""
         runtime = self._cupy.cuda.runtime
         facts: Mapping[str, Any] = runtime.getDeviceProperties(runtime.getDevice())
         return facts
@@ -88,7 +89,7 @@ class CupyDevice:
             module.compile()
         except self._cupy.cuda.compiler.CompileException as error:
             raise BuildError(f"NVRTC failed to compile the kernels: {error}") from error
-        except (RuntimeError, ImportError, OSError) as error:  # of its library, or of the driver
+        except (RuntimeError, ImportError, OSError) as error:  # NVRTC's library or the driver fails
             raise BuildError(
                 f"the kernels cannot be compiled here ({error}): NVRTC and the driver must be of "
                 f"the CUDA that CuPy was made for: {_ADVICE}"
@@ -96,7 +97,7 @@ class CupyDevice:
         return module
 
     def function(self, module: Any, name: str, shared_bytes: int) -> Function:
-        """The driver has to be asked for more than 48 KiB, once for each kernel and GPU."""
+        """Request more than 48 KiB from the driver, once for each kernel and GPU."""
         kernel = module.get_function(name)
         made: Function = kernel
         if not shared_bytes:
@@ -193,7 +194,7 @@ class CupyDevice:
         """Copy to the device; no more than two small buffers of the CPU's memory are pinned."""
         made = self.empty(array.shape, array.dtype)
         with self._translated:
-            if array.nbytes < LEAST_BYTES:
+            if array.nbytes < MIN_BUFFERED_BYTES:
                 made.set(array)
             else:
                 self._host_copies().put(array, made)
@@ -207,7 +208,7 @@ class CupyDevice:
     def get(self, array: Any) -> Array:
         """Copy to the CPU; waits for the kernels of the current stream."""
         with self._translated:
-            if array.nbytes >= LEAST_BYTES:
+            if array.nbytes >= MIN_BUFFERED_BYTES:
                 return self._host_copies().get(self._cupy.ascontiguousarray(array))
             copied: Array = self._cupy.asnumpy(array)
             return copied
@@ -339,3 +340,54 @@ def open_device() -> CupyDevice:
             f"target cuda cannot run here, CuPy finds no NVRTC to compile with ({why}): {_ADVICE}"
         ) from error
     return CupyDevice(cupy)
+
+
+_FLOPS_PER_FMA = 2
+# Multiply-adds of double precision in a clock of one multiprocessor, by compute capability.
+_FMAS = {(6, 0): 32, (7, 0): 32, (8, 0): 32, (9, 0): 64, (10, 0): 64}
+_OTHER_FMAS = 2  # graphics GPUs
+_TENSOR_CORES = (8, 0)  # first capability whose tensor cores double the rate, where FMAs are many
+
+
+def device_machine() -> Machine | None:
+    """Constants of the current GPU of CuPy; None without a GPU or CuPy."""
+    try:
+        device = open_device()
+    except UnavailableError:
+        return None
+    return machine_of(device.properties())
+
+
+def machine_of(facts: Mapping[str, Any]) -> Machine:
+    """Constants from the properties that the CUDA runtime has of a device.
+
+    Rates of a GPU in :data:`tcgen.thresholds.time_model.GPUS` are the ones there; those of others
+    follow from clocks.
+
+    Args:
+        facts: result of ``cupy.cuda.runtime.getDeviceProperties``.
+    """
+    own = {
+        "cache": int(facts["l2CacheSize"]),
+        "multiprocessors": int(facts["multiProcessorCount"]),
+        "shared": int(facts["sharedMemPerBlockOptin"]),
+    }
+    words = facts["name"].decode().lower().replace("-", " ").split()
+    known = next((GPUS[word] for word in words if word in GPUS), None)
+    if known is not None:
+        return replace(known, **own)
+    capability = (int(facts["major"]), int(facts["minor"]))
+    fmas = _FMAS.get(capability, _OTHER_FMAS)
+    fma = own["multiprocessors"] * fmas * _FLOPS_PER_FMA * int(facts["clockRate"]) * 1000
+    tensor = capability >= _TENSOR_CORES and fmas > _OTHER_FMAS
+    part, whole = COPIED_SHARE
+    moved = 2 * int(facts["memoryClockRate"]) * 1000 * int(facts["memoryBusWidth"]) // 8
+    usual = GPUS["h100"]
+    return Machine(
+        flops=max(1, 2 * fma if tensor else fma),
+        bandwidth=max(1, moved * part // whole),
+        call=usual.call,
+        line=SECTOR_BYTES,
+        fma=max(1, fma),
+        **own,
+    )

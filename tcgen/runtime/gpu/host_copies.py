@@ -16,8 +16,10 @@ import numpy.typing as npt
 from ..fork_safe_lock import Lock
 
 Array = npt.NDArray[Any]
-PIECE_BYTES = 2**24  # of a buffer: 0.7 ms at 25 GB/s, beside which some 20 microseconds are little
-LEAST_BYTES = 2**20  # of arrays that go through the buffers; the driver copies smaller ones at once
+# Bytes of a buffer: 0.7 ms at 25 GB/s, beside an overhead of some 20 microseconds.
+PIECE_BYTES = 2**24
+# Bytes of the smallest array that goes through the buffers; the driver copies smaller ones at once.
+MIN_BUFFERED_BYTES = 2**20
 
 
 class HostCopies:
@@ -43,8 +45,8 @@ class HostCopies:
         The source may change when the call returns, before the copy has ended.
 
         Args:
-            source: in any order.
-            target: of the same shape and element type, in C order.
+            source: array of any strides.
+            target: array of the same shape and element type, in C order.
         """
         stream = self._cupy.cuda.get_current_stream()
         with self._lock:
@@ -117,7 +119,7 @@ class _Buffer:
     """Pinned memory, and memory of the GPU of the same bytes.
 
     Attributes:
-        address: of the pinned memory.
+        address: address of the pinned memory.
         copied: event behind the latest copy from or to the pinned memory.
         moved: event behind the latest read of the GPU's memory.
     """

@@ -1,8 +1,8 @@
 """Products of a program that a library of the GPU computes.
 
 An entry of the manifest names variables; here they become numbers: extents, strides in elements and
-offsets. Variables of a group count as one. Of the batch, variables whose points are equally far
-apart in all operands count as one, too; the longest is a strided batch, and the others are loops
+offsets. Variables of a group count as one. Variables of the batch whose points are equally far
+apart in all operands also count as one; the longest is a strided batch, and the others are loops
 around the calls.
 """
 
@@ -18,12 +18,12 @@ from ...artifact.manifest import KernelEntry, Manifest, stored_shape
 from ...errors import ExtentError
 from ...hardware import CUTENSOR
 from ...records.loops import Access, BandVar, Buffer, Gemm
-from ..call.buffers import PhaseBuffers
+from ..call.host_loops import PhaseBuffers
 from ..device_protocol import Contraction, Gpu, Matrix, MatrixProduct, Operand
 from ..host_program import Values
 
 LARGEST = 2**31 - 1  # rows, columns, and elements between them, as cuBLAS counts them
-_Numbers = tuple[int, int, int]  # of the result, a and b
+_Numbers = tuple[int, int, int]  # one each for the result, a and b
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class LibraryLaunch:
     """A product at some extents.
 
     Attributes:
-        kernel: its entry in the manifest.
-        entry: the product.
-        device: computes it.
-        dtype: of its arrays.
-        extent: of each space.
-        strides: of each axis of each buffer, in elements.
+        kernel: entry of the kernel in the manifest.
+        entry: entry of the product.
+        device: GPU that computes it.
+        dtype: element type of its arrays.
+        extent: extent of a space.
+        strides: strides of each buffer, in elements.
     """
 
     kernel: KernelEntry
@@ -50,7 +50,7 @@ class LibraryLaunch:
         """A function that queues the calls of the library at values of the host variables.
 
         Args:
-            buffers: of the phase; the function holds its arrays.
+            buffers: buffers of the phase; the function holds their arrays.
         """
         entry = self.entry
         operands = tuple([buffers.named(x.buffer) for x in (entry.out, entry.a, entry.b)])

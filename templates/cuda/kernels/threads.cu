@@ -6,10 +6,6 @@ $name(
 {
     $body
 }
-//: loop
-for (tc_int $name = $low; $name < $high; $step) {
-    $body
-}
 //: loop_of_threads
 for (tc_int tc_n = ${first}(tc_int)blockIdx.x*$threads + threadIdx.x; tc_n < $points; tc_n += (tc_int)gridDim.x*$threads) {
     $body

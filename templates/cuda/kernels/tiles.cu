@@ -10,7 +10,7 @@ for (int tc_r = 0; tc_r < $each_m; ++tc_r) {
     #pragma unroll
     for (int tc_c = 0; tc_c < $each_n; ++tc_c) tc_sum[tc_r][tc_c] = $zero;
 }
-$keep
+$store_place
 $terms
 $end
 //: tile
@@ -48,7 +48,7 @@ for (int tc_n = threadIdx.x; tc_n < $length; tc_n += $threads) {
     $places
     $entries
 }
-//: keep
+//: store_place
 $numbers
 __shared__ tc_int tc_place[$count];
 if (threadIdx.x == 0) {

@@ -17,7 +17,7 @@ import tcgen
 from support.bad_folders import FAULTS, unsearchable, unwritable
 from support.command_line import FIGURE_1, LADDER, MP2, invoke
 from support.messages import says
-from tcgen.cache_files import keep_bytes
+from tcgen.cache_files import write_bytes
 from tcgen.compiler.target import default_target
 
 SAYING_WHEN_A_KERNEL_STARTS = """
@@ -285,7 +285,7 @@ def test_a_cache_that_cannot_be_used_exits_3(fault: str, tmp_path: Path, monkeyp
 
 def test_a_cache_that_cannot_be_read_or_changed_exits_3(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path))
-    keep_bytes(tmp_path / "plans" / "a.json", b"{}")
+    write_bytes(tmp_path / "plans" / "a.json", b"{}")
     unwritable(monkeypatch, tmp_path)
     result = invoke("cache", "clear")
     assert result.exit_code == 3

@@ -30,8 +30,7 @@ from tcgen.ir.loops import BandVar, Gemm, Loop, LoopVar, Module, PackingScheme
 from tcgen.ir.pretty.loops import format_variant
 from tcgen.ir.system import System
 from tcgen.ir.tensor import Packing, Role, Storage
-from tcgen.lower.cpu.product_benchmark import ProductBenchmark, product_benchmark
-from tcgen.lower.cpu.product_variants import variants_of
+from tcgen.lower.cpu.product_variants import ProductBenchmark, product_benchmark, variants_of
 from tcgen.options import Options
 from tcgen.runtime.cpu.threads import set_threads
 from tcgen.runtime.program import Program

@@ -102,7 +102,8 @@ def test_least_memory_of_trees_is_that_of_the_dynamic_program(seed, leaves, o, v
     if not graph.restricted:
         extents = {"o": o, "v": v}
         assert plan.solve.model == "tree"
-        scalars = sum(t.rank == 0 for t in program.intermediates)  # no loops: no edges of the graph
+        # A scalar has no loops, and so no edge of the graph.
+        scalars = sum(t.rank == 0 for t in program.intermediates)
         trees = sum(least_by_prefixes(graph, p, extents) for p in graph.parts)
         assert plan.solve.value == trees + scalars
 

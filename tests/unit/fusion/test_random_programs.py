@@ -19,7 +19,7 @@ from tcgen.ir.plan import Solve
 from tcgen.ir.program import Add, Contract, Produce
 from tcgen.ir.tensor import Role
 from tcgen.options import Options
-from tcgen.thresholds.fusion import FusionThresholds
+from tcgen.thresholds.planner import FusionThresholds
 
 seeds = st.integers(0, 2**32)
 extents = st.tuples(st.integers(1, 12), st.integers(1, 60)).map(

@@ -34,13 +34,13 @@ def behind(expr: Expr) -> Module:
 
 
 def test_loops_that_add_or_write_their_own_elements() -> None:
-    assert parts_of(made((Zero("e"), Loop(I, (ADD,)))), (I,)) == Parts((I,))
+    assert parts_of(made((Zero("e"), Loop(I, (ADD,)))), (I,)) == Parts((I,), kernel="hand_0")
     nested = made((Zero("e"), Loop(A, (Loop(I, (replace(ADD, band=(a,)),)),))))
-    assert parts_of(nested, (A, I)) == Parts((A, I))
-    assert parts_of(nested, (A,)) == Parts((A,))
+    assert parts_of(nested, (A, I)) == Parts((A, I), kernel="hand_0")
+    assert parts_of(nested, (A,)) == Parts((A,), kernel="hand_0")
     assert isinstance(parts_of(nested, (I,)), str)
     own = replace(OWN, out=at("y", "i"))
-    assert parts_of(made((Loop(I, (own,)),)), (I,)) == Parts((I,))
+    assert parts_of(made((Loop(I, (own,)),)), (I,)) == Parts((I,), kernel="hand_0")
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_loops_that_add_or_write_their_own_elements() -> None:
 def test_what_is_linear_behind_the_loops_adds_up(expr: Expr) -> None:
     sums = Assign(at("s"), expr, accumulate=True, band=(j, a))
     whole = made((Zero("e"), Zero("s"), Loop(I, (OWN, ADD))), (sums,))
-    assert parts_of(whole, (I,)) == Parts((I,), cleared=("m",))
+    assert parts_of(whole, (I,)) == Parts((I,), cleared=("m",), kernel="hand_0")
 
 
 @pytest.mark.parametrize(
@@ -90,18 +90,19 @@ def test_other_reasons() -> None:
 def test_results_beside_the_loops_belong_to_the_first_part() -> None:
     other = Assign(at("s"), at("x", "j", "b"), band=(j, a))
     divided = made((Zero("e"), Loop(I, (ADD,))), (other,))
-    assert parts_of(divided, (I,)) == Parts((I,), once=("hand_1",))
+    assert parts_of(divided, (I,)) == Parts((I,), once=("hand_1",), kernel="hand_0")
     together = made((Zero("e"), other, Loop(I, (ADD,))))
     assert "hand_0" in str(parts_of(together, (I,)))
 
 
 def test_the_checker_proves_the_parts() -> None:
     divided = made((Zero("e"), Loop(I, (ADD,))), (Assign(at("s"), at("x", "j", "b"), band=(j, a)),))
-    replace(divided, parts=Parts((I,), once=("hand_1",))).verify()
+    replace(divided, parts=Parts((I,), once=("hand_1",), kernel="hand_0")).verify()
     for wrong, words in (
         (Parts((I,)), "once hand_1"),
         (Parts((A,)), "a outermost loops"),
-        (Parts((I,), cleared=("m",), once=("hand_1",)), "cleared"),
+        (Parts((I,), cleared=("m",), once=("hand_1",), kernel="hand_0"), "cleared"),
+        (Parts((I,), once=("hand_1",)), "kernel hand_0"),
     ):
         with pytest.raises(VerifyError, match=mentions(words)):
             replace(divided, parts=wrong).verify()

@@ -109,7 +109,8 @@ def test_the_largest_operand_is_walked_as_it_lies(name: str, dtype: str) -> None
         names = {s.name: c for s, c in zip(module.spaces, letters, strict=True)}
         assert "".join(names[v.space.name] for v in summing.band) == loops
         if dtype == "float32" and name == "in the order of the target":
-            scratch = 1  # in double
+            # The sum is formed in double precision.
+            scratch = 1
         assert len([b for b in module.buffers if b.tensor is None]) == scratch
     compare(program, text, extents, dtype)
 

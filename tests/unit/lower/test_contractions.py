@@ -72,7 +72,7 @@ from tcgen.thresholds.cpu import CpuThresholds
         ("ij", "ij", "ij", "loops"),
         ("i", "ik", "ik", "loops"),
         ("ij", "kkj", "ik", "copy gemm"),  # repeated index: a diagonal
-        ("ij", "ika", "kj", "copy gemm"),  # a is summed in x alone
+        ("ij", "ika", "kj", "copy gemm"),  # a is summed only in x
         ("ic", "ik", "ka", "loops"),  # broadcast over c of a matrix-vector product
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import ModuleType
@@ -16,6 +17,7 @@ from tcgen.ir.loops import Module
 from tcgen.ir.plan import FusionPlan, GroupKind, KernelGroup, LoopId, Visit
 from tcgen.ir.program import Add, Contract, FormulaSequence, Map
 from tcgen.lower import lower_plan
+from tcgen.lower.passes import PASSES
 from tcgen.options import Options
 
 NAMES = (
@@ -220,3 +222,12 @@ def test_lives_around_host_loops(hand_plans: ModuleType, tile: int | None) -> No
     )
     found = run_module(short, inputs(program, extents), extents)
     assert np.isnan(found["x"]).all(), "the oracle shows a life that is too short"
+
+
+def test_every_pass_has_a_name_and_a_contract() -> None:
+    """The first line of a pass's docstring is a sentence of its own."""
+    names = [each.__name__ for each in PASSES]
+    assert len(set(names)) == len(names) > 10
+    for each in PASSES:
+        contract = (each.__doc__ or "").split("\n")[0]
+        assert re.fullmatch(r"(\S+ ){5,}\S+\.", contract), each.__name__

@@ -24,7 +24,7 @@ from tcgen.options import Options
 from tcgen.report import report_html, report_json
 from tcgen.report.charts import after_fusion, before_fusion
 from tcgen.report.counts import domain_rows, peak_bound
-from tcgen.runtime.memory.usage import memory_use
+from tcgen.runtime.memory import memory_use
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")

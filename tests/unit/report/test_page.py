@@ -39,7 +39,7 @@ from tcgen.report.charts import after_fusion, before_fusion
 from tcgen.report.counts import peak_bound, polynomial, product_value
 from tcgen.report.fusion_graph import figure_graph, graph_note, graph_svg
 from tcgen.report.nest import loop_letters, nest_text
-from tcgen.runtime.memory.usage import memory_use
+from tcgen.runtime.memory import memory_use
 
 CASES: dict[str, tuple[str, dict[str, int]]] = {
     "allam_figure1": ("linear", {}),

@@ -8,7 +8,7 @@ import pytest
 from tcgen.artifact.arena import Block, place
 from tcgen.runtime import host_device
 from tcgen.runtime.host_device import HostDevice, address
-from tcgen.runtime.memory.ledger import Ledger
+from tcgen.runtime.memory import Ledger
 
 
 @pytest.mark.parametrize("alignment", [1, 16, 64, 256])

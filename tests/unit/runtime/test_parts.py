@@ -14,11 +14,11 @@ from support.messages import mentions
 from support.parts import check_parts, check_plan, check_system
 from tcgen.emit import emit_artifact
 from tcgen.errors import ArgumentError, ExtentError, SpecError
-from tcgen.hardware import Machine
 from tcgen.ir.plan import FusionPlan
 from tcgen.lower import lower_plan
 from tcgen.options import Options
 from tcgen.runtime.program import Program
+from tcgen.thresholds.time_model import Machine
 
 # Thresholds decide how many parts there are; these tests ask for more than one.
 pytestmark = pytest.mark.default_thresholds

@@ -27,7 +27,7 @@ from tcgen.errors import (
     ShapeError,
 )
 from tcgen.runtime.program import Program
-from tcgen.runtime.symmetry_check import check_symmetry
+from tcgen.runtime.symmetry import check_symmetry
 
 
 @pytest.fixture(scope="module", params=["cpu", "numpy"])

@@ -97,7 +97,7 @@ def test_a_dataset_for_a_whole_input_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "name", "message"),
     [
-        (LADDER, "w", "input name"),
+        (LADDER, "w", "w inputs v_vvvv"),
         (LADDER.replace("t2[o,o,v,v]", "t2[o,o,v,v], s").replace("1/2", "s"), "s", "scalar"),
         (
             LADDER.replace("v_vvvv[v,v,v,v]", "v_vvvv[v,v,v,v] symmetric (0,1) packed (0,1)"),

@@ -14,7 +14,7 @@ from support.messages import mentions, says
 from tcgen.cli.commands import main
 from tcgen.errors import CheckError, DtypeError, ExtentError, SpecError
 from tcgen.frontend import read_spec
-from tcgen.runtime.symmetry_check import check_symmetry
+from tcgen.runtime.symmetry import check_symmetry
 
 HEAD = "space o\nspace v\nindex i j k : o\nindex a b : v\ninput t[o,v], f[o,o]\n"
 DOUBLES = """

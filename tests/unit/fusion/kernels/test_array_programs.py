@@ -12,8 +12,7 @@ import pytest
 
 from support.paths import ROOT
 from tcgen.fusion.kernels import wsp
-from tcgen.fusion.kernels.bounds import lower_bound
-from tcgen.fusion.kernels.cost_models import COST_MODELS
+from tcgen.fusion.kernels.cost_models import COST_MODELS, lower_bound
 from tcgen.fusion.kernels.merging import Merging, greedy
 from tcgen.fusion.kernels.partition import partition
 from tcgen.fusion.kernels.wsp import Graph, Operation, View, is_legal, wsp_graph

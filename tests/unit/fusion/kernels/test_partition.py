@@ -12,8 +12,7 @@ import pytest
 import tcgen
 from support.messages import mentions
 from tcgen.errors import PlanError
-from tcgen.fusion.kernels.bounds import lower_bound
-from tcgen.fusion.kernels.cost_models import COST_MODELS
+from tcgen.fusion.kernels.cost_models import COST_MODELS, lower_bound
 from tcgen.fusion.kernels.merging import Merging, greedy, unintrusive
 from tcgen.fusion.kernels.partition import (
     ALGORITHMS,

@@ -30,7 +30,8 @@ from tcgen.runtime.program import Program as Compiled
 
 # A space for each letter: arrays of five axes pass 2^53 elements.
 WIDE = tuple(Index(name, Space(f"n{name}")) for name in "ijklm")
-PROGRAMS = 6000  # at most so many loop programs are tried
+# Most loop programs that are tried.
+PROGRAMS = 6000
 
 
 def large(program: FormulaSequence, seed: int) -> tuple[tuple[str, int], ...]:

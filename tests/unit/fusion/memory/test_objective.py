@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tcgen
-import tcgen.fusion.memory.exact as exact
 import tcgen.fusion.memory.large_programs as grow
+import tcgen.fusion.memory.objective as objectives
 import tcgen.fusion.sharing.dependences as dependences
 import tcgen.fusion.solver.loop_constraints as rules
 import tcgen.fusion.solver.memory_model as model
@@ -24,9 +24,8 @@ from tcgen.errors import VerifyError
 from tcgen.fusion import plan_fusion
 from tcgen.fusion.memory.descent import Descent
 from tcgen.fusion.memory.objective import least_value
-from tcgen.fusion.placement.memory import live_ranges, once_elements
+from tcgen.fusion.placement.memory import Interval, live_ranges, once_elements, pack
 from tcgen.fusion.placement.nest import place_arrangement
-from tcgen.fusion.placement.offsets import Interval, pack
 from tcgen.fusion.placement.plan import build_plan, shared_axes
 from tcgen.fusion.sharing.candidates import fusion_candidates
 from tcgen.fusion.sharing.graph import fusion_graph
@@ -38,7 +37,7 @@ from tcgen.lower import lower_plan
 from tcgen.options import Options
 from tcgen.runtime.program import Program as Compiled
 from tcgen.thresholds import PlannerThresholds, Thresholds
-from tcgen.thresholds.fusion import DescentThresholds, FusionThresholds, MemoryThresholds
+from tcgen.thresholds.planner import DescentThresholds, FusionThresholds, MemoryThresholds
 
 seeds = st.integers(0, 2**32)
 
@@ -331,10 +330,10 @@ def test_two_loops_that_need_each_other_are_not_both_shared(hand_plans, monkeypa
         (h.at(s), Contract(h.at(y, h.p), h.at(u)), (h.p,)),
     )
     extents = (("i", 50), ("p", 30))
-    excluded, exclude = [], exact._exclude
+    excluded, exclude = [], objectives._exclude
     with monkeypatch.context() as patch:
         patch.setattr(
-            exact, "_exclude", lambda *given: excluded.append(given[1]) or exclude(*given)
+            objectives, "_exclude", lambda *given: excluded.append(given[1]) or exclude(*given)
         )
         assert planned(program, extents, "memory").solve.value == 1 + 30 + 1 + 1
     assert excluded  # the loops alone would take 4 elements

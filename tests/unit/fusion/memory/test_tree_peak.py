@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from support import brute_force as brute
 from support import random_programs as programs
 from support.campaigns import cases
-from tcgen.fusion.memory.exact import solve_exact
 from tcgen.fusion.memory.objective import least_value
 from tcgen.fusion.memory.tree_fusions import end_of, merged, no_worse, peak_of, profile_of
 from tcgen.fusion.memory.tree_peak import least_tree_peak
@@ -19,9 +18,10 @@ from tcgen.fusion.placement.nest import place_arrangement
 from tcgen.fusion.placement.plan import build_launches, shared_axes
 from tcgen.fusion.sharing.candidates import Arrangement, fusion_candidates
 from tcgen.fusion.sharing.graph import fusion_graph
+from tcgen.fusion.solver.memory_model import FusionModel
 from tcgen.ir.plan import Solve
 from tcgen.ir.program import FormulaSequence
-from tcgen.thresholds.fusion import TreeThresholds
+from tcgen.thresholds.planner import TreeThresholds
 
 EXTENTS = (("o", 3), ("v", 50))
 rows = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=4)
@@ -126,7 +126,8 @@ def test_the_peak_of_trees_with_generated_inputs_is_that_of_the_solver():
             others += 1
             continue
         hint = Arrangement((), ())
-        exact = solve_exact(found, weights, dict(EXTENTS), 10.0, hint, peak=True)
+        model = FusionModel(found, weights, dict(EXTENTS), hint, peak=True, ordered=True)
+        exact = model.solve(10.0)
         assert exact.proven, seed
         assert best.proven, seed
         assert exact.bound == best.bound == value_of(found, best.arrangement), seed

@@ -15,7 +15,6 @@ from tcgen.compiler.driver import compile_system, read_system
 from tcgen.fusion import plan_fusion
 from tcgen.fusion.placement.memory import plan_peak, static_elements
 from tcgen.fusion.solver.time_cost import plan_picoseconds
-from tcgen.hardware import GPUS
 from tcgen.interp import evaluate_system
 from tcgen.interp.modules import run_module
 from tcgen.ir.plan import FusionPlan, GroupKind
@@ -23,6 +22,7 @@ from tcgen.ir.program import FormulaSequence
 from tcgen.ir.thread_mapping import Nest
 from tcgen.options import Options
 from tcgen.testing import assert_same_values, random_arrays
+from tcgen.thresholds.time_model import GPUS
 
 H100 = GPUS["h100"]
 LARGE = {"o": 30, "v": 200, "x": 600}

@@ -31,7 +31,6 @@ from tcgen.fusion.solver.time_cost import (
     step_picoseconds,
 )
 from tcgen.fusion.time.objective import recomputable
-from tcgen.hardware import Machine, parse_machine
 from tcgen.interp import evaluate_program, evaluate_system, run_module
 from tcgen.ir.program import Contract, FormulaSequence
 from tcgen.ir.tensor import Index, Role, Space
@@ -40,6 +39,7 @@ from tcgen.options import Options
 from tcgen.report.units import readable_bytes
 from tcgen.resources import spec_path
 from tcgen.testing import random_arrays
+from tcgen.thresholds.time_model import Machine, parse_machine
 
 SIZES = (("o", 5), ("v", 7))
 PAGE = (ROOT / "docs" / "fusion.md").read_text()
@@ -64,7 +64,8 @@ def timed_plan(
     saved = saved_flops(program, dict(extents), options)
     assert plan.solve.value == Fraction(plan_picoseconds(plan, machine, "float64", saved), 10**12)
     if any(loop.order_after for loop in plan.loops):
-        assert plan.solve.bound is None  # of no use: a triangle leaves work out
+        # The bound would not hold: a triangle leaves work out.
+        assert plan.solve.bound is None
     else:
         assert plan.solve.bound <= plan.solve.value
     return plan
@@ -178,7 +179,7 @@ def test_generated_code_within_a_limit(spec, extents, optimize, limits, target):
 
 @pytest.mark.slow
 def test_a_long_program_in_which_one_array_is_too_large_costs_little_more():
-    """Of some hundred steps the ladder alone has loops to share: too many orders for the solver."""
+    """Among some hundred steps only the ladder has loops to share: too many orders."""
     text = re.sub(
         r"input  v_vvvv.*\n",
         "space x\nindex Q : x\ninput b_vv[x,v,v] symmetric (1,2)\n",
@@ -235,7 +236,8 @@ def test_without_a_limit_triangles_are_taken_where_they_are_faster():
     options = Options(extents, objective="time")
     plan = plan_fusion(program, options)
     assert any(loop.order_after for loop in plan.loops)
-    assert plan.solve.bound is None  # of no use: a triangle leaves work out
+    # The bound would not hold: a triangle leaves work out.
+    assert plan.solve.bound is None
     unfused = plan_fusion(program, Options(extents))
     whole = plan_picoseconds(unfused, Machine(), "float64", {})
     assert plan_picoseconds(plan, Machine(), "float64", {}) < whole * 0.9

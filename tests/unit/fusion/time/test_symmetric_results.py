@@ -11,7 +11,7 @@ import tcgen
 from tcgen.algebra import form_sequence
 from tcgen.frontend.spec.reader import read_spec
 from tcgen.fusion import plan_fusion
-from tcgen.fusion.time.symmetric_results import symmetric_results
+from tcgen.fusion.time.orbit_sums import symmetric_results
 from tcgen.fusion.time.triangular_nests import orbit_nests
 from tcgen.interp import evaluate_program, evaluate_system, run_module
 from tcgen.ir.executed import executed_by, totals

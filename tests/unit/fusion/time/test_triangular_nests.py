@@ -186,10 +186,10 @@ def test_what_is_only_added_is_added_directly():
     same_values(program, shorter)
 
 
-def test_what_is_read_otherwise_is_not():
+def test_an_array_that_is_read_otherwise_is_not():
     for readers in (
-        "r = x[i,j,a,b]*t[i,j,a,b]\n",  # in a product
-        "r = sum(i,j,a) x[i,j,a,a]\n",  # a part of it, summed
+        "r = x[i,j,a,b]*t[i,j,a,b]\n",  # a product
+        "r = sum(i,j,a) x[i,j,a,a]\n",  # the sum of a part
     ):
         program = as_written(
             PAIR.split("x[i,j")[0].replace("output e", "output r")
@@ -252,8 +252,8 @@ def test_triples_are_contracted_into_one_array():
 
 def test_other_sums_have_no_orbits():
     for text in (
-        PAIR.replace("S(ia,jb) (t[i,j,a,d]*g[i,d,b])", "t[i,j,a,d]*g[i,d,b]"),  # no symmetry
-        PAIR.replace("output e\n", "output e, x\n"),  # all of x is wanted
+        PAIR.replace("S(ia,jb) (t[i,j,a,d]*g[i,d,b])", "t[i,j,a,d]*g[i,d,b]"),  # without symmetry
+        PAIR.replace("output e\n", "output e, x\n"),  # x as an output
         PAIR.replace("output e\n", "output e, r\n") + "r[i,j] = x[i,j,a,b]*t[i,j,a,b]\n",
     ):
         program, _ = sequence(text, o=3, v=5)

@@ -24,7 +24,7 @@ def is_blocked(module: Module) -> bool:
 
 
 def run(program: Program, labels: str, dtype: str) -> tuple[np.ndarray, np.ndarray]:
-    """What a program computes, and what NumPy does in double precision."""
+    """A program's result beside NumPy's in double precision."""
     random = np.random.default_rng(2)
     arrays = []
     for text in labels.split("->")[0].split(","):
@@ -42,15 +42,15 @@ def run(program: Program, labels: str, dtype: str) -> tuple[np.ndarray, np.ndarr
 @pytest.mark.parametrize(
     "labels",
     [
-        "abcd,cdab->",  # all is summed
+        "abcd,cdab->",  # a full sum
         "abc,cba->",
-        "abc,cba->b",  # of what is blocked all
-        "abc,cba->a",  # or a part
+        "abc,cba->b",  # one sum over all blocked indices
+        "abc,cba->a",  # a sum over part of them
         "abc,cba->c",
         "abcd,cdab->ba",
-        "abcd,dcba->ad",  # or nothing
-        "ead,eda->ad",  # sums outside of what is blocked
-        "abcd,dcba->bdca",  # and no sums at all
+        "abcd,dcba->ad",  # blocked indices without a sum
+        "ead,eda->ad",  # sums outside of the blocks
+        "abcd,dcba->bdca",  # a permutation
     ],
 )
 def test_values(labels: str, dtype: str, threads: int) -> None:

@@ -48,7 +48,8 @@ def test_coupled_cluster_triples() -> None:
     assert executed <= 1.25 * made.plan.program.packed_flops().value(extents)
     small = {"o": 4, "v": 5}
     arrays = random_arrays(system, small, seed=4)
-    cpu = CpuThresholds(pair_flops=2**62)  # no contraction is large enough
+    # The limit is above every contraction.
+    cpu = CpuThresholds(pair_flops=2**62)
     whole = Options(extents=tuple(small.items()), thresholds=Thresholds(cpu=cpu))
     wanted = Program(compile_system(system, whole).artifact)(**arrays)
     found = Program(made.artifact)

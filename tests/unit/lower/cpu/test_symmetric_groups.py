@@ -73,7 +73,8 @@ STORED = {
 }
 
 
-SIGNS = {"a matrix times a vector": "symmetric"}  # of the packed output, else antisymmetric
+# Signs of the packed outputs that are not antisymmetric.
+SIGNS = {"a matrix times a vector": "symmetric"}
 
 
 def written(name: str, *, packed: bool) -> str:
@@ -124,7 +125,7 @@ def test_element_types(name: str, dtype: str) -> None:
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("name", ["sums of three", "an intermediate"])
 def test_objectives(name: str, objective: str) -> None:
-    """Plans that fuse loops read and write packed arrays, too."""
+    """Plans that fuse loops also read and write packed arrays."""
     text = written(name, packed=True)
     program = compiled_with(text, SMALL, {"o": 4, "v": 5}, objective=objective)
     right(text, program, {"o": 5, "v": 4}, "float64")
@@ -204,7 +205,7 @@ def test_slices_of_a_gathered_factor_take_less_memory() -> None:
 
 
 def test_small_contractions_stay_whole() -> None:
-    """Where the copies cost more than they save, every index is walked."""
+    """Every index is walked if the copies cost more than they save."""
     program = compiled_with(written("rows alone", packed=False), CpuThresholds(), {"o": 9, "v": 3})
     assert "(N_o - 1)/2" not in program.source
 
@@ -213,7 +214,7 @@ def test_small_contractions_stay_whole() -> None:
 def contractions(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
     """A contraction of two inputs with groups of up to four rows, columns and summed indices.
 
-    Without rows or columns, or with a batch index that both inputs have, it is no matrix product.
+    Without rows or columns, or with a batch index of both inputs, it is not a matrix product.
     """
     words: dict[str, str] = {}
     groups: dict[str, tuple[str, ...]] = {}

@@ -122,7 +122,7 @@ def test_calls_of_any_extents_threads_and_layouts(target: str, dtype: str) -> No
 def test_what_calls_share_is_worked_out_once_and_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(execution, "_REMEMBERED", 4)
+    monkeypatch.setattr(execution, "_MAX_CACHED", 4)
     program = compiled("numpy")
     run = program._execution
 

@@ -25,7 +25,7 @@ from tcgen.frontend.einsum import LabelPattern, einsum_system
 from tcgen.frontend.spec.writer import spec_text
 from tcgen.runtime.call.results import Results
 from tcgen.runtime.call.strided import left_out
-from tcgen.runtime.memory.ledger import Ledger
+from tcgen.runtime.memory import Ledger
 
 TARGETS = ["numpy", *(["cpu"] if tcgen.compiler.target.default_target() == "cpu" else [])]
 DTYPES = ("float64", "float32", "complex128")

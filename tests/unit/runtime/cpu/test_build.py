@@ -13,7 +13,7 @@ import pytest
 import tcgen
 from support.messages import mentions
 from support.paths import ROOT
-from tcgen.cache_files import keep_bytes
+from tcgen.cache_files import write_bytes
 from tcgen.errors import BuildError, UnavailableError
 from tcgen.runtime.cpu import build, private_folder
 from tcgen.runtime.cpu import object_cache as objects
@@ -51,7 +51,7 @@ def test_builds_once_and_then_takes_the_object(
 def test_a_damaged_object_is_built_again(folder: Path) -> None:
     source = SOURCE.replace("42", "43")
     key = build._key(build.Source(source), compiler.probe_compiler())
-    keep_bytes(folder / "objects" / f"{key}-0.so", b"not an object")
+    write_bytes(folder / "objects" / f"{key}-0.so", b"not an object")
     (damaged,) = (folder / "objects").glob("*.so")
     assert built(source).tcgen_answer() == 43  # right name, wrong content
     assert not damaged.exists()

@@ -12,7 +12,7 @@ import pytest
 
 from support.bad_folders import FAULTS, give_away, noexec
 from support.messages import mentions
-from tcgen.cache_files import keep_bytes
+from tcgen.cache_files import write_bytes
 from tcgen.errors import CacheWarning, TcgenError, UnavailableError
 from tcgen.runtime.cpu import build, object_cache, private_folder, toolchain
 
@@ -38,7 +38,7 @@ def plant(cache: Path) -> Path:
     key = build._key(build.Source(SOURCE), compiler)
     content = toolchain.compile_source(compiler.command, (), PLANTED, "planted")
     path = cache / "objects" / f"{key}-{object_cache._digest(content)}.so"
-    keep_bytes(path, content)
+    write_bytes(path, content)
     return path
 
 

@@ -13,7 +13,7 @@ from support.bad_folders import noexec
 from support.command_line import invoke
 from support.messages import mentions, says
 from tcgen.errors import BuildError, UnavailableError
-from tcgen.runtime.cpu import build, compiler_process, toolchain
+from tcgen.runtime.cpu import build, toolchain
 
 Script = Callable[[str], Path]
 
@@ -124,7 +124,7 @@ def test_what_is_no_utf_8_is_replaced(script: Script, cache: Path) -> None:
 def test_a_compiler_that_hangs_is_ended(
     lines: str, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compiler_process, "SHORTEST", 0.1)
+    monkeypatch.setattr(toolchain, "SHORTEST", 0.1)
     path = script(lines)
     with pytest.raises(BuildError, match=mentions(f"{path} 0.1 s TCGEN_CC")) as caught:
         toolchain.probe_compiler()

@@ -8,10 +8,10 @@ import pytest
 
 import tcgen
 from tcgen.compiler.target import for_machine
-from tcgen.hardware import GPUS, Machine
 from tcgen.options import Options, Planning
-from tcgen.runtime.gpu import device_machine
-from tcgen.runtime.gpu.device_machine import machine_of
+from tcgen.runtime.gpu import cupy_device
+from tcgen.runtime.gpu.cupy_device import machine_of
+from tcgen.thresholds.time_model import GPUS, Machine
 
 
 def facts(name: str, capability: tuple[int, int]) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def test_plans_for_a_gpu_are_for_the_one_that_is_here(monkeypatch: pytest.Monkey
         def properties(self) -> dict[str, Any]:
             return facts("NVIDIA H200", (9, 0))
 
-    monkeypatch.setattr(device_machine, "open_device", Device)
+    monkeypatch.setattr(cupy_device, "open_device", Device)
     here = machine_of(Device().properties())
     time = Planning(objective="time")
     assert for_machine(time, "cuda").machine == here
@@ -75,8 +75,8 @@ def test_without_a_gpu_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> None:
         raise tcgen.UnavailableError("no GPU")
 
-    monkeypatch.setattr(device_machine, "open_device", missing)
-    assert device_machine.device_machine() is None
+    monkeypatch.setattr(cupy_device, "open_device", missing)
+    assert cupy_device.device_machine() is None
     time = Planning(objective="time")
     assert for_machine(time, "cuda") is time
     assert Options(target="cuda", objective="time").constants == GPUS["h100"]

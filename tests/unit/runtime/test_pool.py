@@ -13,7 +13,7 @@ import pytest
 import tcgen
 from support.messages import mentions
 from tcgen.runtime import host_device as allocation
-from tcgen.runtime.memory.pool import Pool
+from tcgen.runtime.host_device import Pool
 
 
 def pool(most: int = 10**9) -> Pool:

@@ -9,7 +9,7 @@ import pytest
 
 import tcgen
 from support.messages import mentions
-from tcgen.runtime.cpu import carried
+from tcgen.runtime.cpu import bundled_objects
 
 TEXT = """space o
 index i j k l : o
@@ -42,7 +42,7 @@ def test_no_compiler_is_needed(nowhere: Path) -> None:
 def test_objects_of_another_processor_are_left_alone(
     nowhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(carried, "processor", lambda: "another one")
+    monkeypatch.setattr(bundled_objects, "processor", lambda: "another one")
     with pytest.raises(tcgen.BuildError, match=mentions("no-such-compiler TCGEN_CC numpy")):
         tcgen.load(nowhere)(x=np.ones((5, 5, 5)))
 
@@ -67,7 +67,7 @@ def test_numpy_runs_a_program_without_compiler_and_objects(
 
     monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("TCGEN_CC", "no-such-compiler")
-    monkeypatch.setattr(carried, "processor", lambda: "another one")
+    monkeypatch.setattr(bundled_objects, "processor", lambda: "another one")
     with pytest.warns(RuntimeWarning, match=mentions("NumPy no-such-compiler")):
         loaded = tcgen.load(folder)
     assert loaded.manifest.target == "numpy"

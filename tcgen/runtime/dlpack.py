@@ -1,8 +1,8 @@
-"""Arrays of other libraries that live on a GPU: taken without a copy, and results given back so.
+"""DLPack exchange with other GPU libraries, zero-copy both ways.
 
 DLPack hands memory over with the stream on which it is ready: each library makes its own stream
-wait for the other's. So a result that a library has taken is ready for all that it queues later,
-and memory that it frees after the call is not overwritten before kernels have read it.
+wait for the other's. So a result is ready for all work that its library queues later, and memory
+that the library frees after the call is not overwritten before kernels have read it.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ def adopt(device: Device, name: str, array: Any) -> tuple[Any, str | None]:
 
     Args:
         device: a GPU.
-        name: of the array, for messages.
-        array: of any kind; what is no array of another library on a GPU is returned as it is.
+        name: name of the array, for messages.
+        array: any object.
 
     Returns:
-        The library is None for what was not adopted.
+        The array and its library; an object that is not an array of another library on a GPU is
+        returned unchanged, with None.
 
     Raises:
         ArgumentError: the library does not hand the array over.
@@ -68,12 +69,12 @@ def adopt_all(device: Device, arrays: Mapping[str, Any]) -> tuple[dict[str, Any]
 
 
 def hand_back(array: Any, library: str | None) -> Any:
-    """A result as an array of a library; of the device for None, or where it has no DLPack."""
+    """A result as an array of a library; of the device for None, or without DLPack."""
     home = _HOMES.get(library or "")
     return array if home is None else import_module(home).from_dlpack(array)
 
 
-def with_guests(
+def adopt_arguments(
     device: Device, arrays: Mapping[str, Any], out: Any
 ) -> tuple[dict[str, Any], Any, Callable[[dict[str, Any]], dict[str, Any]]]:
     """The arrays of a call as the device's own.
@@ -81,34 +82,34 @@ def with_guests(
     Args:
         device: a GPU.
         arrays: inputs by name.
-        out: arrays for results by name, or None; what is no dict is returned as it is.
+        out: arrays for results by name, or None; other objects are returned unchanged.
 
     Returns:
-        The inputs, the arrays for results, and a function that makes of the call's results what the
-        caller gets: their own arrays of ``out``, others as arrays of their library.
+        The inputs, the arrays for results, and a function that turns results of the call into
+        those of the caller: their own arrays of ``out``, others as arrays of their library.
     """
     if out is None and all(map(device.holds, arrays.values())):
-        return dict(arrays), None, _as_made  # without guests a call begins sooner
+        return dict(arrays), None, _unchanged  # fast path
     own, library = adopt_all(device, arrays)
     if not isinstance(out, dict):
         return own, out, lambda made: _back(made, library)
     targets, of_targets = adopt_all(device, out)
     first = library or of_targets
     if first is None:
-        return own, out, _as_made
+        return own, out, _unchanged
 
     given = dict(out)
 
     def back(made: dict[str, Any]) -> dict[str, Any]:
-        out.update(_back(made, first))  # a library waits for what was written to its arrays
+        out.update(_back(made, first))  # its stream waits for the kernels
         out.update(given)
         return out
 
     return own, targets, back
 
 
-def _as_made(made: dict[str, Any]) -> dict[str, Any]:
-    """The results of a call without guests."""
+def _unchanged(made: dict[str, Any]) -> dict[str, Any]:
+    """The results of a call with arrays of the device only."""
     return made
 
 

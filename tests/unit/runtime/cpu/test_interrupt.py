@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pytest
 
 import tcgen
-from tcgen.runtime.cpu import ending
+from tcgen.runtime.cpu import interrupt
 from tcgen.runtime.cpu.backend import CpuBackend
 
 # Each takes minutes at the extents below, and little memory.
@@ -97,8 +97,8 @@ def test_ctrl_c_ends_a_call(text: str | None, tmp_path: Path) -> None:
 
 @pytest.fixture
 def every_call_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ending, "LONG", -1.0)
-    monkeypatch.setattr(ending, "LARGE", -1)
+    monkeypatch.setattr(interrupt, "MIN_SECONDS", -1.0)
+    monkeypatch.setattr(interrupt, "MIN_BYTES", -1)
 
 
 def product(n: int = 40) -> tuple[tcgen.Program, npt.NDArray[np.float64]]:
@@ -124,7 +124,7 @@ def test_other_threads_run_their_calls_themselves(monkeypatch: pytest.MonkeyPatc
     program, x = product()
     program(x=x)
     monkeypatch.setattr(
-        "tcgen.runtime.cpu.backend.run_until_ended", lambda *_: pytest.fail("handed over")
+        "tcgen.runtime.cpu.backend.run_interruptible", lambda *_: pytest.fail("handed over")
     )
     found: list[npt.NDArray[np.float64]] = []
     thread = threading.Thread(target=lambda: found.append(program(x=x)["y"]))
@@ -165,10 +165,10 @@ def test_a_forked_process_has_a_thread_of_its_own() -> None:
 def test_short_calls_are_not_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     program, x = product(4)
     monkeypatch.setattr(
-        "tcgen.runtime.cpu.backend.run_until_ended", lambda *_: pytest.fail("handed over")
+        "tcgen.runtime.cpu.backend.run_interruptible", lambda *_: pytest.fail("handed over")
     )
     np.testing.assert_allclose(program(x=x)["y"], x @ x)
     backend = program._execution.backend
     assert isinstance(backend, CpuBackend)
     large = program._execution.layout({"o": 5000})
-    assert ending.is_long(large, "volatile")
+    assert interrupt.is_long(large, "volatile")

@@ -1,7 +1,7 @@
-"""Compiled objects that an artifact carries, for machines with such a processor and no compiler.
+"""Prebuilt objects bundled with an artifact, for machines without a compiler.
 
 The objects are files of the artifact like all others, as text in base 64 with a checksum. A file
-says for which processor they were compiled: on another one they are left alone.
+names the processor for which they were compiled; on another one they are ignored.
 """
 
 from __future__ import annotations
@@ -24,48 +24,48 @@ INDEX = "objects/index.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class BundledObjects:
     """The objects of an artifact that can run here.
 
     Attributes:
-        objects: their text in base 64, by the key of their source.
-        openmp: they can use several threads.
+        objects: objects in base 64, by the key of their source.
+        openmp: true if they can use several threads.
     """
 
     objects: Mapping[str, str] = field(default_factory=dict)
     openmp: bool = False
 
     def load(self, text: str, level: str) -> ctypes.CDLL | None:
-        """The library of a source; None if it is not carried, or cannot be loaded here."""
+        """The library of a source; None if it is not bundled, or cannot be loaded here."""
         encoded = self.objects.get(_name(text, level))
         if encoded is None:
             return None
-        key = key_of((text, level, "carried", processor()))
+        key = key_of((text, level, "bundled", processor()))
         kept = cached_object(key)
         if kept is not None:
             return kept
-        with contextlib.suppress(UnavailableError):  # such as an older C library: it is compiled
+        with contextlib.suppress(UnavailableError):  # for example an older C library
             return load_object(key, _decoded(encoded))
         return None
 
 
-NOTHING = Carried()
+NO_OBJECTS = BundledObjects()
 
 
-def carried_objects(artifact: Artifact) -> Carried:
+def read_objects(artifact: Artifact) -> BundledObjects:
     """The objects of an artifact, if they were compiled for this processor.
 
     Raises:
         ArtifactError: their index is damaged.
     """
     if not artifact.has(INDEX):
-        return NOTHING
+        return NO_OBJECTS
     index = artifact.json(INDEX)
     try:
         if index["processor"] != key_of((processor(),)):
-            return NOTHING
+            return NO_OBJECTS
         found = {name: artifact.text(_path(name)) for name in index["objects"]}
-        return Carried(found, bool(index["openmp"]))
+        return BundledObjects(found, bool(index["openmp"]))
     except (KeyError, TypeError) as error:
         raise ArtifactError(
             f"{INDEX} of the program {artifact.manifest.name} is damaged ({error!r:.80}): "
@@ -79,7 +79,7 @@ def with_objects(
     """The artifact with libraries that were built from its sources.
 
     Args:
-        artifact: of the program.
+        artifact: artifact of the program.
         built: texts of sources, levels of optimisation, and their libraries.
         openmp: they can use several threads.
     """

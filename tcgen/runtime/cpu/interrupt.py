@@ -1,10 +1,9 @@
-"""Long calls of generated code that Ctrl-C ends.
+"""Make long kernel calls interruptible by Ctrl-C.
 
-While the main thread runs C, Python's handlers of signals wait. So a long call runs on a thread of
-its own, and the main thread waits for it in Python. Where a handler raises (that of Ctrl-C raises
-KeyboardInterrupt), the number that the loops of generated code ask for is set, they end, and the
-exception goes on to the caller. Calls from other threads run where they are: Python runs no handler
-there.
+Python runs no signal handler while the main thread runs C. So a long call runs on a thread of its
+own, and the main thread waits for it in Python. If a handler raises (that of Ctrl-C raises
+KeyboardInterrupt), a flag is set which the loops of generated code poll; they end, and the
+exception goes on to the caller. Calls from other threads run in place: handlers never run there.
 """
 
 from __future__ import annotations
@@ -20,22 +19,22 @@ from ...artifact.manifest import Manifest, array_bytes
 from ..call.layout import CallLayout
 from ..part_work import longest_seconds
 
-# Seconds from which a call is long: to hand it over takes 20 microseconds, and the prediction may
-# be 100 times too small before Ctrl-C takes longer than half a second.
-LONG = 0.003
-# Bytes of arrays from which the constant phase is taken to be long; its time is not predicted.
-LARGE = 1 << 20
+# Predicted seconds of a long call. Handing a call over takes 20 microseconds, and the prediction
+# may be 100 times too small before Ctrl-C takes longer than half a second.
+MIN_SECONDS = 0.003
+# Bytes of the arrays of a long constant phase, whose time is not predicted.
+MIN_BYTES = 1 << 20
 
-NEVER = ctypes.c_int(0)  # what short calls ask for
+NOT_INTERRUPTED = ctypes.c_int(0)  # flag of short calls
 
 
 @dataclass(slots=True)
 class _Task:
-    """A call of a function of a library, and the lock that is released when it has ended."""
+    """A call of a library function, and the lock that is released at its end."""
 
     function: Any
-    given: tuple[Any, ...]
-    ended: Any
+    arguments: tuple[Any, ...]
+    done: Any
     error: BaseException | None = None
 
 
@@ -71,25 +70,25 @@ def _run_tasks(queue: SimpleQueue[_Task]) -> None:
     while True:
         task = queue.get()
         try:
-            task.function(*task.given)
+            task.function(*task.arguments)
         except BaseException as error:  # the caller raises it
             task.error = error
-        task.ended.release()
+        task.done.release()
         del task  # its arrays belong to the caller
 
 
-def _task(function: Any, given: tuple[Any, ...]) -> _Task:
-    ended = threading.Lock()
-    ended.acquire()
-    return _Task(function, given, ended)
+def _task(function: Any, arguments: tuple[Any, ...]) -> _Task:
+    done = threading.Lock()
+    done.acquire()
+    return _Task(function, arguments, done)
 
 
 def is_long(layout: CallLayout, phase: str) -> bool:
-    """True if a phase of a call may take so long that a user wants to end it."""
+    """True if a phase may take so long that a user wants to interrupt it."""
     manifest = layout.manifest
     if phase == "constant":
-        return _constant_bytes(manifest, layout) > LARGE
-    return longest_seconds(manifest, layout.extents) > LONG
+        return _constant_bytes(manifest, layout) > MIN_BYTES
+    return longest_seconds(manifest, layout.extents) > MIN_SECONDS
 
 
 def _constant_bytes(manifest: Manifest, layout: CallLayout) -> int:
@@ -104,22 +103,22 @@ def on_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-def run_until_ended(function: Any, given: tuple[Any, ...], stop: ctypes.c_int) -> None:
+def run_interruptible(function: Any, arguments: tuple[Any, ...], stop: ctypes.c_int) -> None:
     """Call a function of a library on the thread for long calls; for the main thread.
 
     Args:
-        function: of a library, that returns nothing.
-        given: its arguments.
-        stop: the number for which the loops of the function ask, 0.
+        function: function of a library that returns nothing.
+        arguments: its arguments.
+        stop: flag that its loops poll, 0.
 
     Raises:
-        KeyboardInterrupt: or what else a handler of a signal raises; the function has ended then,
-            and what it wrote is not a result.
+        KeyboardInterrupt: or another exception of a signal handler; the function has ended then,
+            and its results are incomplete.
     """
-    task = _task(function, given)
+    task = _task(function, arguments)
     try:
         _Runner.hand_over(task)
-        task.ended.acquire()
+        task.done.acquire()
     except BaseException:
         stop.value = 1
         _wait_for_all()
@@ -129,7 +128,7 @@ def run_until_ended(function: Any, given: tuple[Any, ...], stop: ctypes.c_int) -
 
 
 def _wait_for_all() -> None:
-    """Wait until the thread has nothing left to do, whatever the handlers of signals raise.
+    """Wait until the thread is idle, whatever signal handlers raise.
 
     A task that was handed over may or may not be known to its caller, so a later one is waited for.
     """
@@ -140,11 +139,11 @@ def _wait_for_all() -> None:
             if not handed:
                 _Runner.hand_over(last)
                 handed = True
-            last.ended.acquire()
+            last.done.acquire()
         except BaseException:  # a second Ctrl-C: the first one is raised
             continue
         return
 
 
 def _nothing() -> None:
-    """Run when all tasks before have ended."""
+    """The last task, which runs when all others have ended."""

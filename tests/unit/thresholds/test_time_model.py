@@ -1,16 +1,27 @@
-"""Records of machines: their names, and what a matrix product takes on them."""
+"""The time model: names of machines, products on them, and sources of the constants."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from fractions import Fraction
 
 import pytest
 
 import tcgen
 from support.messages import mentions
-from tcgen.hardware import GPUS, Machine, default_machine, parse_machine
+from tcgen.dtypes import FLOAT64
 from tcgen.options import Options
+from tcgen.thresholds.time_model import (
+    GPUS,
+    CpuRates,
+    GpuRates,
+    Machine,
+    ProductSize,
+    default_machine,
+    parse_machine,
+    tile_cycles,
+)
 
 
 def slowness(machine: Machine, *sizes: int, dtype: str = "float64") -> Fraction:
@@ -77,11 +88,27 @@ def test_tiles_save_no_flops(sizes: tuple[int, ...], parts: int, axis: int) -> N
 
 
 def test_the_page_has_the_names() -> None:
-    from dataclasses import fields
-
     from tcgen.options import Planning, described
 
     (option,) = (f for f in fields(Planning) if f.name == "machine")
     info = described(option)
     assert info is not None
     assert all(re.search(rf"\b{name}\b", info.help) for name in GPUS)
+
+
+@pytest.mark.parametrize("record", [CpuRates, GpuRates])
+def test_every_fitted_constant_has_a_source(record: type) -> None:
+    """An attribute says its unit and effect, and where its value comes from."""
+    text = " ".join((record.__doc__ or "").split("Attributes:")[1].split())
+    names = [constant.name for constant in fields(record)]
+    starts = [text.index(f"{name}:") for name in names]
+    for name, start, end in zip(names, starts, [*starts[1:], len(text)], strict=True):
+        assert "Source:" in text[start:end] or "by definition" in text[start:end], name
+
+
+def test_more_splits_of_a_sum_help_only_where_multiprocessors_are_idle() -> None:
+    """One tile on 132 multiprocessors is faster in parts; tiles for all of them are not."""
+    few, many = ProductSize(1, 64, 64, 4096, 1.0), ProductSize(1, 4096, 4096, 4096, 1.0)
+    for size, faster in ((few, True), (many, False)):
+        one, parts = (tile_cycles((64, 64), n, 2, size, FLOAT64, 132) for n in (1, 8))
+        assert (parts < one) == faster

@@ -1,4 +1,4 @@
-"""Matrix products by cuBLAS, through CuPy's bindings.
+"""Matrix products by cuBLAS and contractions by cuTENSOR, through CuPy's bindings.
 
 cuBLAS stores matrices by columns. A result that is stored by rows is computed as its transpose,
 out^T = b^T a^T, which is stored by columns in the same memory.
@@ -13,7 +13,7 @@ import numpy as np
 
 from ...dtypes import BY_NAME
 from ...errors import UnavailableError
-from ..device_protocol import Matrix, MatrixProduct
+from ..device_protocol import Contraction, Matrix, MatrixProduct, Operand
 
 AS_IS, TRANSPOSED = 0, 1  # CUBLAS_OP_N, CUBLAS_OP_T
 _ADVICE = (
@@ -28,7 +28,7 @@ class GemmCall:
 
     Attributes:
         swapped: the first factor is b, and the result is the transpose of out.
-        operations: of both factors: ``AS_IS`` or ``TRANSPOSED``.
+        operations: ``AS_IS`` or ``TRANSPOSED`` for each factor.
         rows, columns: of the result.
         steps: elements between the columns of both factors, as they are stored, and of the result.
     """
@@ -68,7 +68,7 @@ def _by_columns(matrix: Matrix, rows: int, columns: int) -> bool:
 
 
 def _factor(matrix: Matrix, rows: int, columns: int) -> tuple[int, int]:
-    """The operation that makes a factor of what is stored by columns, and its step."""
+    """The operation that makes a factor of the matrix stored by columns, and its step."""
     if _by_columns(matrix, rows, columns):
         return AS_IS, max(matrix.column, rows, 1)
     return TRANSPOSED, max(matrix.row, columns, 1)
@@ -113,3 +113,52 @@ class Cublas:
         arguments += [product.out.apart, product.count] if batched else []
         multiply = getattr(self._cublas, f"{dtype.letter}gemm{'StridedBatched' * batched}")
         multiply(self._cupy.cuda.device.get_cublas_handle(), *arguments)
+
+
+class Cutensor:
+    """cuTENSOR of the current device; it runs on CuPy's current stream.
+
+    Raises:
+        UnavailableError: it cannot be loaded.
+    """
+
+    def __init__(self, cupy: Any) -> None:
+        self._cupy = cupy
+        try:
+            from cupyx import cutensor  # noqa: PLC0415  (part of CuPy, if the library is installed)
+        except (ImportError, OSError, RuntimeError) as error:
+            raise UnavailableError(
+                f"this program was tuned where contractions were fastest by cuTENSOR, which CuPy "
+                f"cannot load here ({error}): install it (pip install cutensor-cu13), or compile "
+                f"the program again on this machine"
+            ) from error
+        self._cutensor = cutensor
+
+    def contract(self, contraction: Contraction, out: Any, a: Any, b: Any) -> None:
+        """Queue a contraction."""
+        lengths = contraction.lengths
+        target = self._view(contraction, contraction.out, out)
+        if 0 in [lengths[mode] for mode in contraction.out.modes]:
+            return
+        if 0 in lengths:  # an empty sum, which cuTENSOR does not take
+            if not contraction.accumulate:
+                target.fill(0)
+            return
+        self._cutensor.contraction(
+            contraction.factor,
+            self._view(contraction, contraction.a, a),
+            contraction.a.modes,
+            self._view(contraction, contraction.b, b),
+            contraction.b.modes,
+            float(contraction.accumulate),
+            target,
+            contraction.out.modes,
+        )
+
+    def _view(self, contraction: Contraction, operand: Operand, array: Any) -> Any:
+        """The elements of an operand, with an axis for each of its modes."""
+        dtype = np.dtype(contraction.dtype)
+        shape = tuple(contraction.lengths[mode] for mode in operand.modes)
+        strides = tuple(step * dtype.itemsize for step in operand.strides)
+        start = array.data + operand.offset * dtype.itemsize
+        return self._cupy.ndarray(shape, dtype, start, strides)

@@ -1,24 +1,30 @@
-"""Checks that an input has the symmetry that its declaration promises.
-
-The planner reads one representative of elements that are equal by symmetry, so an input without the
-symmetry would give wrong numbers silently.
-"""
+"""Declared symmetries of inputs: their check, and the packing of symmetric axes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ..errors import CheckError
+from ..dtypes import NAMES
+from ..errors import ArgumentError, AxisError, CheckError, DtypeError, ShapeError
 from ..records.tensors import Packing, Tensor
+from ..simplices import positions
+
+Array = npt.NDArray[Any]
 
 Generator = tuple[tuple[int, ...], int, bool]  # axes permutation, sign, complex conjugate
 
 SAMPLES = 64  # elements that a call compares for each generator
-TOLERANCE = {"float64": 1e-8, "complex128": 1e-8, "float32": 1e-3}  # of the largest element
+TOLERANCE = {
+    "float64": 1e-8,
+    "complex128": 1e-8,
+    "float32": 1e-3,
+}  # relative to the largest element
 # Absolute deviation that rounding may leave in arrays of zeros, such as T3 of two electrons.
 ROUNDING = {"float64": 1e-14, "complex128": 1e-14, "float32": 1e-6}
 
@@ -33,7 +39,7 @@ def check_symmetry(
     """Compare an array, axes in logical order, with its images under the declared symmetries.
 
     Args:
-        name: of the tensor, for the message.
+        name: name of the tensor, for the message.
         array: whole array, not packed.
         generators: (perm, sign, conj): ``A[x[perm[0]], ...] == sign * A[x]``, conjugated if conj.
         samples: compare this many elements, spread evenly; None compares all of them.
@@ -63,14 +69,14 @@ def check_symmetry(
             other = tuple(where[p] for p in perm)
             relation = "the conjugate of " if conj else ""
             twin = f"{'' if sign > 0 else 'minus '}{relation}element {_show(where)}"
-            wanted = f"should be {twin}, but they deviate by {worst:.3e}"
+            expected = f"should be {twin}, but they deviate by {worst:.3e}"
             if other == where and sign < 0 and not conj:
-                wanted = f"should be zero, but is {_value(array[where])}"
+                expected = f"should be zero, but is {_value(array[where])}"
             elif other == where and conj:
                 part = "real" if sign > 0 else "imaginary"
-                wanted = f"should be {part}, but is {_value(array[where])}"
+                expected = f"should be {part}, but is {_value(array[where])}"
             raise CheckError(
-                f"input {name} breaks its declared symmetry: element {_show(other)} {wanted}: "
+                f"input {name} breaks its declared symmetry: element {_show(other)} {expected}: "
                 f"correct the array or drop the symmetry from the spec"
             )
 
@@ -158,3 +164,55 @@ def _value(number: np.number[Any]) -> str:
 
 def _show(element: tuple[int, ...]) -> str:
     return f"[{', '.join(str(k) for k in element)}]"
+
+
+def pack_pairs(array: npt.ArrayLike, *pairs: tuple[int, ...], antisymmetric: bool = False) -> Array:
+    """The array with each pair of neighbouring axes as one axis of n(n+1)/2 elements.
+
+    It holds the lower triangle row by row, (p,q) with p >= q at p(p+1)/2 + q, as inputs declared
+    ``packed`` are stored and as PySCF stores them. An antisymmetric pair has p > q at p(p-1)/2 + q.
+    More than two axes are packed alike: (p,q,r) with p > q > r is at C(p,3) + C(q,2) + r.
+
+    Args:
+        array: symmetric under the exchange of the axes of each pair.
+        pairs: groups of neighbouring axes, such as (0, 1), (2, 3) or (0, 1, 2).
+        antisymmetric: the exchange changes the sign, and diagonals are not stored.
+
+    Raises:
+        DtypeError: the array is not float64, float32 or complex128.
+        AxisError: there is no such axis.
+        ArgumentError: two axes are not neighbours, or two pairs share an axis.
+        ShapeError: the axes of a pair differ in length.
+        CheckError: elements that should agree do not.
+
+    Example:
+        >>> pack_pairs([[1.0, 2.0], [2.0, 5.0]], (0, 1))
+        array([1., 2., 5.])
+    """
+    dense = np.asarray(array)
+    if dense.dtype.name not in NAMES:
+        raise DtypeError(f"the array is {dense.dtype}: convert it to {' or '.join(NAMES)}")
+    axes = [axis for pair in pairs for axis in pair]
+    for axis in axes:
+        if not 0 <= axis < dense.ndim:
+            raise AxisError(f"axis {axis}: the array has {dense.ndim} axes", axis, dense.ndim)
+    if len(set(axes)) != len(axes):
+        raise ArgumentError(f"pairs {', '.join(map(str, pairs))} share an axis")
+    for group in pairs:
+        if len(group) < 2:
+            raise ArgumentError(f"{group}: pack two axes or more")
+        if any(second != first + 1 for first, second in pairwise(group)):
+            raise ArgumentError(f"pair {group}: the axes must be neighbours")
+        if len({dense.shape[axis] for axis in group}) > 1:
+            raise ShapeError(
+                f"pair {group}: the axes must have the same length, found shape {dense.shape}"
+            )
+        for first, second in pairwise(group):
+            perm = list(range(dense.ndim))
+            perm[first], perm[second] = second, first
+            check_symmetry("array", dense, [(tuple(perm), -1 if antisymmetric else 1, False)])
+    for group in sorted(pairs, reverse=True):
+        held = positions(dense.shape[group[0]], len(group), antisymmetric)
+        front: tuple[Any, ...] = (slice(None),) * group[0]
+        dense = dense[(*front, *held)]
+    return dense
