@@ -45,8 +45,9 @@ _DOUBLE = (2.2250738585072014e-308, 1.7976931348623157e308)
 FLOAT32 = DType("float32", "s", 4, 1, "float", "float", "float", *_SINGLE, tensor_cores=False)
 FLOAT64 = DType("float64", "d", 8, 1, "double", "double", "double", *_DOUBLE)
 COMPLEX128 = DType("complex128", "z", 16, 2, "double complex", "double", "tc_complex", *_DOUBLE)
-ALL = (FLOAT32, FLOAT64, COMPLEX128)  # in the order of tables in generated code
-# In the order of options: the default first.
+# Tables in generated code have this order.
+ALL = (FLOAT32, FLOAT64, COMPLEX128)
+# Options list the default first.
 NAMES = ("float64", "float32", "complex128")
 BY_NAME = {dtype.name: dtype for dtype in ALL}
 

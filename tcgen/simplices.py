@@ -73,7 +73,7 @@ def parity(order: Sequence[int]) -> int:
 
 
 def places(axes: Sequence[Array], strict: bool) -> tuple[Array, Array]:
-    """Where the values at any positions are stored, and the sign with which they are read.
+    """Places at which the values of any positions are stored, and the signs to read them with.
 
     Args:
         axes: positions on each axis, which broadcast.
@@ -91,10 +91,10 @@ def places(axes: Sequence[Array], strict: bool) -> tuple[Array, Array]:
     sign = np.ones(given.shape[1:], np.int64)
     for n, value in enumerate(ordered):
         size = count - n
-        ways = np.ones_like(place)
+        choices = np.ones_like(place)
         for k in range(size):
-            ways = ways * (value - k if strict else value + k)
-        place += ways // factorial(size)
+            choices = choices * (value - k if strict else value + k)
+        place += choices // factorial(size)
     if strict:
         for n in range(count):
             for m in range(n):

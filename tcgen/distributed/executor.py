@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -25,7 +26,7 @@ from .worker import Done, Job, prepare, run_task
 T = TypeVar("T")
 
 
-class Engine:
+class Engine(ABC):
     """An adaptor of dask, MPI or an executor.
 
     Attributes:
@@ -45,24 +46,24 @@ class Engine:
         """The value that ``make`` returns in one of the processes that call the program."""
         return make()
 
+    @abstractmethod
     def share(self, value: Any) -> Handle:
         """Send an array or a stage to the workers, past any scheduler."""
-        raise NotImplementedError
 
     def forget(self, handles: Sequence[Handle]) -> None:
         """Drop values that no later call uses."""
 
+    @abstractmethod
     def prepare(self, stage: Handle) -> None:
         """Compile a stage once on each node."""
-        raise NotImplementedError
 
+    @abstractmethod
     def run(self, job: Job, tasks: Sequence[Task]) -> Iterator[tuple[Task, Done]]:
         """Each task with its results, in any order.
 
         Raises:
             UnavailableError: workers cannot be reached, or die again and again.
         """
-        raise NotImplementedError
 
     def result(self, shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
         """Memory for a whole result; read-only if another process fills it."""
@@ -93,6 +94,7 @@ class ExecutorEngine(Engine):
         self.slots = int(count or os.cpu_count() or 1)
         self.slots_per_worker = self.slots if self._threads else 1
 
+    @abstractmethod
     def share(self, value: Any) -> Handle:
         """A value of this process for threads; else a file."""
         if self._threads:

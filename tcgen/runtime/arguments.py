@@ -258,7 +258,7 @@ def check_dtype(tensor: Tensor, wanted: str, dtype: np.dtype[Any], *, target: bo
     Raises:
         DtypeError: with the cast to write.
     """
-    if dtype == _DTYPES[wanted]:  # in the byte order of the machine
+    if dtype == _DTYPES[wanted]:  # and has the byte order of the machine
         return
     if target:
         raise DtypeError(

@@ -188,10 +188,10 @@ class Program(ProgramQueries):
 
 
 def _runs_here(artifact: Artifact) -> Artifact:
-    """The artifact, or its fall-back where neither a compiler nor its objects can be used.
+    """The artifact, or its fallback if neither a compiler nor its objects can be used.
 
     Raises:
-        ArtifactError: the fall-back, or the index of the objects, is damaged.
+        ArtifactError: the fallback, or the index of the objects, is damaged.
     """
     fallback = artifact.fallback()
     if fallback is None:

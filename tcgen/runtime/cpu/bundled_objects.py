@@ -44,7 +44,8 @@ class BundledObjects:
         kept = cached_object(key)
         if kept is not None:
             return kept
-        with contextlib.suppress(UnavailableError):  # for example an older C library
+        # An object may need a newer C library than that of the machine.
+        with contextlib.suppress(UnavailableError):
             return load_object(key, _decoded(encoded))
         return None
 

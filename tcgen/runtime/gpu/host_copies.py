@@ -83,18 +83,18 @@ class HostCopies:
         """
         stream = self._cupy.cuda.get_current_stream()
         made = np.empty(source.shape, source.dtype)
-        on_the_way: tuple[_Buffer, Array] | None = None
+        in_flight: tuple[_Buffer, Array] | None = None
         with self._lock:
             for start, piece in _pieces(made, self._piece_bytes):
                 buffer = self._next()
                 address = buffer.address
                 (source.data + start).copy_to_host_async(address, piece.nbytes, stream)
                 buffer.copied.record(stream)
-                if on_the_way is not None:
-                    _arrive(*on_the_way)
-                on_the_way = buffer, piece
-            if on_the_way is not None:
-                _arrive(*on_the_way)
+                if in_flight is not None:
+                    _arrive(*in_flight)
+                in_flight = buffer, piece
+            if in_flight is not None:
+                _arrive(*in_flight)
         return made
 
     def _next(self) -> _Buffer:
