@@ -50,7 +50,7 @@ class Engine(ABC):
     def share(self, value: Any) -> Handle:
         """Send an array or a stage to the workers, past any scheduler."""
 
-    def forget(self, handles: Sequence[Handle]) -> None:
+    def forget(self, handles: Sequence[Handle]) -> None:  # noqa: B027  (engines without it need none)
         """Drop values that no later call uses."""
 
     @abstractmethod
@@ -69,10 +69,10 @@ class Engine(ABC):
         """Memory for a whole result; read-only if another process fills it."""
         return np.empty(shape, dtype)
 
-    def settle(self, results: Sequence[npt.NDArray[Any]]) -> None:
+    def settle(self, results: Sequence[npt.NDArray[Any]]) -> None:  # noqa: B027  (engines without it need none)
         """All blocks of results are in their places."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  (engines without it need none)
         """Remove files of the engine; the user's client, communicator or pool stays open."""
 
 
@@ -94,7 +94,6 @@ class ExecutorEngine(Engine):
         self.slots = int(count or os.cpu_count() or 1)
         self.slots_per_worker = self.slots if self._threads else 1
 
-    @abstractmethod
     def share(self, value: Any) -> Handle:
         """A value of this process for threads; else a file."""
         if self._threads:
