@@ -39,10 +39,7 @@ class Exchange:
 def exchange_of(
     program: FormulaSequence, step: Step, extents: Mapping[str, int], thresholds: CpuThresholds
 ) -> Exchange | None:
-    """The exchange that halves a contraction which shares no loop.
-
-    None if there is none, or if its copies cost more than the multiply-adds that they save.
-    """
+    """The exchange that halves a contraction which shares no loop; None if no exchange pays."""
     if not isinstance(step.op, Contract):
         return None
     best: Exchange | None = None
