@@ -92,7 +92,7 @@ def _parallel_iterations(
     thresholds: CpuThresholds,
     before: int = 1,
 ) -> Loop | None:
-    """The loop and, while iterations are few, loops directly in it as parallel; None if not legal."""
+    """The loop as parallel, with inner loops while iterations are few; None if that is illegal."""
     if blocks_parallel(loop, separate) is not None:
         return None
     count = before * iterations(loop, extents)
