@@ -77,13 +77,8 @@ class Equations:
 def infer_roles(probe: Probe, inputs: Sequence[str], roles: Mapping[str, str]) -> Equations:
     """Infer the roles of the inputs and outputs of a system.
 
-    Args:
-        probe: the system at small extents.
-        inputs: names of the inputs that the caller passes as arrays.
-        roles: roles of outputs that the user named, such as ``{"omega": "residual of t1"}``.
-
-    Raises:
-        ArgumentError: a role does not fit, or the role of an output is ambiguous.
+    The caller passes ``inputs`` as arrays. ``roles`` are those of outputs that the user named, such
+    as ``{"omega": "residual of t1"}``; one that does not fit is refused.
     """
     system = probe.system
     _refuse_roles(system, roles)

@@ -87,16 +87,7 @@ def price_nodes(
 ) -> NodesReport:
     """A call of ``distribute`` on nodes with one worker each, constants in files.
 
-    Args:
-        program: the program.
-        extents: extents of all base spaces.
-        nodes: number of nodes.
-        node_memory: bytes of a node.
-        network: bytes per second that a node receives or reads.
-        along: space to cut, as for ``distribute``.
-
-    Raises:
-        PlanError: the program cannot be cut.
+    ``network`` is in bytes per second that a node receives or reads, ``along`` is the space to cut.
     """
     held = {t.name: 0 for t in program.manifest.tensors if t.is_input and not t.volatile}
     plan = find_plan(program, extents, held, Cluster(nodes, 1, node_memory), along)
@@ -133,13 +124,9 @@ def price_nodes(
 
 @dataclass(slots=True)
 class _Share:
-    """The work of one node in a call.
+    """Bytes of one node in a call: constants by rectangle, received arrays by name, sent results.
 
-    Attributes:
-        constants: bytes of constants by rectangle.
-        arrays: bytes of received arrays by name.
-        results: bytes of sent results.
-        beside: bytes of its constants besides those of the task that reads most.
+    ``beside`` counts its constants besides those of the task that reads most.
     """
 
     constants: dict[Any, int]
