@@ -321,7 +321,7 @@ def pair_order(
 
 
 def product(operands: Sequence[Labelled], left: Sequence[Index]) -> Labelled:
-    """Product of arrays, summed over the indices outside ``left``: others once, in any order."""
+    """Product of arrays, summed over the indices outside ``left``; each other one occurs once."""
     if not operands:
         return np.asarray(1.0), ()
     rest = [diagonal(*operand) for operand in operands]

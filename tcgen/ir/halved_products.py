@@ -20,13 +20,11 @@ from .tensor import Index, Ref
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A contraction is multiplied by ``sign`` when its variables are renamed by ``images``.
+    """A contraction is multiplied by ``sign`` (1 or -1) when ``images`` rename its variables.
 
-    Attributes:
-        first, second: exchanged variables of the target, both in the same factor only.
-        images: the new name of every exchanged variable of the target, these two included.
-        sign: 1 or -1.
-        saved: flops of the half that is not computed, minus the cost of the copies in flops.
+    These are all exchanged variables of the target with their new names, ``first`` and ``second``
+    included, which are in the same factor only. ``saved`` are the flops of the half that is not
+    computed, minus the cost of the copies in flops.
     """
 
     first: str

@@ -239,10 +239,8 @@ def private_to(loop: Loop, kernel: Kernel, buffers: Mapping[str, Buffer]) -> fro
 class Positions:
     """Positions of statements and fetches in the text of a module, counted from 0.
 
-    Attributes:
-        uses: all positions that use a buffer, in order, by its name.
-        kernels: first position of a kernel and the position after its last one, by its name.
-        constant: number of positions in the constant phase.
+    By its name a buffer has in ``uses`` all positions that use it, in order, and a kernel its first
+    position and the one after its last. ``constant`` counts those of the constant phase.
     """
 
     uses: Mapping[str, tuple[int, ...]]
