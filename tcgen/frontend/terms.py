@@ -69,7 +69,7 @@ _WORD = re.compile(
 
 
 def read_terms_file(path: Path) -> System:
-    """The system of a .json term list; a SpecError has all errors in it (see :func:`read_terms`)."""
+    """The system of a .json term list; errors are those of :func:`read_terms` and of the file."""
     return read_terms(read_text(path), str(path))
 
 
