@@ -133,7 +133,6 @@ class Manifest:
         host_volatile: host program of the volatile phase, which runs at each call.
         constant_positions: positions, in live ranges of buffers, of the constant phase.
         tight: arrays in an arena start at any element; else on cache lines.
-        parts: division of the volatile phase into parts, or None.
         touches: elements of arguments and results that a program with parts reads and writes.
         statements: statements of the volatile phase, for predictions of time.
         machine: constants of these predictions, by name.
