@@ -84,10 +84,7 @@ class Probe:
         return not any(np.any(results[name]) for name in outputs)
 
     def without_amplitudes(self, integrals: Mapping[str, Found]) -> dict[str, Array]:
-        """Outputs without amplitudes, with a diagonal Fock matrix and consistent integrals.
-
-        ``integrals`` are blocks of two-electron and three-index integrals, in some convention.
-        """
+        """Outputs without amplitudes, with a diagonal Fock matrix and consistent integrals."""
         arrays = dict(self._without_integrals)
         for name, found in integrals.items():
             arrays[name] = pack(found.tensor, self._integrals(found))

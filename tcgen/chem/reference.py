@@ -41,12 +41,10 @@ def pyscf_module(name: str) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """Orbitals, occupied ones first.
+    """Orbitals, occupied ones first, and their Fock matrix in Hartree.
 
-    Attributes:
-        coefficients: over atomic orbitals, a matrix (AO, orbital) for each spin; a column is zero
-            where an orbital has no part of that spin. The spin of spatial orbitals is "".
-        fock: Fock matrix over these orbitals, in Hartree.
+    ``coefficients`` are matrices (AO, orbital) by spin, "" for spatial orbitals. A column is zero
+    if the orbital has no part of that spin.
     """
 
     coefficients: Mapping[str, Array]

@@ -66,10 +66,7 @@ class _Window:
 
 
 class MpiEngine(Engine):
-    """Runs tasks on the ranks of a communicator, which need the same version of tcgen.
-
-    Every rank makes one, and all calls of it.
-    """
+    """Runs tasks on the ranks of a communicator; every rank makes one, and all calls of it."""
 
     def __init__(self, comm: Any) -> None:
         from mpi4py import MPI  # noqa: PLC0415  (needs the extra)

@@ -85,10 +85,7 @@ def price_nodes(
     network: int = NETWORK,
     along: str | None = None,
 ) -> NodesReport:
-    """A call of ``distribute`` on nodes with one worker each, constants in files.
-
-    ``network`` is in bytes per second that a node receives or reads, ``along`` is the space to cut.
-    """
+    """A call of ``distribute`` on nodes with one worker each, constants in files."""
     held = {t.name: 0 for t in program.manifest.tensors if t.is_input and not t.volatile}
     plan = find_plan(program, extents, held, Cluster(nodes, 1, node_memory), along)
     if isinstance(plan, Shortage):

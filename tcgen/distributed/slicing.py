@@ -107,9 +107,6 @@ def sliced_stages(
 
     ``extents``, of all base spaces, weigh work. Each of ``slices`` ranges repeats the work that
     does not depend on its range.
-
-    Raises:
-        PlanError: the equations cannot be cut along this space.
     """
     along = next(s for s in system.spaces if s.name == space and not s.parts)
     for tensor in system.outputs:

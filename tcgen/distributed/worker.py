@@ -54,15 +54,11 @@ class Job:
 class Done:
     """The results of a task, and its report.
 
-    Attributes:
-        blocks: blocks of each output with their rectangles.
-        worker: host and process.
-        began: start, in seconds since the epoch.
-        loaded_bytes: bytes that were read or received for the first time in the process.
-        first: names of sources with the pieces that were read, and tokens of the arrays that were
-            received, for the first time.
-        reloaded_bytes: bytes that were read again, after the process had dropped them.
-        peak_bytes: bytes that the program allocated and the worker stored.
+    ``blocks`` of each output come with their rectangles. ``worker`` is host and process, and
+    ``began`` is in seconds since the epoch. ``loaded_bytes`` were read or received for the first
+    time in the process, ``reloaded_bytes`` read again after it had dropped them. ``first`` has
+    names of sources with the pieces that were read, and tokens of the arrays that were received,
+    for the first time. ``peak_bytes`` are those that the program allocated and the worker stored.
     """
 
     blocks: dict[str, tuple[Block, ...]]

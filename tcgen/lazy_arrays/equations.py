@@ -46,12 +46,10 @@ MINUS = Const(Fraction(-1))
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The view of an array that a kernel reads or writes.
+    """The view of an array that a kernel reads or writes as the tensor ``name``.
 
-    Attributes:
-        index: index that removes the axes of extent 1; None without such axes.
-        axes: storage order of the other axes; None for C order.
-        real: the array stays real in a kernel of complex numbers.
+    ``index`` removes the axes of extent 1; None without them. ``axes`` are the others in storage
+    order; None for C order. A ``real`` array stays real in a kernel of complex numbers.
     """
 
     name: str

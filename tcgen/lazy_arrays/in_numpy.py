@@ -1,7 +1,4 @@
-"""Runs recorded operations in NumPy, one by one, as the user's program would have.
-
-NumPy's functions leave arrays of CuPy to CuPy.
-"""
+"""Runs recorded operations in NumPy or CuPy, one by one, as the user's program would have."""
 
 from __future__ import annotations
 
