@@ -136,7 +136,7 @@ def proven_bytes(program: FormulaSequence, options: Options) -> int:
 
 
 def recomputable(program: FormulaSequence, arrays: Collection[Tensor]) -> tuple[Tensor, ...]:
-    """The arrays with several readers that can be recomputed for each; none is made from another."""
+    """Arrays with several readers that can be recomputed for each; none is made from another."""
     chosen: list[Tensor] = []
     made_from: set[Tensor] = set()
     for tensor in arrays:
