@@ -58,14 +58,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Once(Generic[Value]):
-    """A value that is made at most once, when it is first asked for.
-
-    Args:
-        make: returns the value, which is not None.
-
-    Attributes:
-        value: None as long as it was not made.
-    """
+    """A value that ``make`` returns at the first request; ``value`` is None before that."""
 
     __slots__ = ("_lock", "_make", "value")
 

@@ -19,12 +19,10 @@ from .toolchain import REQUIRED, Compiler, compile_source, cpu_macros, probe_com
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The source of one library.
+    """The C11 source of one library, and its optimisation level.
 
-    Attributes:
-        text: C11 source.
-        level: optimisation level. Code that is written in vectors gains nothing from ``-O3`` and
-            from the passes that ``toolchain.SKIPPED`` switches off.
+    Code that is written in vectors gains nothing from ``-O3`` and from the passes that
+    ``toolchain.SKIPPED`` switches off.
     """
 
     text: str
