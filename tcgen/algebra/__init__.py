@@ -33,19 +33,14 @@ __all__ = ["form_sequence", "neutral_sequence"]
 def form_sequence(
     system: System, options: Options, progress: Callable[[str], None] = lambda _: None
 ) -> FormulaSequence:
-    """The formula sequence of a system: binary steps with few operations.
+    """The formula sequence of a verified system: binary steps with few operations.
 
     With ``options.optimize`` the cheapest of several sequences at the planning extents is taken:
     from the equations as written, with intermediates inlined where that lowers the cost, with
     permuted terms folded, and factored anew by the search. In all of them equal products and equal
     intermediates are computed once. Without it the sequence follows the user's own equations; only
-    products of three and more factors are split, in their cheapest order.
-
-    Args:
-        system: verified equations.
-        options: extents (else the defaults of the spaces), dtype, optimize, effort, cost and the
-            weights of the cost.
-        progress: called with the best cost so far, as text, while the search goes on.
+    products of three and more factors are split, in their cheapest order. ``progress`` is called
+    with the best cost so far, as text.
 
     Raises:
         ExtentError: naming the spaces whose extent is missing.

@@ -53,9 +53,7 @@ class Images:
     """A group of permutations of axes, prepared for the search for least images.
 
     Attributes:
-        group: all its signed permutations.
         sets: sets of axes that the group permutes freely; None for a group of another kind.
-        signs: sign of each permutation.
         free_orbits: first axis of the set of each axis; -1 for a group of another kind.
         exchange: sign of an exchange of two axes of a set, by the first axis of the set.
     """
@@ -173,15 +171,11 @@ def signed_rearrangements(
 
 @lru_cache(maxsize=100_000)
 def least_order(order: tuple[int, ...], group: Group) -> tuple[tuple[int, ...], int]:
-    """The least image of ``order`` under a group of its indices, and the sign of that image.
+    """The least image of ``order`` under a group of the indices 0, 1, .., and its sign.
 
-    Args:
-        order: every index that the group moves, each once.
-        group: signed permutations of the indices 0, 1, ..
+    ``order`` holds every index that the group moves, each once.
 
     Example:
-        >>> least_order((2, 0, 1), (((0, 1, 2), 1), ((1, 0, 2), -1)))
-        ((2, 0, 1), 1)
         >>> least_order((2, 1, 0), (((0, 1, 2), 1), ((1, 0, 2), -1)))
         ((2, 0, 1), -1)
     """
@@ -198,9 +192,7 @@ def least_order(order: tuple[int, ...], group: Group) -> tuple[tuple[int, ...], 
 def stages_of(group: Group, start: Group = ()) -> tuple[Group, ...]:
     """Sets of signed permutations whose images, added stage by stage, give those of the group.
 
-    Args:
-        group: symmetry group of the result.
-        start: subgroup that is already a symmetry of the sum; empty if only the identity is.
+    ``start`` is a subgroup that is already a symmetry of the sum; empty if only the identity is.
 
     Example:
         >>> stages_of((((0, 1), 1), ((1, 0), -1)))
@@ -226,15 +218,11 @@ def stages_of(group: Group, start: Group = ()) -> tuple[Group, ...]:
 def aligned(group: Group, own_groups: Sequence[Group]) -> tuple[Group, Group]:
     """The image of each term of a sum with which the sum has the most symmetry.
 
-    The terms with the least symmetry choose first. Of equal images, the one with the most exchanges
-    of neighbouring axes is chosen, since such axes are stored packed.
-
-    Args:
-        group: symmetry group of the result.
-        own_groups: the members under which each term is unchanged; at least one term.
-
-    Returns:
-        The signed permutation of the left indices of each term, and the symmetry of their sum.
+    ``group`` is the symmetry of the result, and ``own_groups`` has the members under which each
+    term is unchanged; there is at least one term. The terms with the least symmetry choose first.
+    Of equal images, the one with the most exchanges of neighbouring axes is chosen, since such axes
+    are stored packed. Returned are the signed permutation of the left indices of each term, and the
+    symmetry of their sum.
 
     Example:
         >>> swap, last = ((1, 0, 2), -1), ((0, 2, 1), -1)

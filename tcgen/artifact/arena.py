@@ -38,8 +38,8 @@ class Layout:
 
     Attributes:
         offsets: offsets of the blocks in bytes, in the order of the requests.
-        total: bytes to request from the system. If the alignment is larger than GRANTED, they
-            include the bytes that may have to be skipped at the start.
+        total: bytes to request from the system; if the alignment is larger than GRANTED, with those
+            that may have to be skipped at the start.
         alignment: alignment in bytes of the arena and of every block in it.
     """
 
@@ -59,12 +59,7 @@ def _skipped(alignment: int) -> int:
 
 
 def aligned(count: int, alignment: int = ALIGNMENT) -> int:
-    """``count`` bytes rounded up to a multiple of ``alignment``.
-
-    Example:
-        >>> aligned(0), aligned(1), aligned(64)
-        (0, 64, 64)
-    """
+    """``count`` bytes rounded up to a multiple of ``alignment``."""
     return -(-count // alignment) * alignment
 
 
@@ -73,8 +68,6 @@ def place(blocks: tuple[Block, ...], alignment: int = ALIGNMENT) -> Layout:
 
     The orders: largest first; earliest ``first``; longest lifetime first; the planner's ranks.
     Equal blocks keep the order of the requests, and of equally good orders the first is taken.
-    Every offset is a multiple of ``alignment``. The bytes of two blocks overlap only if their
-    lifetimes are disjoint.
 
     Example:
         >>> place((Block("a", 64, 0, 1), Block("b", 128, 1, 2), Block("c", 64, 2, 3)))

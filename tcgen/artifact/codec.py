@@ -59,10 +59,8 @@ Reader: TypeAlias = Callable[[Any, _Place], Any]
 def to_table(value: object, change: Callable[[Any], Any] = lambda part: part) -> dict[str, Any]:
     """A dataclass as a table: ``nodes``, parts before what holds them, and ``root``.
 
-    Args:
-        value: the dataclass.
-        change: applied to every dataclass inside it before it is written; it keeps the class, and
-            changes no part that is a dataclass.
+    ``change`` is applied to every dataclass inside it before it is written; it keeps the class, and
+    changes no part that is a dataclass.
 
     Example:
         >>> from tcgen.errors import Span

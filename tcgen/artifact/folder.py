@@ -28,9 +28,7 @@ FALLBACK = "fallback.json"  # the manifest of the same program for NumPy
 class Artifact:
     """A manifest and text files: sources, runtime, reports.
 
-    Attributes:
-        manifest: describes the program.
-        files: (path relative to the folder with ``/``, text), sorted by path.
+    ``files`` has (path relative to the folder with ``/``, text), sorted by path.
 
     Raises:
         ArtifactError: a file would lie outside the folder, or where another one lies.
@@ -47,22 +45,14 @@ class Artifact:
         return any(path == name for path, _ in self.files)
 
     def text(self, name: str) -> str:
-        """Text of one file.
-
-        Raises:
-            ArtifactError: the artifact does not have this file.
-        """
+        """Text of one file; an ArtifactError if the artifact does not have it."""
         for path, text in self.files:
             if path == name:
                 return text
         raise ArtifactError(f"the program {self.manifest.name} has no file {name}")
 
     def json(self, name: str) -> dict[str, Any]:
-        """The JSON object in one file.
-
-        Raises:
-            ArtifactError: the artifact does not have this file, or it holds something else.
-        """
+        """The JSON object in a file; an ArtifactError if it is missing or holds something else."""
         try:
             data = json.loads(self.text(name))
         except (ValueError, RecursionError):
@@ -89,11 +79,7 @@ class Artifact:
         return self.with_files(((source, other.text(source)), (FALLBACK, manifest)))
 
     def fallback(self) -> Artifact | None:
-        """The same program for NumPy, with all files and this memory limit; None without one.
-
-        Raises:
-            ArtifactError: its manifest is damaged.
-        """
+        """The same program for NumPy, with all files and this memory limit; None without one."""
         if not self.has(FALLBACK):
             return None
         manifest, _ = _manifest_in(self.text(FALLBACK), FALLBACK)
@@ -211,11 +197,7 @@ def _manifest_in(
 
 
 def _check_paths(paths: Sequence[str], holder: str) -> None:
-    """Refuse names that are absolute, climb, or are the manifest's or a folder's.
-
-    Raises:
-        ArtifactError: with the first such name.
-    """
+    """Refuse names that are absolute, climb, or are those of the manifest or of a folder."""
     folders = {parent.as_posix() for path in paths for parent in PurePosixPath(path).parents}
     for path in paths:
         plain = path.isprintable() and not {"\\", ":"} & set(path)

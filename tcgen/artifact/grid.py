@@ -22,12 +22,10 @@ SPILLED_BLOCKS = 128
 
 @dataclass(frozen=True, slots=True)
 class StripEntry:
-    """Loop variables that are collapsed into one and cut into tiles.
+    """Loop variables that are collapsed into one and cut into tiles of ``tile`` iterations.
 
-    Attributes:
-        lengths: space of each variable, the tile to which an outer loop limits it or None, and the
-            host variable at which that tile begins or None.
-        tile: iterations of a tile.
+    ``lengths`` has the space of each variable, the tile to which an outer loop limits it or None,
+    and the host variable at which that tile begins or None.
     """
 
     lengths: tuple[tuple[str, int | None, str | None], ...]
@@ -40,7 +38,7 @@ class GridEntry:
 
     Attributes:
         arguments: arrays that the function takes, in order.
-        strips: strips; each combination of their tiles has a block, times ``splits``.
+        strips: each combination of their tiles has a block, times ``splits``.
         splits: number of blocks that share one sum.
         most: upper bound of blocks, which then take several combinations in turn; or None.
         threads: threads of a block.
@@ -67,13 +65,10 @@ class GridEntry:
     def blocks(
         self, extent: Callable[[str], int], values: Mapping[str, int] = MappingProxyType({})
     ) -> int:
-        """Blocks of a launch, without splits, at some extents.
+        """Blocks of a launch, without splits, at some extents and values of host variables.
 
-        Kernels rely on the exact number: no block is without work.
-
-        Args:
-            extent: extent of each space.
-            values: values of host variables; by default tiles are whole, as in the largest launch.
+        Kernels rely on the exact number: no block is without work. By default tiles are whole, as
+        in the largest launch.
 
         Example:
             >>> strip = StripEntry((("o", None, None), ("v", 4, "a0")), 16)
@@ -89,9 +84,8 @@ class GridEntry:
 
         Example:
             >>> ranges = ((("o", None), ("v", None)), (("o", None), ("v", 4), ("v", 4)))
-            >>> GridEntry((), (), 1, None, 256, None, False, 0, 0, ranges).largest(
-            ...     {"o": 10, "v": 9}.__getitem__
-            ... )
+            >>> grid = GridEntry((), (), 1, None, 256, None, False, 0, 0, ranges)
+            >>> grid.largest({"o": 10, "v": 9}.__getitem__)
             160
         """
         return max(
@@ -121,13 +115,12 @@ class GridEntry:
 
 @dataclass(frozen=True, slots=True)
 class BlockCount:
-    """Blocks of the launches of a kernel at some extents.
+    """Blocks of the launches of a kernel at some extents; ``most`` is an upper bound.
 
     Attributes:
         fixed: product of the tiles of the strips whose lengths no host variable changes.
         varying: other strips: iterations of its fixed variables; host variable, extent and tile of
             each variable that an outer loop limits; and the tile of the strip.
-        most: upper bound, or None.
     """
 
     fixed: int

@@ -33,12 +33,7 @@ def library(part: str, dtype: str) -> str:
 def packing_bytes(dtype: str, m: int, n: int, k: int, staged_a: bool = False) -> int:
     """Bytes that one thread needs to pack the operands of a contraction.
 
-    Args:
-        dtype: name of the element type.
-        m: rows of A and C.
-        n: columns of B and C.
-        k: columns of A, rows of B.
-        staged_a: C is staged while A is read in place.
+    ``staged_a``: C is staged while A is read in place.
 
     Example:
         >>> packing_bytes("float64", 1, 1, 1)
@@ -64,10 +59,5 @@ NARROW_INTEGERS = "#define TC_INT int"
 
 
 def rounds_each(source: str) -> bool:
-    """True if a source requests a rounding of each operation.
-
-    Example:
-        >>> rounds_each(ROUND_EACH + " int x;"), rounds_each("int x;")
-        (True, False)
-    """
+    """True if a source requests a rounding of each operation."""
     return source.removeprefix(f"{NARROW_INTEGERS}\n").startswith(ROUND_EACH)

@@ -29,18 +29,15 @@ class KernelEntry:
     """A generated function, or a call of a library.
 
     Attributes:
-        name: name of the kernel in the module.
-        symbol: name of the function in the source.
+        symbol: name of the function in the source; ``name`` is that of the kernel in the module.
         host: names of the host loop variables that it takes, in order.
         spaces: base spaces whose extents it needs.
-        reads: buffers that it reads, of those that have an address outside the kernel.
-        writes: buffers that it writes, of those that have an address outside the kernel.
+        reads, writes: its buffers that have an address outside the kernel.
         private: buffers with a copy for each thread, or, on a GPU, for each block.
         live: first and last position of its statements.
         contractions: contractions that pack blocks.
         grid: number of blocks on a GPU; None for a CPU and for a product.
-        product: matrix product that a library of the GPU computes instead of a function.
-        library: name of that library, or None.
+        product: matrix product that ``library`` computes on a GPU instead of a function.
     """
 
     name: str
@@ -66,7 +63,6 @@ class SpanEntry:
     """A run of elements of an axis or of a loop.
 
     Attributes:
-        space: the space.
         variable: loop variable of the chain with its first element; None for element 0.
         length: maximum number of elements; None for all of the space.
         offset: base spaces of the axis before ``space``.
@@ -93,7 +89,6 @@ class OperandEntry:
     """An array of a statement.
 
     Attributes:
-        buffer: name of the buffer.
         spans: numbers of its spans among those of all groups of the statement.
         passes: number of times that each element is read or written.
     """
@@ -129,16 +124,12 @@ class Manifest:
     """The description of a program for the runtime.
 
     Attributes:
-        name: name of the program.
-        tcgen_version: version of tcgen that compiled it.
         target: ``cpu``, ``cuda`` or ``numpy``.
         dtype: ``float64``, ``float32`` or ``complex128``.
         memory_limit: bytes the program may allocate beyond its inputs, or None.
         planning_extents: extents for which it was planned, by base space.
         spaces: all spaces; parts precede the spaces that join them.
         tensors: arguments, then results, in order.
-        buffers: all buffers of the module.
-        kernels: generated functions.
         host_constant: host program of the constant phase, which runs once for a bound program.
         host_volatile: host program of the volatile phase, which runs at each call.
         constant_positions: positions, in live ranges of buffers, of the constant phase.
@@ -285,12 +276,7 @@ class _Counter:
         self.known: dict[tuple[int, int], int] = {}  # launches by (loop, trip count)
 
     def count(self, items: tuple[Host, ...], last: Mapping[str, int]) -> int:
-        """Launches of some items.
-
-        Args:
-            items: steps of the host program.
-            last: number of the current iteration of each loop around them.
-        """
+        """Launches of items, at the current iteration, ``last``, of each loop around them."""
         total = 0
         for item in items:
             match item:

@@ -63,9 +63,6 @@ def with_conventions(
     if mixed blocks have it; antisymmetrised for spin orbitals or mixed blocks in physicists'
     notation; and for a closed shell chemists', unless only physicists' has the integrals of MP2, or
     a symmetry is declared in physicists' notation.
-
-    Raises:
-        ArgumentError: no convention has all symmetries that are declared for the integrals.
     """
     found, spaces = probe.found, probe.spaces
     chosen = {}

@@ -116,18 +116,10 @@ solve.__signature__ = solve_signature(solve)  # type: ignore[attr-defined]
 class _Setup:
     """Equations on a mean field, before they are compiled.
 
-    Attributes:
-        system: the equations, with the storage and phase of inputs that this calculation needs.
-        spaces: kinds and spins of their spaces.
-        reference: the mean field.
-        equations: roles of inputs and outputs.
-        found: quantities of the mean field by input.
-        blocks: makes the arrays of these quantities.
-        extents: extents of the base spaces.
-        earlier: amplitudes of an earlier solution.
-        given: dense arrays of the inputs in ``equations.given``.
-        arrays: arrays by input in the caller's layout; the mean field's are made later.
-        on_disk: inputs whose arrays go to a file.
+    The inputs of ``system`` have the storage and phase that this calculation needs. ``extents`` are
+    by base space. ``given`` has dense arrays of the inputs in ``equations.given``, ``arrays`` those
+    of inputs in the caller's layout; the mean field's, whose quantities are in ``found``, are made
+    later. The arrays of ``on_disk`` go to a file.
     """
 
     system: System
@@ -210,11 +202,7 @@ def _problem(
 
 
 def read_equations(source: object) -> System:
-    """The System of a path, a text, or the name of a shipped spec; a System itself.
-
-    Raises:
-        TcgenError: there is no such file or spec, or the equations cannot be read.
-    """
+    """The System of a path, a text, or the name of a shipped spec; a System itself."""
     if isinstance(source, System):
         return source
     text = os.fspath(source) if isinstance(source, str | os.PathLike) else None

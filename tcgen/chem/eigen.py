@@ -28,11 +28,8 @@ _NEGLIGIBLE = 1e-2  # norm of a new direction that is dropped, in units of the t
 class Independent:
     """Elements of a tensor that symmetry leaves independent.
 
-    Attributes:
-        shape: shape of the dense array.
-        places: positions of the independent elements in the flat array.
-        source: number of the independent element that each element equals up to its sign.
-        sign: 1, -1, or 0 by element; 0 if symmetry requires zero.
+    They are at ``places`` of the flat array. ``source`` has the number of the independent element
+    that each element equals up to its ``sign``, which is 0 if symmetry requires zero.
     """
 
     shape: tuple[int, ...]
@@ -121,17 +118,9 @@ def lowest_roots(
 ) -> Roots:
     """Lowest real eigenvalues of a matrix, by PySCF's Davidson method.
 
-    Args:
-        multiply: takes amplitudes with some vectors on their first axis, and returns the products.
-        parts: independent elements of each amplitude, without that axis.
-        diagonal: an estimate of the matrix' diagonal, as dense amplitudes.
-        start: amplitudes to start from, with vectors on their first axis, or {}.
-        count: number of roots.
-        tolerance: largest norm of each residual.
-        max_cycle: largest number of iterations.
-
-    Raises:
-        ArgumentError: the matrix has fewer rows than there are roots.
+    ``multiply`` takes amplitudes with some vectors on their first axis, and returns the products.
+    ``start`` also has this axis, or is {}; ``parts`` and ``diagonal``, an estimate of the matrix'
+    diagonal, do not. ``tolerance`` is the largest norm of each residual.
     """
     layout = _Layout(parts)
     (estimate,) = layout.vectors({name: array[None] for name, array in diagonal.items()})

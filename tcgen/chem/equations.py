@@ -35,13 +35,11 @@ _DEVIATION = 1e-9  # largest relative deviation of a residual from c*D*t
 
 @dataclass(frozen=True, slots=True)
 class Amplitude:
-    """An input that is solved for.
+    """An input that is solved for, with the symmetry that its residual needs.
 
-    Attributes:
-        tensor: the input, with the symmetry that its residual needs.
-        output: its residual, or the updated amplitude.
-        axes: axes of ``output`` in the order of those of ``tensor``.
-        scale: the factor c of a residual that begins with c*D*t; None for an updated amplitude.
+    ``output`` is its residual, or the updated amplitude; ``axes`` are those of ``output`` in the
+    order of the input's. A residual begins with c*D*t: ``scale`` is c, or None for an updated
+    amplitude.
     """
 
     tensor: Tensor
@@ -54,15 +52,12 @@ class Amplitude:
 class Equations:
     """Roles of inputs and outputs.
 
-    Attributes:
-        amplitudes: inputs that are solved for, in declared order.
-        eigenvalue: the residuals are the products of a matrix and the amplitudes.
-        given: inputs that the caller must pass, among them amplitudes that do not change.
-        energies: scalar outputs.
-        correlation: outputs whose sum is the correlation energy; () if they are not known.
-        with_reference: the sum may contain the energy of the reference, since it is not zero
-            without amplitudes.
-        values: outputs with axes that are results, such as densities.
+    The ``amplitudes``, in declared order, are solved for; in an ``eigenvalue`` problem, their
+    residuals are products of a matrix with them. The caller must pass the inputs ``given``, among
+    them amplitudes that do not change. The sum of the outputs ``correlation`` is the correlation
+    energy; () if they are not known. If it is not zero without amplitudes, it may contain the
+    energy of the reference (``with_reference``). ``values`` are results with axes, such as
+    densities.
     """
 
     amplitudes: tuple[Amplitude, ...]
@@ -77,13 +72,8 @@ class Equations:
 def infer_roles(probe: Probe, inputs: Sequence[str], roles: Mapping[str, str]) -> Equations:
     """Infer the roles of the inputs and outputs of a system.
 
-    Args:
-        probe: the system at small extents.
-        inputs: names of the inputs that the caller passes as arrays.
-        roles: roles of outputs that the user named, such as ``{"omega": "residual of t1"}``.
-
-    Raises:
-        ArgumentError: a role does not fit, or the role of an output is ambiguous.
+    The caller passes ``inputs`` as arrays. ``roles`` are those of outputs that the user named, such
+    as ``{"omega": "residual of t1"}``; one that does not fit is refused.
     """
     system = probe.system
     _refuse_roles(system, roles)

@@ -38,11 +38,7 @@ _COPIES = 8
 
 
 class MeanFieldInputs:
-    """Blocks of orbitals for the spaces of a system, and arrays over them.
-
-    Raises:
-        ArgumentError: the reference has no orbitals of the kind that the equations are over.
-    """
+    """Blocks of orbitals for the spaces of a system, and arrays over them."""
 
     def __init__(
         self,

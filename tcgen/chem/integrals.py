@@ -30,10 +30,8 @@ class Block:
 class Integrals:
     """Integrals over orbitals; transformed blocks are cached.
 
-    Args:
-        reference: the mean field. Density-fitted references give fitted integrals, as in PySCF.
-        auxbasis: auxiliary basis of three-index integrals of a reference without density fitting;
-            by default PySCF's choice for MP2.
+    Density-fitted references give fitted integrals, as in PySCF. Three-index integrals of other
+    references are over ``auxbasis``, by default PySCF's choice for MP2.
     """
 
     def __init__(self, reference: Reference, auxbasis: str | None = None) -> None:

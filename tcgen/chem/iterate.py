@@ -26,10 +26,8 @@ _SHOWN = 10  # norms in the message about divergence
 class Step:
     """The results of one evaluation of the equations.
 
-    Attributes:
-        updated: the next amplitudes, without acceleration.
-        norms: 2-norm of each residual.
-        outputs: all results of the program at the amplitudes before the update.
+    The ``updated`` amplitudes are not accelerated, ``norms`` are 2-norms of residuals, and
+    ``outputs`` are those of the program before the update.
     """
 
     updated: Amplitudes
@@ -98,16 +96,11 @@ def iterate(
     damping: float,
     show: Callable[[int, Step], None],
 ) -> Iterated:
-    """Evaluate and update until every residual norm is at most ``tolerance``.
+    """Evaluate and update until the 2-norm of every residual is at most ``tolerance``.
 
-    Args:
-        step: evaluates the equations and updates amplitudes.
-        start: first amplitudes by name; they are not changed.
-        tolerance: largest 2-norm of each residual.
-        max_cycle: largest number of evaluations.
-        diis: number of vectors that DIIS stores; below 2 the iteration is not accelerated.
-        damping: fraction of the old amplitudes that remains, from 0 to below 1.
-        show: called with the number of each evaluation and its results.
+    DIIS stores ``diis`` vectors; below 2 the iteration is not accelerated. A fraction ``damping``
+    of the old amplitudes remains, from 0 to below 1. ``show`` is called with the number of each
+    evaluation, up to ``max_cycle``, and its results. ``start`` is not changed.
 
     Raises:
         ConvergenceError: a residual has grown a thousandfold, or is not finite.

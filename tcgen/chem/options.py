@@ -86,11 +86,7 @@ class SolveOptions:
 
 
 def solve_options(given: SolveOptions | None, keywords: Mapping[str, Any]) -> SolveOptions:
-    """The record with the fields that were given as keywords, those of its planning included.
-
-    Raises:
-        ArgumentError: a keyword is not the name of a field, or ``given`` is not a record.
-    """
+    """The record with the fields that were given as keywords, those of its planning included."""
     if given is not None and not isinstance(given, SolveOptions):
         raise ArgumentError(f"options={given!r} is not a tcgen.chem.SolveOptions")
     names = [option.name for option in fields(SolveOptions)]

@@ -27,17 +27,7 @@ _FACTORS = 3  # auxiliary functions of systems without an auxiliary space
 
 
 class Probe:
-    """A system at small extents.
-
-    Args:
-        system: the equations.
-        spaces: kinds and spins of the system's spaces.
-        found: inputs that are quantities of a mean field.
-
-    Attributes:
-        extents: extents by base space.
-        energies: orbital energies by base space.
-    """
+    """A system at small extents, whose inputs ``found`` are quantities of a mean field."""
 
     def __init__(self, system: System, spaces: OrbitalSpaces, found: Mapping[str, Found]) -> None:
         self.system, self.spaces, self.found = system, spaces, found
@@ -94,11 +84,7 @@ class Probe:
         return not any(np.any(results[name]) for name in outputs)
 
     def without_amplitudes(self, integrals: Mapping[str, Found]) -> dict[str, Array]:
-        """Outputs without amplitudes, with a diagonal Fock matrix and consistent integrals.
-
-        Args:
-            integrals: blocks of two-electron and three-index integrals, in some convention.
-        """
+        """Outputs without amplitudes, with a diagonal Fock matrix and consistent integrals."""
         arrays = dict(self._without_integrals)
         for name, found in integrals.items():
             arrays[name] = pack(found.tensor, self._integrals(found))

@@ -30,15 +30,8 @@ Run = Callable[..., Mapping[str, Array]]
 class Problem:
     """Equations with all their data except amplitudes.
 
-    Attributes:
-        system: the equations.
-        spaces: kinds and spins of their spaces.
-        equations: roles of inputs and outputs.
-        extents: extents of the base spaces.
-        energies: orbital energies by base space, in Hartree.
-        dtype: element type of the program.
-        run: calls the program with amplitudes by name in the caller's layout.
-        options: options of the iteration.
+    Extents, and orbital energies in Hartree, are by base space. ``run`` calls the program with
+    amplitudes by name in the caller's layout.
     """
 
     system: System
@@ -51,12 +44,7 @@ class Problem:
     options: SolveOptions
 
     def iterate(self, earlier: Earlier, show: Callable[[int, Step], None]) -> Iterated:
-        """Solve for the amplitudes; without amplitudes, evaluate once.
-
-        Raises:
-            ArgumentError: a level shift is given, but amplitudes are updated by the equations.
-            ConvergenceError: the amplitudes diverge.
-        """
+        """Solve for the amplitudes; without amplitudes, evaluate once."""
         if not self.equations.amplitudes:
             return Iterated({}, Step({}, {}, self.run()), 0, True)
         shift = self.options.level_shift
@@ -137,10 +125,7 @@ class Problem:
         return replace(found, amplitudes=moved)
 
     def energy_of_reference(self, expected: float) -> float:
-        """The energy without amplitudes if it is that of the reference, else 0.0.
-
-        Fitted integrals may change it a little.
-        """
+        """The energy without amplitudes if it is that of the reference, up to fitting, else 0.0."""
         zero = {
             a.tensor.name: np.zeros(dense_shape(a.tensor, self.extents))
             for a in self.equations.amplitudes

@@ -58,10 +58,7 @@ _RULES = (
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An input and the quantity that fills it.
-
-    ``other_axis`` is the place of the axis that is not over orbitals, or None.
-    """
+    """An input and its quantity; ``other_axis`` is its axis that is not over orbitals, or None."""
 
     tensor: Tensor
     quantity: Quantity
@@ -76,9 +73,6 @@ def recognise(system: System, spaces: OrbitalSpaces, roles: Mapping[str, str]) -
 
     ``roles`` are quantities that the user named, such as ``{"w": "(pq|rs)"}``. The convention of
     other integrals is still open: see ``conventions``.
-
-    Raises:
-        ArgumentError: a named quantity is unknown or does not fit its input.
     """
     found: dict[str, Found] = {}
     for tensor in system.inputs:

@@ -29,11 +29,7 @@ SPATIAL, ALPHA, BETA, SPIN_ORBITAL = "", "a", "b", "g"  # names of frames
 
 
 def pyscf_module(name: str) -> Any:
-    """A module of PySCF, which is an extra and takes a second to load.
-
-    Raises:
-        UnavailableError: PySCF is not installed.
-    """
+    """A module of PySCF, which is an extra and takes a second to load."""
     try:
         importlib.import_module("pyscf")
         return importlib.import_module(f"pyscf.{name}")
@@ -45,13 +41,10 @@ def pyscf_module(name: str) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """Orbitals, occupied ones first.
+    """Orbitals, occupied ones first, and their Fock matrix in Hartree.
 
-    Attributes:
-        coefficients: over atomic orbitals, a matrix (AO, orbital) for each spin; a column is zero
-            where an orbital has no part of that spin. The spin of spatial orbitals is "".
-        occupied: number of occupied orbitals.
-        fock: Fock matrix over these orbitals, in Hartree.
+    ``coefficients`` are matrices (AO, orbital) by spin, "" for spatial orbitals. A column is zero
+    if the orbital has no part of that spin.
     """
 
     coefficients: Mapping[str, Array]
@@ -78,15 +71,9 @@ class Frame:
 class Reference:
     """The parts of a mean field that equations need.
 
-    Attributes:
-        kind: "RHF", "ROHF", "UHF" or "GHF".
-        e_hf: total energy in Hartree.
-        frames: sets of orbitals by name.
-        mol: PySCF's molecule.
-        eri: integrals over atomic orbitals that PySCF stores, or None.
-        density_fit: PySCF's object for density fitting, or None.
-        hcore: core Hamiltonian over atomic orbitals, without spin.
-        memory: bytes that PySCF may use.
+    ``e_hf`` is the total energy in Hartree, ``hcore`` the core Hamiltonian over atomic orbitals,
+    without spin. PySCF may use ``memory`` bytes. ``eri`` are the integrals over atomic orbitals
+    that it stores, ``density_fit`` is its object for density fitting; either may be None.
     """
 
     kind: str
@@ -100,18 +87,12 @@ class Reference:
 
 
 def read_reference(mean_field: Any, frozen: Frozen = 0) -> Reference:
-    """Read a converged molecular Hartree-Fock object of PySCF.
+    """Read a converged molecular Hartree-Fock object of PySCF with real orbitals.
 
-    Args:
-        mean_field: RHF, ROHF, UHF or GHF with real orbitals, density-fitted or not.
-        frozen: number of core orbitals, or the numbers of all orbitals that are not correlated;
-            spatial orbitals, but spin orbitals of a GHF reference, as in PySCF.
-
-    Raises:
-        ArgumentError: it is another kind of object, periodic, of a density functional, complex, or
-            has fractional occupations; or ``frozen`` does not fit.
-        ConvergenceError: the reference is not converged.
-        UnavailableError: PySCF is not installed.
+    ``frozen`` is the number of core orbitals, or the numbers of all orbitals that are not
+    correlated: spatial orbitals, but spin orbitals of a GHF reference, as in PySCF. Objects are
+    refused that are not converged, periodic, of a density functional, complex, or have fractional
+    occupations.
     """
     scf = pyscf_module("scf")
     kinds = (
@@ -272,22 +253,11 @@ def run_mean_field(
     density_fit: bool = False,
     auxbasis: str | None = None,
 ) -> Any:
-    """A converged PySCF mean field.
+    """A converged PySCF mean field of atoms ("O 0 0 0.1; H ...", in Angstrom) or of a file.
 
-    Args:
-        atom: atoms and coordinates in Angstrom, "O 0 0 0.1; H ...".
-        xyz: a file with atoms and coordinates instead.
-        basis: name of a basis set.
-        charge: charge of the molecule.
-        spin: 2S, the number of unpaired electrons, as in PySCF.
-        kind: "rhf", "uhf", "rohf" or "ghf"; by default RHF for spin 0 and UHF otherwise.
-        density_fit: fit integrals, also in the mean field.
-        auxbasis: basis set of the fit; by default PySCF's choice.
-
-    Raises:
-        ArgumentError: the molecule is not understood, or ``kind`` does not fit its spin.
-        ConvergenceError: the mean field does not converge.
-        UnavailableError: PySCF is not installed.
+    ``spin`` is 2S, the number of unpaired electrons, as in PySCF. ``kind`` is "rhf", "uhf", "rohf"
+    or "ghf"; by default RHF for spin 0 and UHF otherwise. With ``density_fit`` the mean field also
+    uses fitted integrals, over ``auxbasis`` or by default PySCF's choice.
     """
     gto, scf = pyscf_module("gto"), pyscf_module("scf")
     kind = kind or ("uhf" if spin else "rhf")
@@ -322,11 +292,7 @@ def run_mean_field(
 
 
 def build_fit(fit: Any) -> None:
-    """Make the three-index integrals of a PySCF object for density fitting.
-
-    Raises:
-        ArgumentError: its auxiliary basis set is unknown.
-    """
+    """Make the three-index integrals of a PySCF object for density fitting."""
     if fit._cderi is not None:
         return
     try:

@@ -157,19 +157,9 @@ Source = Solution | Mapping[str, Any] | str | Path | None
 
 
 class Earlier:
-    """Arrays by name, from a solution, its file or a dictionary.
+    """Dense arrays by name, and classes of their axes if they are known.
 
-    Attributes:
-        arrays: dense arrays by name.
-        letters: classes of their axes by name, if they are known.
-
-    Args:
-        source: origin of the amplitudes; None for no amplitudes.
-        spaces: spaces of the equations that will read them.
-        extents: extents of these spaces.
-
-    Raises:
-        ArgumentError: the file cannot be read.
+    They come from a solution, its file or a dictionary, for equations over these spaces.
     """
 
     def __init__(self, source: Source, spaces: OrbitalSpaces, extents: Mapping[str, int]) -> None:
@@ -183,10 +173,8 @@ class Earlier:
     def get(self, tensor: Tensor, *, roots_first: bool = False) -> Array | None:
         """The dense array of an amplitude in declared order, or None if there is none.
 
-        With ``roots_first`` it has an axis for roots before those that are declared.
-
-        Raises:
-            ShapeError: the array of this name has other extents or classes of axes.
+        With ``roots_first`` it has an axis for roots before those that are declared. An array with
+        other extents or classes of axes is refused.
         """
         array = self.arrays.get(tensor.name)
         if array is None:

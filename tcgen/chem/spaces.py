@@ -38,12 +38,7 @@ _BETA = re.compile(r".*(b|beta|dn|down)")
 
 @dataclass(frozen=True, slots=True)
 class OrbitalSpaces:
-    """Kinds and spins of the base spaces of a system.
-
-    Attributes:
-        kinds: kinds by the name of a base space.
-        spins: "a" or "b" by the name of an orbital space, "" for spaces without spin.
-    """
+    """Kinds and spins of base spaces by name; a spin is "a", "b", or "" for spaces without spin."""
 
     kinds: Mapping[str, Kind]
     spins: Mapping[str, str]
@@ -68,17 +63,10 @@ class OrbitalSpaces:
         """Classes of the axes: o and v, upper case for beta, x for any other; p joins orbitals.
 
         Example:
-            >>> from tcgen import read_spec
-            >>> system = read_spec('''
-            ... space o
-            ... space v
-            ... index i : o
-            ... index a : v
-            ... input t[o,v]
-            ... output e
-            ... e = t[i,a]*t[i,a]
-            ... ''')
-            >>> classify(system).letters(system.inputs[0])
+            >>> from tcgen.ir.tensor import Role
+            >>> o, v = Space("o"), Space("v")
+            >>> spaces = OrbitalSpaces({"o": Kind.OCCUPIED, "v": Kind.VIRTUAL}, {"o": "", "v": ""})
+            >>> spaces.letters(Tensor("t", (o, v), Role.INPUT))
             'ov'
         """
         return "".join(self.letter(space) for space in tensor.spaces)
@@ -93,12 +81,7 @@ class OrbitalSpaces:
 
 
 def classify(system: System) -> OrbitalSpaces:
-    """Kinds and spins of the spaces of a system.
-
-    Raises:
-        ArgumentError: there are more spaces of occupied or virtual orbitals than one for each
-            spin, or their names do not show which is which.
-    """
+    """Kinds and spins of the spaces of a system."""
     bases = [space for space in system.spaces if not space.parts]
     kinds = {space.name: _kind(space) for space in bases}
     spins: dict[str, str] = {}

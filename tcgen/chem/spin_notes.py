@@ -47,11 +47,7 @@ _AMPLITUDES = {
 
 
 def annotated_spec(system: System, form: str) -> str:
-    """The text of :func:`tcgen.spin_integrated`, with comments on its inputs.
-
-    Raises:
-        TcgenError: see :func:`tcgen.spin_integrated` and :func:`tcgen.spec_text`.
-    """
+    """The text of :func:`tcgen.spin_integrated`, with comments on its inputs."""
     integration = integrate(_with_quantities(system), form)
     spaces = classify(integration.source)
     notes = {}
@@ -140,12 +136,9 @@ def _word(letters: list[str], axes: tuple[int, int]) -> str:
 
 
 def _pyscf(name: str, slices: list[str], axes: tuple[int, ...]) -> str:
-    """A block of integrals with its axes in the order of ``slices``.
+    """A block of ``name``, an array of all (pq|rs), with its axes in the order of ``slices``.
 
-    Args:
-        name: name of the array of all (pq|rs).
-        slices: slices of the axes of the block.
-        axes: axes of the block that are p, q, r and s.
+    ``axes`` are the axes of the block that are p, q, r and s.
     """
     text = f"{name}[{','.join(slices[k] for k in axes)}]"
     order = [axes.index(k) for k in range(len(axes))]

@@ -22,14 +22,11 @@ def _window() -> int:
 
 
 class Table:
-    """A table that is printed line by line.
+    """A table that is printed line by line; None for ``show`` prints nothing.
 
-    Args:
-        show: takes one line; None prints nothing.
-        energy: names of the outputs whose sum is the energy of a row.
-        norms: names of the residuals.
-        width: characters of a line. If the columns do not fit, seconds are left out, then changes
-            of the energy; if the norms do not fit, one column has the largest of them.
+    The sum of the outputs ``energy`` is the energy of a row. If the columns do not fit into
+    ``width`` characters, seconds are left out, then changes of the energy; if the norms do not fit,
+    one column has the largest of them.
     """
 
     def __init__(

@@ -47,14 +47,7 @@ class Sent(Handle):
 
 
 class DaskEngine(Engine):
-    """Runs tasks on the workers of a dask client.
-
-    Args:
-        client: the user's.
-
-    Raises:
-        UnavailableError: workers are missing, lack tcgen, or have another version.
-    """
+    """Runs tasks on the workers of the user's dask client, which need this version of tcgen."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -160,11 +153,7 @@ class DaskEngine(Engine):
             future.result()
 
     def run(self, job: Job, tasks: Sequence[Task]) -> Iterator[tuple[Task, Done]]:
-        """Each task as it ends; tasks of lost workers run on others.
-
-        Raises:
-            UnavailableError: workers die again and again.
-        """
+        """Each task as it ends; tasks of lost workers run on others."""
         left = {task.number: task for task in tasks}
         for _ in range(_TRIES):
             lost = False
@@ -245,14 +234,10 @@ class DaskEngine(Engine):
         return self._calls[key]
 
     def few_at_a_time(self, submitted: Iterable[Any], values: int = 1) -> list[Any]:
-        """Futures of tasks that are submitted as they are drawn.
+        """Futures of tasks, with ``values`` arguments each, that are submitted as they are drawn.
 
         The client collects messages to the scheduler, and sends them together every few
         milliseconds.
-
-        Args:
-            submitted: futures of the tasks.
-            values: arguments of each task.
         """
         futures = []
         batch = max(1, _MESSAGE // (_TASK + _VALUE * values))
@@ -317,11 +302,7 @@ def is_dask_array(value: object) -> bool:
 
 
 def check_chunks(name: str, array: Any) -> None:
-    """Refuse an array whose shape is not known before it is computed.
-
-    Raises:
-        ArgumentError: the message has the call that finds the shape.
-    """
+    """Refuse an array whose shape is not known before it is computed."""
     if any(isnan(n) for n in array.shape):
         raise ArgumentError(
             f"{name} is a dask array with chunks of unknown shape {array.shape}: call "

@@ -103,11 +103,7 @@ def _need(module: str, extra: str) -> None:
 
 
 def dask_client(address: str) -> Any:
-    """A client of the dask scheduler at an address such as ``tcp://host:8786``.
-
-    Raises:
-        UnavailableError: dask is not installed, or nothing answers there.
-    """
+    """A client of the dask scheduler at an address such as ``tcp://host:8786``."""
     _need("distributed", "dask")
     from distributed import Client  # noqa: PLC0415  (needs the extra)
 
@@ -122,11 +118,7 @@ def dask_client(address: str) -> Any:
 
 
 def mpi_world() -> Any:
-    """The communicator of all ranks that mpirun started.
-
-    Raises:
-        UnavailableError: mpi4py or the library of MPI is not installed.
-    """
+    """The communicator of all ranks that mpirun started."""
     _need("mpi4py", "mpi")
     try:
         from mpi4py import MPI  # noqa: PLC0415  (needs the extra)

@@ -77,11 +77,9 @@ class Engine(ABC):
 
 
 class ExecutorEngine(Engine):
-    """Runs tasks in an executor.
+    """Runs tasks in the user's executor.
 
-    Args:
-        executor: the user's executor.
-        scratch: folder for values, which all workers see; None takes one for temporary files.
+    All workers see ``scratch``, the folder for values; None takes one for temporary files.
     """
 
     def __init__(self, executor: Executor, scratch: Path | None = None) -> None:
@@ -116,11 +114,7 @@ class ExecutorEngine(Engine):
             raise _broken(error) from None
 
     def run(self, job: Job, tasks: Sequence[Task]) -> Iterator[tuple[Task, Done]]:
-        """Each task as it ends.
-
-        Raises:
-            UnavailableError: the pool has lost a worker, which breaks it.
-        """
+        """Each task as it ends; the loss of a worker breaks the pool."""
         futures: dict[Future[Done], Task] = {}
         try:
             for task in tasks:

@@ -21,13 +21,9 @@ _LINE = 64  # bytes of a cache line; the arrays of kernels start on one
 class Handle:
     """A value that a worker can open.
 
-    Args:
-        value: the value.
-        token: name of the value, and of the values that workers make from it.
-
-    Attributes:
-        moves: true if the value is sent to another process.
-        holders: number of processes that share the value; each counts its share of the bytes.
+    ``token`` names the value and those that workers make from it. ``moves`` is true if the value is
+    sent to another process. The value is shared by ``holders`` processes, and each counts its share
+    of the bytes.
     """
 
     moves: bool = True

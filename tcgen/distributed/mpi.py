@@ -66,14 +66,7 @@ class _Window:
 
 
 class MpiEngine(Engine):
-    """Runs tasks on the ranks of a communicator. Every rank makes one, and all calls of it.
-
-    Args:
-        comm: the user's communicator.
-
-    Raises:
-        UnavailableError: ranks have different versions of tcgen.
-    """
+    """Runs tasks on the ranks of a communicator; every rank makes one, and all calls of it."""
 
     def __init__(self, comm: Any) -> None:
         from mpi4py import MPI  # noqa: PLC0415  (needs the extra)
@@ -99,11 +92,7 @@ class MpiEngine(Engine):
         self._windows: list[_Window] = []
 
     def once(self, make: Callable[[], T]) -> T:
-        """The value that rank 0 makes, on all ranks.
-
-        Raises:
-            TcgenError: of rank 0, on all ranks.
-        """
+        """The value that rank 0 makes, or its error, on all ranks."""
         made: list[T] = []
         root = self._comm.rank == 0
         self._raise_first(_caught(lambda: made.append(make())) if root else None)
@@ -172,11 +161,7 @@ class MpiEngine(Engine):
         self._raise_first(error)
 
     def run(self, job: Job, tasks: Sequence[Task]) -> Iterator[tuple[Task, Done]]:
-        """Each task in order, on every rank.
-
-        Raises:
-            TcgenError: of a rank that failed, on all ranks.
-        """
+        """Each task in order, on every rank; all raise the error of a rank that failed."""
         own: dict[int, Done] = {}
 
         def work() -> None:

@@ -85,19 +85,7 @@ def price_nodes(
     network: int = NETWORK,
     along: str | None = None,
 ) -> NodesReport:
-    """A call of ``distribute`` on nodes with one worker each, constants in files.
-
-    Args:
-        program: the program.
-        extents: extents of all base spaces.
-        nodes: number of nodes.
-        node_memory: bytes of a node.
-        network: bytes per second that a node receives or reads.
-        along: space to cut, as for ``distribute``.
-
-    Raises:
-        PlanError: the program cannot be cut.
-    """
+    """A call of ``distribute`` on nodes with one worker each, constants in files."""
     held = {t.name: 0 for t in program.manifest.tensors if t.is_input and not t.volatile}
     plan = find_plan(program, extents, held, Cluster(nodes, 1, node_memory), along)
     if isinstance(plan, Shortage):
@@ -133,13 +121,9 @@ def price_nodes(
 
 @dataclass(slots=True)
 class _Share:
-    """The work of one node in a call.
+    """Bytes of one node in a call: constants by rectangle, received arrays by name, sent results.
 
-    Attributes:
-        constants: bytes of constants by rectangle.
-        arrays: bytes of received arrays by name.
-        results: bytes of sent results.
-        beside: bytes of its constants besides those of the task that reads most.
+    ``beside`` counts its constants besides those of the task that reads most.
     """
 
     constants: dict[Any, int]

@@ -33,13 +33,8 @@ PARTS_PER_SLOT = 8  # short last tasks balance the workers; more tasks only cost
 class Cluster:
     """The workers that a plan is for.
 
-    Attributes:
-        slots: number of tasks that run at one time.
-        slots_per_worker: number of tasks that run at one time in one process, and share arrays.
-        memory: bytes of a worker.
-        task_seconds: minimum predicted seconds of a task.
-        ranks: number of workers of a node that share arrays and results; 0 if each worker has its
-            own arrays, and results go to the caller.
+    ``slots``, ``slots_per_worker`` and ``ranks`` are those of ``executor.Engine``. A worker has
+    ``memory`` bytes, and a task takes at least ``task_seconds`` by prediction.
     """
 
     slots: int
@@ -72,12 +67,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """No cut fits into the memory of a worker.
-
-    Attributes:
-        min_bytes: smallest memory of a worker that works.
-        cut: the tasks with which it works.
-    """
+    """No cut fits: a worker needs at least ``min_bytes``, which work with the tasks ``cut``."""
 
     min_bytes: int
     cut: str
@@ -92,17 +82,12 @@ def make_plan(
 ) -> Plan:
     """The plan of fewest tasks that fit into the memory of a worker.
 
-    Args:
-        program: the user's program.
-        extents: extents of all base spaces.
-        held: bytes of whole inputs that workers store between calls, by name; 0 for references.
-        cluster: the workers.
-        along: name of the space to cut; None chooses.
+    ``held`` has bytes by name of whole inputs that workers store between calls; 0 for references.
+    ``along`` names the space to cut; None chooses.
 
     Raises:
         MemoryLimitError: no plan fits; the message has the smallest memory that works.
         PlanError: neither the iterations nor the equations of the program can be cut.
-        ArgumentError: ``along`` is not a base space of the program.
     """
     found = find_plan(program, extents, held, cluster, along)
     if isinstance(found, Plan):
@@ -121,12 +106,7 @@ def find_plan(
     cluster: Cluster,
     along: str | None = None,
 ) -> Plan | Shortage:
-    """The plan of :func:`make_plan`, or the memory that it lacks.
-
-    Raises:
-        PlanError: neither the iterations nor the equations of the program can be cut.
-        ArgumentError: ``along`` is not a base space of the program.
-    """
+    """The plan of :func:`make_plan`, or the memory that it lacks."""
     if any(extents[base] == 0 for base in extents):
         raise PlanError(
             f"{program.manifest.name} has a space of extent 0, which leaves nothing to "
@@ -145,15 +125,11 @@ def find_plan(
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """Stages that could run, and how many tasks they would have.
+    """Stages that could run, and the number of their tasks if memory does not matter.
 
-    Attributes:
-        stages: all stages; their tasks are ranges of as many iterations.
-        programs: program of each stage.
-        flops: flops of a task of each stage, by the first and the end of its range.
-        whole_flops: flops of the program in one piece.
-        tasks: number of tasks of a stage if memory does not matter.
-        single: name of a task of one iteration.
+    Tasks of all stages are ranges of as many iterations; ``single`` names one of a single
+    iteration. ``flops`` are those of a task of each stage, by the first and the end of its range;
+    ``whole_flops`` are those of the program in one piece.
     """
 
     stages: tuple[Stage, ...]

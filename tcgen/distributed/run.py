@@ -256,10 +256,7 @@ class DistributedProgram:
 class _Ready:
     """A plan whose stages are on the workers.
 
-    Attributes:
-        plan: plan of calls at some extents.
-        stages: handles of its stages.
-        rectangles: arrays that a task reads, and the bytes of its results, for tasks that ran.
+    ``rectangles`` has, for tasks that ran, the arrays that each reads and the bytes of its results.
     """
 
     plan: Plan
@@ -289,12 +286,7 @@ class _Call:
         self._seen = seen
 
     def run(self, arrays: Mapping[str, Any], *, lazy: bool) -> dict[str, Any]:
-        """The whole results of all stages by name.
-
-        Args:
-            arrays: arrays of the call by name.
-            lazy: results are arrays of dask, which stay on the workers.
-        """
+        """The whole results by name; if ``lazy``, arrays of dask, which stay on the workers."""
         plan, handles = self._plan, self._given
         results: dict[str, Any] = {}
         try:
@@ -430,11 +422,7 @@ def _predicted_seconds(tasks: Sequence[Task], slots: int) -> float:
 
 
 def _checked(program: Program, values: Mapping[str, Any], *, complete: bool) -> dict[str, Any]:
-    """References and arrays that fit the inputs of the program.
-
-    Raises:
-        ArgumentError, DtypeError, ShapeError: naming the input and what to pass.
-    """
+    """References and arrays that fit the inputs of the program."""
     manifest: Manifest = program.manifest
     inputs = tuple(t for t in manifest.tensors if t.is_input)
     expected = inputs if complete else tuple(t for t in inputs if t.name in values)

@@ -44,16 +44,12 @@ _REDUCED = -1
 
 @dataclass(frozen=True, slots=True)
 class Restricted:
-    """An input of a system for a range, and the array that it is a range of.
+    """An input of a system for a range, and the whole array ``source`` that it is a range of.
 
-    Attributes:
-        name: name of the input.
-        source: name of the whole array.
-        axis: logical axis that has the range; None for a whole array.
-        before: base spaces whose elements precede the range on this axis of the whole array.
-        after: base spaces whose elements follow it.
-        packed: packed group of the whole array that contains the axis, and has plain axes here;
-            None for an axis that is not packed.
+    ``axis`` is the logical axis that has the range; None for a whole array. On this axis of the
+    whole array, the base spaces ``before`` precede the range, and those of ``after`` follow it.
+    ``packed`` is the packed group of the whole array that contains the axis, and has plain axes
+    here; None for an axis that is not packed.
     """
 
     name: str
@@ -78,12 +74,8 @@ class SlicedOutput:
 class SlicedStage:
     """One system that runs for all ranges of ``space`` before the next stage begins.
 
-    Attributes:
-        system: equations in which the base space ``here`` is the range.
-        space: name of the space that is cut into ranges.
-        here: name of the space of a range.
-        inputs: inputs of the system, ranges of inputs and of results of earlier stages.
-        outputs: outputs of the system, named like the whole arrays.
+    Its base space ``here`` is the range. Its inputs are ranges of inputs and of results of earlier
+    stages, its outputs are named like the whole arrays.
     """
 
     system: System
@@ -113,14 +105,8 @@ def sliced_stages(
 ) -> tuple[SlicedStage, ...]:
     """Systems that together compute the outputs range by range.
 
-    Args:
-        system: equations of the whole program.
-        space: name of the base space to cut.
-        extents: extents of all base spaces, for weighing work.
-        slices: number of ranges; each repeats the work that does not depend on its range.
-
-    Raises:
-        PlanError: the equations cannot be cut along this space.
+    ``extents``, of all base spaces, weigh work. Each of ``slices`` ranges repeats the work that
+    does not depend on its range.
     """
     along = next(s for s in system.spaces if s.name == space and not s.parts)
     for tensor in system.outputs:
@@ -303,12 +289,9 @@ def _favourable(
 class _Demand:
     """The arrays that one stage computes and reads, found from its outputs backwards.
 
-    Attributes:
-        outputs: outputs of the stage.
-        computed: terms of each array that the stage computes, operands first. Their references
-            name whole arrays, and have an index of the range.
-        read: whole array of each input of the stage.
-        given: names of the results of earlier stages.
+    ``computed`` has the terms of each array, operands first. Their references name whole arrays,
+    and have an index of the range. ``read`` has the whole array of each input, ``given`` names
+    results of earlier stages.
     """
 
     outputs: tuple[SlicedOutput, ...]
@@ -370,11 +353,7 @@ def _levels(system: System, exchanged: frozenset[str]) -> dict[str, int]:
 
 
 def _fill(demand: _Demand, system: System, along: Space, here: Space) -> str | None:
-    """Add the arrays that the outputs of a stage need; or the output read on another axis.
-
-    Raises:
-        PlanError: a term cannot be cut, or no input of the stage has a range.
-    """
+    """Add the arrays that the outputs of a stage need; or the output read on another axis."""
     outputs = {output.name: output for output in demand.outputs}
 
     def add(tensor: Tensor, axis: int | None) -> str | None:

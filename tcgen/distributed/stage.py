@@ -61,14 +61,9 @@ class Task:
 class Unpacking:
     """An array with a packed group as one with plain axes and a range on one of them.
 
-    Attributes:
-        axis: axis of the packed array that holds the group; the plain axes take its place.
-        count: number of axes of the group.
-        antisymmetric: an exchange changes the sign, and equal positions are zero.
-        place: axis of the group that has the range.
-        first: first element of the range.
-        last: end of the range, exclusive.
-        extent: extent of the whole axes.
+    The group is on ``axis`` of the packed array; ``count`` plain axes take its place, whose whole
+    extent is ``extent``. Axis ``place`` of the group has the range, from ``first`` to ``last``,
+    exclusive. In an antisymmetric group an exchange changes the sign, and equal positions are zero.
     """
 
     axis: int
@@ -146,16 +141,10 @@ class Unpacking:
 class Reading:
     """The elements of one array that a task reads.
 
-    Attributes:
-        name: name of the input of the program.
-        source: name of the whole array.
-        rectangles: rectangles of the whole array.
-        shrunk: the program takes the only rectangle as its array; else it takes an array of the
-            whole shape, and reads only the rectangles.
-        shape: shape of the whole array.
-        itemsize: bytes of an element.
-        unpacking: makes the array of the program from the rectangles, if the whole array is packed
-            along the space that is cut.
+    ``rectangles`` and ``shape`` are those of the whole array, which is named ``source``. If
+    ``shrunk``, the program takes the only rectangle as its array; else it takes an array of the
+    whole shape, and reads only the rectangles. ``unpacking`` makes the array of the program from
+    the rectangles, if the whole array is packed along the space that is cut.
     """
 
     name: str
@@ -213,16 +202,10 @@ class Writing:
 class Stage:
     """A program and the loops whose iterations its tasks divide; small enough to be sent.
 
-    Attributes:
-        artifact: sources and manifest of the program.
-        extents: extents of the whole, by base space.
-        loops: the divided loops: the program's own outermost loops, or the one over the space that
-            the program has a range of.
-        inputs: inputs of the program, as ranges of whole arrays.
-        outputs: outputs of the program, and how ranges are combined.
-        here: name of the space of a range in a program that was compiled for ranges, or "".
-        number: position among the stages, from 0.
-        version: version of tcgen that made it.
+    The loops are the program's own outermost ones, or the one over the space that the program has a
+    range of. ``here`` names the space of a range in a program that was compiled for ranges, or is
+    "". ``extents`` are those of the whole, by base space. ``inputs`` are ranges of whole arrays.
+    Numbers of stages start from 0. ``version`` is that of the tcgen that made it.
     """
 
     artifact: Artifact

@@ -104,14 +104,7 @@ def stored(path: str | Path, name: str = "") -> Stored:
 
 
 def by_reference(value: object) -> object:
-    """A reference to the array if it lies in a file; other values as they are.
-
-    Args:
-        value: an array of h5py, zarr or NumPy, or anything else.
-
-    Raises:
-        ArgumentError: it is an array of zarr that is not in a folder.
-    """
+    """A reference to an array of h5py or zarr that lies in a file; other values as they are."""
     library = type(value).__module__.partition(".")[0]
     given: Any = value
     if library == "h5py" and hasattr(given, "file"):

@@ -39,12 +39,8 @@ _UNLIMITED = 2**62  # bytes
 class Job:
     """The arguments that all tasks of a call share.
 
-    Attributes:
-        run: name of the distributed program, whose constants the process stores.
-        stage: handle of the stage.
-        held: references or handles of constants by name.
-        given: handles of the arrays of this call by name.
-        memory: bytes that the worker may store and allocate.
+    ``run`` names the distributed program, whose constants ``held`` the process stores. ``given``
+    are the arrays of this call. The worker may store and allocate ``memory`` bytes.
     """
 
     run: str
@@ -58,18 +54,11 @@ class Job:
 class Done:
     """The results of a task, and its report.
 
-    Attributes:
-        blocks: blocks of each output with their rectangles.
-        worker: host and process.
-        thread: number of the worker's thread.
-        began: start, in seconds since the epoch.
-        seconds: time of the task.
-        loaded_bytes: bytes that were read or received for the first time in the process.
-        first: names of sources with the pieces that were read, and tokens of the arrays that were
-            received, for the first time.
-        reloaded_bytes: bytes that were read again, after the process had dropped them.
-        result_bytes: bytes of all blocks.
-        peak_bytes: bytes that the program allocated and the worker stored.
+    ``blocks`` of each output come with their rectangles. ``worker`` is host and process, and
+    ``began`` is in seconds since the epoch. ``loaded_bytes`` were read or received for the first
+    time in the process, ``reloaded_bytes`` read again after it had dropped them. ``first`` has
+    names of sources with the pieces that were read, and tokens of the arrays that were received,
+    for the first time. ``peak_bytes`` are those that the program allocated and the worker stored.
     """
 
     blocks: dict[str, tuple[Block, ...]]
@@ -96,11 +85,7 @@ class _Entry:
 
 
 class Shelf(LeastRecentlyUsed[_Entry]):
-    """Values of a process up to a number of bytes; the least recently used ones are dropped.
-
-    Attributes:
-        nbytes: bytes of all values.
-    """
+    """Values of a process up to a number of bytes; the least recently used ones are dropped."""
 
     def __init__(self) -> None:
         super().__init__(lambda: _MOST_VALUES)
@@ -116,11 +101,8 @@ class Shelf(LeastRecentlyUsed[_Entry]):
     ) -> Any:
         """The value of a key, made if it is missing; others are dropped to stay within the limit.
 
-        Args:
-            key: name of the value.
-            make: returns the value and its bytes.
-            limit: bytes of all values.
-            needs: keys of values that this one holds: it is dropped with them.
+        ``make`` returns the value and its bytes; ``limit`` is for the bytes of all values. The
+        value holds those of the keys ``needs``, and is dropped with them.
         """
         with self._lock:
             making = self._making.setdefault(key, Lock())
@@ -314,11 +296,9 @@ def _call(
 class _Loader:
     """Finds the arrays of a task, and counts the bytes that are new to the process.
 
-    Attributes:
-        keep: bytes that the process may store besides the task's own memory.
-        sent: bytes of arrays that were sent to the process, and that the stage uses.
-        first: names and tokens of pieces that are new to the process.
-        reloaded: bytes that were read again after the process had dropped them.
+    The process may store ``keep`` bytes besides the task's own memory. ``sent`` counts bytes of
+    arrays that were sent to it and that the stage uses, ``reloaded`` those that were read again
+    after it had dropped them. ``first`` has names and tokens of pieces that are new to it.
     """
 
     def __init__(self, job: Job, stage: Stage) -> None:

@@ -65,10 +65,7 @@ def skip_lines(scope: Scope, integer: str) -> list[str]:
 def number_text(parts: Parts, words: Mapping[str, str], divide: str = "/") -> str:
     """The number of an iteration: ``(i0/3)*((i0/3) + 1)/2 + (j0/3)``.
 
-    Args:
-        parts: parts of the module.
-        words: names of the loop variables in the source.
-        divide: division of integers.
+    ``words`` names the loop variables in the source; ``divide`` is the division of integers.
     """
     chain = parts.chain
     text, place = "", 0

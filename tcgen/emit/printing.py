@@ -140,15 +140,7 @@ def is_complex(expr: Expr, scope: Scope) -> bool:
 def kernel_comment(
     scope: Scope, work: Sequence[StatementWork], first: str, other: str, end: str
 ) -> list[str]:
-    """Lines of the comment, with the marks of the language before and after them.
-
-    Args:
-        scope: names in the kernel.
-        work: executed work of its statements.
-        first: mark of the first line.
-        other: mark of the other lines.
-        end: mark after the last line; may be empty.
-    """
+    """Lines of the comment, marked with ``first`` and ``other``, and ``end`` unless it is empty."""
     kernel = scope.kernel
     written, read = scope.written(), scope.read()
     lines = [f"kernel {kernel.name}", *(f"  {line}" for line in kernel.comment)]

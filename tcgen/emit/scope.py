@@ -103,7 +103,6 @@ class Scope:
     """A kernel, and names in the source for everything that it uses.
 
     Attributes:
-        kernel: the kernel that is printed.
         buffers: buffers of the kernel by name, in order of first use.
         names: names of buffers in the source.
         variables: names of host, loop and band variables in the source.

@@ -53,8 +53,6 @@ __all__ = ["plan_fusion"]
 def plan_fusion(program: FormulaSequence, options: Options) -> FusionPlan:
     """The fusion plan of a program under the options' planning extents.
 
-    The objectives:
-
     - ``none`` shares no loop,
     - ``linear`` fuses the loops that save most elements by Eq. (10) of Allam et al.,
     - ``memory`` minimises the elements of all arrays by Eq. (6), on any program,
@@ -65,11 +63,9 @@ def plan_fusion(program: FormulaSequence, options: Options) -> FusionPlan:
     Generated inputs that share no loop are held tile by tile. For a GPU, loops around matrix
     products run on the host, over tiles (:mod:`.time.nests_on_gpu`).
 
-    Args:
-        program: a formula sequence.
-        options: ``objective``, ``extents`` of all base spaces (or defaults in the spaces),
-            ``dtype``, ``target``, ``effort`` and ``thresholds`` are read; for ``time``, and for the
-            target ``cuda``, also ``memory_limit`` and ``machine``.
+    Of the options, ``objective``, ``extents`` of all base spaces (or defaults in the spaces),
+    ``dtype``, ``target``, ``effort`` and ``thresholds`` are read; for ``time``, and for the target
+    ``cuda``, also ``memory_limit`` and ``machine``; for ``time``, also ``sliced``.
 
     Raises:
         ExtentError: a base space has no planning extent.

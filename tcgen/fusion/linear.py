@@ -106,12 +106,9 @@ def _paths(graph: FusionGraph, part: tuple[int, ...]) -> Iterator[tuple[int, tup
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """A choice of fused loops.
+    """A choice of fused loops: the variables that are 1, in order.
 
-    Attributes:
-        fused: variables that are 1, in order.
-        value: value of Eq. (10), in saved elements.
-        bound: proven upper bound on the value.
+    The value is that of Eq. (10), in saved elements; the bound is a proven upper bound on it.
     """
 
     fused: tuple[Variable, ...]
@@ -120,13 +117,7 @@ class Solution:
 
 
 def solve_linear(graph: FusionGraph, extents: Mapping[str, int], seconds: float) -> Solution:
-    """The fused loops of greatest value by Eq. (10), over all trees of a graph.
-
-    Source: Allam et al., Eq. (10).
-
-    Raises:
-        PlanError: the solver refuses the model.
-    """
+    """The fused loops of greatest value by Eq. (10) of Allam et al., over all trees of a graph."""
     total = max(1, sum(len(e.candidates) for e in graph.edges))
     solutions = [
         _solve_tree(graph, part, extents, seconds * len(variables(graph, part)) / total)
@@ -222,11 +213,7 @@ class _Search:
         self.model.add(sum(c * self.x[v] for v, c in objective.items()) >= reached)
 
     def _maximise(self, objective: Mapping[Variable, int]) -> int:
-        """Improve the best choice.
-
-        Returns:
-            A proven upper bound on the objective.
-        """
+        """Improve the best choice; return a proven upper bound on the objective."""
         self.model.clear_hints()  # type: ignore[no-untyped-call]
         for v in self.order:
             self.model.add_hint(self.x[v], int(v in self.best))

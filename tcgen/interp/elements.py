@@ -89,11 +89,7 @@ def evaluate_expr(
     """Value of an expression whose leaves have the values ``leaf(node)``, which are broadcast.
 
     ``dtype`` is that of the program: in a complex one the square root of -1 is the imaginary unit.
-
     Division by zero and overflow follow IEEE 754. Call this under ``np.errstate(all="ignore")``.
-
-    Raises:
-        VerifyError: the expression calls an unknown function.
     """
 
     def value(part: Expr) -> Array:
@@ -222,15 +218,7 @@ def _neutral(reduction: Reduction) -> float:
 
 
 def delta(left: Space, right: Space, extents: Mapping[str, int]) -> Array:
-    """Kronecker delta: 1 if both positions are the same orbital of one base space, else 0.
-
-    Example:
-        >>> o, v = Space("o"), Space("v")
-        >>> delta(Space("p", parts=(o, v)), v, {"o": 1, "v": 2})
-        array([[0., 0.],
-               [1., 0.],
-               [0., 1.]])
-    """
+    """Kronecker delta: 1 if both positions are the same orbital of one base space, else 0."""
     starts: dict[Space, int] = {}
     total = 0
     for base in dict.fromkeys(left.bases + right.bases):
@@ -333,11 +321,7 @@ def pair_order(
 
 
 def product(operands: Sequence[Labelled], left: Sequence[Index]) -> Labelled:
-    """Product of any number of arrays, summed over the indices outside ``left``.
-
-    Returns:
-        The array and its indices: each once, all of them from ``left``, in any order.
-    """
+    """Product of arrays, summed over the indices outside ``left``; each other one occurs once."""
     if not operands:
         return np.asarray(1.0), ()
     rest = [diagonal(*operand) for operand in operands]

@@ -57,25 +57,12 @@ def run_module(
     executed: Callable[[Assign | Gemm, int], None] | None = None,
     part: tuple[int, int] | None = None,
 ) -> dict[str, Array]:
-    """Outputs of a module: runs the constant phase, then the volatile one, or a part of that.
+    """Outputs of a verified module: runs the constant phase, then the volatile one or a part of it.
 
-    Args:
-        module: verified loops.
-        arrays: inputs by name as the caller passes them; generated inputs as ``f(out, ranges)``
-            or arrays that slice.
-        extents: extents of the base spaces; 0 is legal.
-        out: starting arrays of outputs that accumulate; they are not written to.
-        executed: called with each executed statement and the number of points of its loops.
-        part: first and end of the numbers of a part, half open; None for the whole phase. A module
-            without parts is one part.
-
-    Returns:
-        Output arrays by name, in stored order, packed if the tensor is.
-
-    Raises:
-        ArgumentError: an input is missing, unknown or of the wrong kind.
-        ExtentError: an extent is missing or negative.
-        ShapeError: an array does not fit its tensor.
+    ``executed`` is called with each executed statement and the number of points of its loops.
+    ``part`` has the first and the end of the numbers of a part, half open; None for the whole
+    phase. A module without parts is one part. Other arguments and errors are those of
+    :func:`~tcgen.interp.evaluate_system`; results are in stored order, packed if the tensor is.
     """
     check_extents(module.spaces, extents)
     machine = _Machine(module, check_inputs(module.tensors, arrays, extents), extents, executed)

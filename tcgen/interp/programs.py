@@ -40,23 +40,10 @@ def evaluate_program(
     out: Mapping[str, Array] | None = None,
     dtype: str | None = None,
 ) -> dict[str, Array]:
-    """Outputs of a program, step by step on whole arrays.
+    """Outputs of a verified program, step by step on whole arrays.
 
-    Args:
-        program: verified steps.
-        arrays: inputs by name as the caller passes them; generated inputs are fetched whole.
-        extents: extents of the base spaces; 0 is legal.
-        out: starting arrays of outputs that accumulate; they are not written to.
-        dtype: element type of the program; by default that of the arrays. The arithmetic is in
-            double precision; only results are rounded to this type.
-
-    Returns:
-        Output arrays by name as the caller of a compiled program gets them.
-
-    Raises:
-        ArgumentError: an input is missing, unknown or of the wrong kind.
-        ExtentError: an extent is missing or negative.
-        ShapeError: an array does not fit its tensor.
+    Arguments, results and errors are those of :func:`~tcgen.interp.evaluate_system`, but no array
+    has a limit, and generated inputs are fetched whole.
     """
     check_extents(program.spaces, extents)
     sources = check_inputs(program.tensors, arrays, extents)

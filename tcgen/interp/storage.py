@@ -43,9 +43,7 @@ def logical_shape(tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]
 def stored_elements(extent: int, packing: Packing) -> dict[tuple[int, ...], int]:
     """The elements of a packed axis, by their positions in falling order, and their numbers.
 
-    Example:
-        >>> stored_elements(3, Packing(0, antisymmetric=True))
-        {(1, 0): 0, (2, 0): 1, (2, 1): 2}
+    Antisymmetric axes of extent 3 have ``{(1, 0): 0, (2, 0): 1, (2, 1): 2}``.
     """
     choose = combinations if packing.antisymmetric else combinations_with_replacement
     falling = sorted(chosen[::-1] for chosen in choose(range(extent), packing.count))
@@ -55,9 +53,7 @@ def stored_elements(extent: int, packing: Packing) -> dict[tuple[int, ...], int]
 def image_sign(packing: Packing, element: Sequence[int]) -> int:
     """The sign of an element relative to the stored one with the same positions.
 
-    Example:
-        >>> [image_sign(Packing(0, antisymmetric=True), e) for e in ((1, 0), (0, 1), (1, 1))]
-        [1, -1, 0]
+    It is 1, -1 and 0 for the antisymmetric elements (1, 0), (0, 1) and (1, 1).
     """
     if not packing.antisymmetric:
         return 1
@@ -115,16 +111,10 @@ def to_caller(tensor: Tensor, logical: Array) -> Array:
 
 
 def read_block(tensor: Tensor, source: Source, block: Block, dtype: npt.DTypeLike) -> Array:
-    """A dense block of an input in declared axis order.
+    """A dense block of an input in declared axis order; only what it needs of the source is read.
 
-    Args:
-        tensor: the input.
-        source: the caller's array or callable; only the part for the block is read.
-        block: (start, stop) on each logical axis.
-        dtype: element type of the tile that a callable fills.
-
-    Returns:
-        A view if the array allows it: do not write to it.
+    A callable fills a tile of ``dtype``. The result is a view if the array allows it: do not write
+    to it.
     """
     if callable(source):
         tile = np.empty(tuple(stop - start for start, stop in block), dtype)
@@ -201,7 +191,6 @@ def check_inputs(
 
     Raises:
         ArgumentError: an array is missing or unknown, or a stored input is a callable.
-        ShapeError: the shape of an array does not fit its tensor.
     """
     inputs = [t for t in tensors if t.is_input and t.alias is None]
     unknown = [name for name in arrays if name not in {t.name for t in inputs}]
@@ -232,11 +221,7 @@ def check_inputs(
 
 
 def check_extents(spaces: Sequence[Space], extents: Mapping[str, int]) -> None:
-    """Check that every base space has an extent of 0 or more.
-
-    Raises:
-        ExtentError: an extent is missing or negative; the message names the space.
-    """
+    """Check that every base space has an extent of 0 or more; an error names the space."""
     for space in spaces:
         for base in space.bases:
             if base.name not in extents:
@@ -246,11 +231,7 @@ def check_extents(spaces: Sequence[Space], extents: Mapping[str, int]) -> None:
 
 
 def check_shape(tensor: Tensor, shape: Sequence[int], extents: Mapping[str, int]) -> None:
-    """Check the shape of a caller's array.
-
-    Raises:
-        ShapeError: the shape does not fit the tensor.
-    """
+    """Check that the shape of a caller's array fits its tensor."""
     expected = caller_shape(tensor, extents)
     if tuple(shape) != expected:
         axes = ",".join(
@@ -271,12 +252,7 @@ def starting_values(
     extents: Mapping[str, int],
     dtype: str,
 ) -> dict[str, Array]:
-    """Logical start arrays of the outputs that accumulate.
-
-    Raises:
-        ArgumentError: an output that accumulates has no array in ``out``.
-        ShapeError: the shape of its array does not fit.
-    """
+    """Logical start arrays of the outputs that accumulate; ``out`` must have all of them."""
     start = {}
     for tensor in outputs:
         if not tensor.accumulate:

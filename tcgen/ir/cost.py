@@ -79,14 +79,7 @@ class Poly:
         return int(total)
 
     def leading(self, extents: Mapping[str, int]) -> str:
-        """The fewest terms that make 95 % of the number at given extents, the largest first.
-
-        Example:
-            >>> o, v = Space("o"), Space("v")
-            >>> poly = Poly.of(2, (o, v, v)) + Poly.of(1, (o,)) + Poly.of(3)
-            >>> poly.leading({"o": 10, "v": 30}), poly.leading({"o": 1, "v": 1})
-            ('2 o v^2 + ...', '3 + 2 o v^2 + o')
-        """
+        """The fewest terms that make 95 % of the number, the largest first: ``2 o v^2 + ...``."""
         sized = [(abs(Poly((term,)).value(extents)), term) for term in self.terms]
         sized.sort(key=lambda item: -item[0])
         all_of_them = sum(size for size, _ in sized)
@@ -127,12 +120,7 @@ def _volume(spaces: tuple[Space, ...], coeff: int) -> Poly:
 
 
 def extent_of(space: Space, extents: Mapping[str, int]) -> int:
-    """Extent of a base or joined space.
-
-    Example:
-        >>> extent_of(Space("p", parts=(Space("o"), Space("v"))), {"o": 2, "v": 5})
-        7
-    """
+    """Extent of a base space, or the sum of the extents that a joined space joins."""
     return sum(extents[base.name] for base in space.bases)
 
 
@@ -143,11 +131,8 @@ def equal_points(
 ) -> int:
     """Order of the group of index permutations that leave both factors unchanged up to sign.
 
-    Args:
-        one: permutations of the axes of a factor (its whole group, signs left out) and the index
-            on each axis.
-        two: the same of the other factor.
-        free: indices of the result.
+    A factor is given by the permutations of its axes (its whole group, signs left out) and the
+    index on each axis. The result has the indices ``free``.
 
     Example:
         The ladder ``r[a,b,i,j] += v[a,b,c,d] * t[c,d,i,j]`` with antisymmetric pairs: 2 for each

@@ -38,11 +38,8 @@ def exchange_sign(
 ) -> int | None:
     """Sign s with summand(exchanged indices) == s * summand, or None without a proof.
 
-    Args:
-        program: the program of the step.
-        step: the step whose summand is examined.
-        exchanged: a permutation of some of the step's indices.
-        fixed: summed indices that may not be renamed to make the two sides equal.
+    ``exchanged`` permutes some of the step's indices. Other summed indices may be renamed to make
+    the two sides equal, except those that are ``fixed``.
     """
     dummies = tuple(i for i in step.sums if i not in exchanged and i not in fixed)
     value = _summand(step)
@@ -58,12 +55,9 @@ def exchange_sign(
 def exchange_images(
     program: FormulaSequence, step: Step, pair: tuple[Index, Index]
 ) -> tuple[Renaming, int] | None:
-    """A proven exchange of a pair and of further pairs of the target, with its sign, or None.
+    """A proven exchange of a pair of the target's indices, which have one space, or None.
 
-    Args:
-        program: the program of the step.
-        step: the step whose summand is examined.
-        pair: two indices of the target, of one space.
+    It may exchange further pairs of the target. The sign is that of :func:`exchange_sign`.
     """
     rest = tuple(i for i in step.out.indices if i not in pair)
     for others in _pairings(rest):

@@ -59,12 +59,9 @@ class Amount:
 class StatementWork:
     """The work of one statement of a kernel, in all launches of a phase.
 
-    Attributes:
-        kernel: name of the kernel.
-        step: id of the step that it belongs to; None in hand-written modules.
-        constant: done once for a bound program, not in each call.
-        flops: flops at each point of its loops; None if it has none.
-        read, written: bytes of each distinct element of each reference.
+    ``step`` is the id of its step; None in hand-written modules. ``constant`` work is done once for
+    a bound program, not in each call. ``flops`` counts each point of its loops; None if it has
+    none. ``read`` and ``written`` count the bytes of each distinct element of each reference.
     """
 
     kernel: str
@@ -111,13 +108,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Counts of a module at given extents.
+    """Counts of a module at given extents: of each call, and ``once`` for a bound program.
 
-    Attributes:
-        per_call: counts of the volatile phase.
-        once: counts of the constant phase.
-        steps: counts by step id, in all launches of its phase.
-        constant_steps: ids of steps that are executed once for a bound program.
+    ``steps`` has the counts by step id, in all launches of its phase; ``constant_steps`` are the
+    ids of those that are executed once.
     """
 
     per_call: Counts

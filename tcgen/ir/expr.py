@@ -217,14 +217,7 @@ _SUM, _PROD, _ATOM = 1, 2, 3
 
 
 def format_expr(expr: Expr) -> str:
-    """The expression in the .spec notation, with as few brackets as precedence allows.
-
-    Example:
-        >>> from tcgen.ir.tensor import Ref, Role, Space, Tensor
-        >>> x = Ref(Tensor("x", (), Role.INPUT))
-        >>> format_expr(Quot(Sum((x, Const(Fraction(1)))), x))
-        '(x + 1)/x'
-    """
+    """The expression in the .spec notation, with as few brackets as precedence allows."""
     return _format(expr, 0)
 
 
@@ -283,13 +276,7 @@ def factor_of(expr: Expr) -> Element | None:
 
 
 def two_factors(expr: Expr) -> tuple[Element, Element] | None:
-    """The factors of a product of two elements; None for any other expression.
-
-    Example:
-        >>> two_factors(Prod((Access("x"), Call("conj", Access("y")))))
-        (Element(access=Access(buffer='x', subscripts=()), conjugated=False),
-         Element(access=Access(buffer='y', subscripts=()), conjugated=True))
-    """
+    """The factors of a product of two elements, ``x[i]*conj(y[j])``; None for any other."""
     if not isinstance(expr, Prod) or len(expr.args) != 2:
         return None
     first, second = map(factor_of, expr.args)

@@ -20,13 +20,11 @@ from .tensor import Index, Ref
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A contraction is multiplied by ``sign`` when its variables are renamed by ``images``.
+    """A contraction is multiplied by ``sign`` (1 or -1) when ``images`` rename its variables.
 
-    Attributes:
-        first, second: exchanged variables of the target, both in the same factor only.
-        images: the new name of every exchanged variable of the target, these two included.
-        sign: 1 or -1.
-        saved: flops of the half that is not computed, minus the cost of the copies in flops.
+    These are all exchanged variables of the target with their new names, ``first`` and ``second``
+    included, which are in the same factor only. ``saved`` are the flops of the half that is not
+    computed, minus the cost of the copies in flops.
     """
 
     first: str
@@ -39,10 +37,7 @@ class Exchange:
 def exchange_of(
     program: FormulaSequence, step: Step, extents: Mapping[str, int], thresholds: CpuThresholds
 ) -> Exchange | None:
-    """The exchange that halves a contraction which shares no loop.
-
-    None if there is none, or if its copies cost more than the multiply-adds that they save.
-    """
+    """The exchange that halves a contraction which shares no loop; None if no exchange pays."""
     if not isinstance(step.op, Contract):
         return None
     best: Exchange | None = None

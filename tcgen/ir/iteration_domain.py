@@ -21,20 +21,13 @@ from .tensor import Space
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The values of one loop variable.
+    """The values of one loop variable: start, start + ``step``, ..., below an end.
 
-    They are start, start + step, ..., below the least of ``fixed`` plus the extents of ``spaces``,
-    start + ``tile``, and the value of ``bound`` plus ``past``. The start is the value of ``base``,
-    or 0.
-
-    Attributes:
-        spaces: base spaces whose extents are added.
-        fixed: number that is added to them.
-        step: distance of neighbouring values; the length of the tiles for a loop over tiles.
-        base: position in the domain of the loop over tiles in which this one runs, or None.
-        tile: length of the tile, or None.
-        bound: position of the variable that bounds this one in a triangle, or None.
-        past: 1 if the values of the two may be equal, else 0; for tiles it may be larger.
+    The start is 0, or the value of ``base``, the loop over tiles in which this one runs. The end is
+    the least of ``fixed`` plus the extents of the base ``spaces``, start + ``tile``, and the value
+    of ``bound`` plus ``past``, where ``bound`` bounds this variable in a triangle. ``past`` is 1 if
+    the values of the two may be equal, else 0; for tiles it may be larger. A loop over tiles has
+    their length as its step. ``base`` and ``bound`` are positions in the domain.
     """
 
     spaces: tuple[str, ...] = ()
@@ -179,13 +172,7 @@ def _count(rows: tuple[Row, ...]) -> int:
 
 @lru_cache(maxsize=10_000)
 def polynomial(domain: Domain) -> Poly:
-    """The number of points as a polynomial in the extents, exact if tiles divide them.
-
-    Example:
-        >>> row = Range(("o",))
-        >>> str(polynomial((row, Range(("o",), bound=0, past=1))))
-        '1/2 o^2 + 1/2 o'
-    """
+    """The number of points as a polynomial in the extents, exact if tiles divide them."""
     total = Poly.of(1)
     depth: dict[int, int] = {}
     for n, r in enumerate(domain):

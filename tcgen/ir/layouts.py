@@ -44,15 +44,7 @@ def dense_shape(tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def stored_shape(tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]:
-    """Shape of the caller's array.
-
-    Example:
-        >>> from tcgen.ir.tensor import Role, Space, Storage
-        >>> v = Space("v")
-        >>> t = Tensor("g", (v, v), Role.INPUT, storage=Storage(packed=(Packing(0),)))
-        >>> stored_shape(t, {"v": 4})
-        (10,)
-    """
+    """Shape of the caller's array: (10,) for a packed pair of axes of extent 4."""
     shape = []
     for axes, packing in stored_axes(tensor):
         extent = extent_of(tensor.spaces[axes[0]], extents)

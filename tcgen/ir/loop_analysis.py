@@ -95,10 +95,7 @@ def gemm_obstacle(
     buffer: Buffer,
     groups: tuple[tuple[BandVar, ...], tuple[BandVar, ...]],
 ) -> str | None:
-    """The reason why the BLAS cannot use an operand in its layout, or None.
-
-    See :class:`~tcgen.ir.loops.Gemm` for the rule.
-    """
+    """The reason why the BLAS cannot use an operand (the rule is in ``Gemm``), or None."""
     if buffer.packed:
         return f"{buffer.name} is packed"
     physical = [
@@ -157,12 +154,7 @@ def contraction_obstacle(
 def chains_of(group: Iterable[BandVar]) -> list[tuple[tuple[str, ...], bool]]:
     """Variables that run together over packed axes, and whether these lack their diagonals.
 
-    Example:
-        >>> from tcgen.ir.tensor import Space
-        >>> o = Space("o")
-        >>> i, j = BandVar("i", o), BandVar("j", o, below="i", strict=True)
-        >>> chains_of((BandVar("a", o), i, j))
-        [(('i', 'j'), True)]
+    The group a, i, j with j < i has ``[(("i", "j"), True)]``.
     """
     chains: list[tuple[tuple[str, ...], bool]] = []
     before: BandVar | None = None
@@ -247,10 +239,8 @@ def private_to(loop: Loop, kernel: Kernel, buffers: Mapping[str, Buffer]) -> fro
 class Positions:
     """Positions of statements and fetches in the text of a module, counted from 0.
 
-    Attributes:
-        uses: all positions that use a buffer, in order, by its name.
-        kernels: first position of a kernel and the position after its last one, by its name.
-        constant: number of positions in the constant phase.
+    By its name a buffer has in ``uses`` all positions that use it, in order, and a kernel its first
+    position and the one after its last. ``constant`` counts those of the constant phase.
     """
 
     uses: Mapping[str, tuple[int, ...]]

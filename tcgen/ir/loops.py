@@ -129,14 +129,11 @@ Stmt: TypeAlias = Loop | Zero | Assign | Gemm
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A generated function.
+    """A generated function; its name is a legal identifier.
 
-    Attributes:
-        name: legal identifier.
-        comment: equations, one a line, for the reader of the generated code.
-        host_vars: variables of host loops that the body uses, passed as arguments.
-        body: statements in order.
-        mapping: thread mapping of a GPU kernel; None in modules for a CPU.
+    ``comment`` has equations, one a line, for the reader of the generated code. ``host_vars`` are
+    the variables of host loops that the body uses, passed as arguments. ``mapping`` is that of a
+    kernel for a GPU; None in modules for a CPU.
     """
 
     name: str

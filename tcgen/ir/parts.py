@@ -70,15 +70,11 @@ _ZERO_AT_ZERO = (*_ADDITIVE, "sqrt", "abs", "sin", "tanh")
 
 @dataclass(frozen=True, slots=True)
 class _Chain:
-    """Outermost loops of the volatile phase, and all statements around them.
+    """Outermost loops of the volatile phase, and all statements ``before`` and ``after`` them.
 
-    Attributes:
-        variables: variables of the loops, outermost first.
-        kernel: kernel with the loops; None for loops of the host.
-        body: statements of the innermost loop, in the order of the text; a launch is replaced by
-            the statements of its kernel.
-        before: other statements of the phase that precede the chain, each with its kernel.
-        after: other statements that follow it.
+    Each of these comes with its kernel. ``variables`` are outermost first. ``kernel`` is the one
+    with the loops; None for loops of the host. ``body`` has the statements of the innermost loop,
+    in the order of the text; a launch is replaced by the statements of its kernel.
     """
 
     variables: tuple[LoopVar, ...]
@@ -111,12 +107,7 @@ def chains(module: Module) -> Iterator[tuple[Loop | HostLoop, tuple[LoopVar, ...
 
 
 def parts_of(module: Module, variables: tuple[LoopVar, ...]) -> Parts | str:
-    """The parts of the volatile phase along a chain of loops, or the reason why there are none.
-
-    Args:
-        module: verified loops.
-        variables: variables of the chain, outermost first.
-    """
+    """Parts of a verified module along loops, outermost first, or the reason why it has none."""
     chain = _find_chain(module, variables)
     names = ", ".join(v.name for v in variables)
     if chain is None:

@@ -130,15 +130,11 @@ class GroupKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class KernelGroup:
-    """Consecutive visits that share one kernel.
+    """Consecutive visits (positions in ``FusionPlan.visits``) that share one kernel.
 
-    Attributes:
-        name: name of the generated function.
-        kind: form of the generated code.
-        visits: positions in ``FusionPlan.visits``, consecutive.
-        host_loops: outermost loops that run on the host, around the launch (fusion by launch);
-            a prefix of the loops of every visit. Neighbouring groups with a common prefix of host
-            loops share them.
+    ``host_loops`` are the outermost loops that run on the host, around the launch (fusion by
+    launch); a prefix of the loops of every visit. Neighbouring groups with a common prefix of host
+    loops share them.
     """
 
     name: str

@@ -23,13 +23,7 @@ class Reduction(Enum):
 
     @property
     def neutral(self) -> Expr:
-        """The result over no elements: 0, -infinity, infinity or 1.
-
-        Example:
-            >>> from tcgen.ir.expr import format_expr
-            >>> [format_expr(r.neutral) for r in Reduction]
-            ['0', '-inf', 'inf', '1']
-        """
+        """The result over no elements: 0 (sum), -infinity (max), infinity (min) or 1 (product)."""
         match self:
             case Reduction.SUM:
                 return Const(Fraction(0))

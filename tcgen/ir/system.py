@@ -216,12 +216,8 @@ def planning_extents(system: System, given: Mapping[str, int]) -> tuple[tuple[st
 def with_inputs_on_disk(system: System, names: tuple[str, ...]) -> System:
     """The equations with some inputs generated: a program reads slices of them and no whole array.
 
-    Args:
-        system: equations.
-        names: inputs, none of them a scalar or packed.
-
     Raises:
-        ArgumentError: a name is not an input, or its array cannot be sliced.
+        ArgumentError: a name is not an input, or its array is a scalar or packed.
     """
     inputs = {t.name: t for t in system.inputs}
     generated: dict[Tensor, Tensor] = {}

@@ -61,12 +61,7 @@ class Ref:
 
 
 def exchanged(rank: int, *pairs: tuple[int, int]) -> tuple[int, ...]:
-    """The permutation of axes that exchanges each pair.
-
-    Example:
-        >>> exchanged(4, (0, 1), (2, 3))
-        (1, 0, 3, 2)
-    """
+    """The permutation of axes that exchanges each pair: (1, 0, 3, 2) for (0, 1) and (2, 3)."""
     perm = list(range(rank))
     for first, second in pairs:
         perm[first], perm[second] = second, first
@@ -93,12 +88,6 @@ def symmetry_group(tensor: Tensor, most: int = MOST_SYMMETRIES) -> tuple[Symmetr
     Raises:
         ValueError: the generators force the tensor to be zero.
         TcgenError: there are more than ``most`` permutations.
-
-    Example:
-        >>> o = Space("o")
-        >>> t = Tensor("t", (o, o), Role.INPUT, symmetry=(Symmetry((1, 0), -1),))
-        >>> [(s.perm, s.sign) for s in symmetry_group(t)]
-        [((0, 1), 1), ((1, 0), -1)]
     """
     identity = Symmetry(tuple(range(tensor.rank)))
     generators = tuple(

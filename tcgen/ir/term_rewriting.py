@@ -15,14 +15,7 @@ from .tensor import Index, Ref
 
 
 def fresh_index(index: Index, taken: Collection[str]) -> Index:
-    """``index`` itself if its name is free, else the same letter with the first free number.
-
-    Example:
-        >>> from tcgen.ir.tensor import Space
-        >>> i = Index("i", Space("o"))
-        >>> fresh_index(i, {"k"}).name, fresh_index(i, {"i", "i1"}).name
-        ('i', 'i2')
-    """
+    """``index`` itself if its name is free, else the same letter with the first free number."""
     if index.name not in taken:
         return index
     letter = index.name.rstrip("0123456789")
@@ -79,16 +72,8 @@ def rename_term(term: Term, names: Mapping[Index, Index]) -> Term:
 def rename_left(term: Term, old: tuple[Index, ...], new: tuple[Index, ...]) -> Term:
     """The term with the left indices ``old`` replaced by ``new``.
 
-    Summed indices that have a name of ``new`` are renamed.
-
-    Example:
-        >>> from fractions import Fraction
-        >>> from tcgen.ir.tensor import Role, Space, Tensor
-        >>> o = Space("o")
-        >>> i, j, x = Index("i", o), Index("j", o), Tensor("x", (o, o), Role.INPUT)
-        >>> term = Term(Fraction(1), (Ref(x, (j, i)),), (i,))
-        >>> [str(f) for f in rename_left(term, (j,), (i,)).factors]
-        ['x[i,i1]']
+    Summed indices that have a name of ``new`` are renamed: with i for j, ``sum(i) x[j,i]`` becomes
+    ``sum(i1) x[i,i1]``.
     """
     if old == new:
         return term
@@ -117,19 +102,6 @@ def resolve_deltas(term: Term) -> Term | None:
     delta of an index with itself is 1: ``sum(i) delta[i,i]*x[i]`` is ``sum(i) x[i]``. These deltas
     remain factors: between two left indices, over spaces that only partly overlap, and those whose
     sum is an extent (``sum(i) delta[i,i]``).
-
-    Example:
-        >>> from fractions import Fraction
-        >>> from tcgen.ir.tensor import Role, Space, Tensor
-        >>> o = Space("o")
-        >>> i, j = Index("i", o), Index("j", o)
-        >>> x = Ref(Tensor("x", (o,), Role.INPUT), (j,))
-        >>> done = resolve_deltas(Term(Fraction(1), (Delta(i, j), x), (j,)))
-        >>> str(done.factors[0]), done.sums
-        ('x[i]', ())
-        >>> done = resolve_deltas(Term(Fraction(1), (Delta(j, j), x), (j,)))
-        >>> str(done.factors[0]), [str(s) for s in done.sums]
-        ('x[j]', ['j'])
     """
     for position, factor in enumerate(term.factors):
         if not isinstance(factor, Delta):
@@ -157,17 +129,7 @@ def resolve_deltas(term: Term) -> Term | None:
 def without_perms(term: Term, lhs: Ref) -> tuple[Term, ...]:
     """The term with its signed permutations written out, one term for each.
 
-    Example:
-        >>> from fractions import Fraction
-        >>> from tcgen.ir.system import Permutation
-        >>> from tcgen.ir.tensor import Role, Space, Tensor
-        >>> o = Space("o")
-        >>> i, j = Index("i", o), Index("j", o)
-        >>> x, y = Tensor("x", (o, o), Role.INPUT), Tensor("y", (o, o), Role.OUTPUT)
-        >>> perms = (Permutation(1, (0, 1)), Permutation(-1, (1, 0)))
-        >>> term = Term(Fraction(1), (Ref(x, (i, j)),), perms=perms)
-        >>> [(str(t.coeff), str(t.factors[0])) for t in without_perms(term, Ref(y, (i, j)))]
-        [('1', 'x[i,j]'), ('-1', 'x[j,i]')]
+    Before: ``y[i,j] = perm(+ij -ji) x[i,j]``. After: ``x[i,j]`` and ``-x[j,i]``.
     """
     if not term.perms:
         return (term,)

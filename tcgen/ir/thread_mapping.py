@@ -2,8 +2,8 @@
 
 The meaning of a kernel of level 4 is that of its statements; its thread mapping distributes their
 points, or leaves that to a library. A kernel without one is for a CPU. All numbers here are
-constants of the generated code; extents stay run-time arguments, so the number of thread blocks is
-counted at each launch.
+constants of the generated code (``threads``: those of a block); extents stay run-time arguments, so
+the number of thread blocks is counted at each launch.
 """
 
 from __future__ import annotations
@@ -32,12 +32,9 @@ class Strip:
 class Points:
     """One statement: each thread computes whole elements of the target, sums included.
 
-    Neighbouring threads compute neighbouring elements, or groups of ``lanes`` elements.
-
-    Attributes:
-        threads: threads of a block.
-        lanes: successive elements that a thread loads and stores at once if arrays are aligned;
-            the statement then walks all its arrays in step. 1 for any statement.
+    Neighbouring threads compute neighbouring elements, or groups of ``lanes`` successive elements,
+    which a thread loads and stores at once if arrays are aligned; the statement then walks all its
+    arrays in step. One lane is right for any statement.
     """
 
     threads: int
@@ -52,12 +49,9 @@ class Sums:
     than one split each block writes its part to scratch, and a second pass adds the parts in
     order, so that the result does not depend on the order of the blocks.
 
-    Attributes:
-        threads: threads of a block.
-        splits: blocks for each element.
-        along: two summed variables. The lanes of a warp take successive values of the first one,
-            each for a few successive values of the second at once; only what remains is counted
-            by division. None: all points are numbered.
+    ``along`` has two summed variables. The lanes of a warp take successive values of the first one,
+    each for a few successive values of the second at once; only what remains is counted by
+    division. None: all points are numbered.
     """
 
     threads: int
@@ -69,15 +63,10 @@ class Sums:
 class Transpose:
     """One assignment without sums, whose target and source have different unit-stride variables.
 
-    A block reads a tile of the source into shared memory, in the order of the source, and writes
-    the same elements in the order of the target.
-
-    Attributes:
-        source: the access that is transposed through the tile in shared memory.
-        row: unit-stride variable of the source.
-        column: unit-stride variable of the target.
-        tile: elements on each side.
-        threads: threads of a block, a multiple of ``tile``.
+    A block reads a tile of the ``source`` into shared memory, in the order of the source, and
+    writes the same elements in the order of the target. ``row`` is the unit-stride variable of the
+    source, ``column`` that of the target. The tile has ``tile`` elements on each side, and the
+    threads of a block are a multiple of that.
     """
 
     source: Access
@@ -171,12 +160,9 @@ class Tiles:
 class Nest:
     """A nest of loops, or several statements: the threads of a block divide each statement.
 
-    The points of parallel loops are counted as one and distributed over the blocks. Private buffers
-    belong to a block, and its threads synchronise after each statement.
-
-    Attributes:
-        threads: threads of a block.
-        blocks: largest number of blocks; each takes further points in turn.
+    The points of parallel loops are counted as one and distributed over at most ``blocks`` blocks;
+    each takes further points in turn. Private buffers belong to a block, and its threads
+    synchronise after each statement.
     """
 
     threads: int

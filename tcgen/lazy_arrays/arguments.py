@@ -201,10 +201,7 @@ def product_size(values: Sequence[Any], axes: Any = None) -> int | None:
     """Elements of a product of two arrays; None for other values.
 
     A product of known values with few elements runs at once: a kernel's loops over it gain nothing.
-
-    Args:
-        values: the operands.
-        axes: argument of ``numpy.tensordot``; None for a product of a vector or matrix each.
+    ``axes`` is that of ``numpy.tensordot``; None for a product of a vector or matrix each.
     """
     if len(values) != 2 or any(type(value) not in BACKENDS for value in values):
         return None

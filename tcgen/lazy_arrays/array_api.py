@@ -16,11 +16,9 @@ import numpy as np
 
 
 class ArrayNamespace:
-    """A module of NumPy whose functions return lazy arrays.
+    """NumPy, or a part of it, whose functions return lazy arrays.
 
-    Args:
-        module: NumPy, or a part of it.
-        made_lazy: makes a lazy array of a function's result and arguments.
+    ``made_lazy`` makes a lazy array of a function's result and arguments.
     """
 
     def __init__(self, module: ModuleType, made_lazy: Callable[[Any, Any], Any]) -> None:

@@ -69,11 +69,7 @@ class Backend:
 
 
 class GpuBackend(Backend):
-    """Arrays of CuPy. None of them is read-only, and work is queued on CuPy's current stream.
-
-    Args:
-        device: the GPU.
-    """
+    """Arrays of CuPy. None of them is read-only, and work is queued on CuPy's current stream."""
 
     on_gpu = True
     least_pooled = float("inf")  # CuPy has a pool of its own
@@ -115,12 +111,7 @@ def backend_of(array: Any) -> Backend:
 
 
 def array_on_gpu(array: Any) -> Any | None:
-    """The array as one of CuPy's, without a copy; None if it is in the memory of the CPU.
-
-    Raises:
-        ArgumentError: it is on another GPU than the current one.
-        UnavailableError: CuPy or a GPU is missing.
-    """
+    """The array as one of CuPy's, without a copy; None if it is in the memory of the CPU."""
     if not on_a_gpu(array):
         return None
     known = BACKENDS.get(type(array))

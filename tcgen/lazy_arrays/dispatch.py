@@ -53,13 +53,10 @@ def read_limits() -> None:
 
 @dataclass(slots=True, eq=False)
 class Form:
-    """Record of the graphs of one form.
+    """Record of the graphs of one form, with the seconds of NumPy's runs.
 
-    Attributes:
-        kernel: the kernel, once it is compiled.
-        spent: seconds of NumPy's runs.
-        requested: the kernel is being compiled, or could not be.
-        times: measured times by the bits of the number of elements.
+    ``requested`` means that the kernel is being compiled, or could not be. ``times`` are by the
+    bits of the number of elements.
     """
 
     kernel: Kernel | None = None

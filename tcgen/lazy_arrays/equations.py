@@ -46,13 +46,10 @@ MINUS = Const(Fraction(-1))
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The view of an array that a kernel reads or writes.
+    """The view of an array that a kernel reads or writes as the tensor ``name``.
 
-    Attributes:
-        name: name of its tensor.
-        index: index that removes the axes of extent 1; None without such axes.
-        axes: storage order of the other axes; None for C order.
-        real: the array stays real in a kernel of complex numbers.
+    ``index`` removes the axes of extent 1; None without them. ``axes`` are the others in storage
+    order; None for C order. A ``real`` array stays real in a kernel of complex numbers.
     """
 
     name: str
@@ -71,14 +68,10 @@ class Place:
 class LazySystem:
     """A system, and the views that its kernel takes.
 
-    Attributes:
-        system: equations of all results; it does not depend on extents other than 1, nor on the
-            values of numbers, so that equal operations give an equal system.
-        inputs: view of each array, in the order of the operations that read them.
-        target: view of the array into which the result is written, or None.
-        numbers: names of the inputs that are numbers, in the order of operations.
-        outputs: name of the tensor of each root.
-        extents: extents by space.
+    ``system`` depends neither on extents other than 1 nor on the values of numbers, so that equal
+    operations give an equal system. ``inputs``, views of arrays, and ``numbers`` are in the order
+    of the operations that read them. ``target`` is the view of the array into which the result is
+    written, or None. ``outputs`` names the tensor of each root.
     """
 
     system: System
@@ -92,12 +85,10 @@ class LazySystem:
 def lazy_system(
     roots: Sequence[Node], target: Array | None = None, *, accumulate: bool = False
 ) -> LazySystem:
-    """The equations of some nodes, an output for each.
+    """The equations of some nodes, each given once, with an output for each.
 
-    Args:
-        roots: nodes of operations, each once.
-        target: an array like that into which the result of the only root is written.
-        accumulate: it is added to the target.
+    The result of the only root is written into an array like ``target``, or added to it if
+    ``accumulate``.
 
     Example:
         >>> import numpy as np

@@ -23,7 +23,6 @@ def evaluate(nodes: Sequence[Node]) -> None:
     """Compute nodes of kernels of one type together; each becomes a leaf with its array.
 
     The same holds for nodes below them that other objects hold, which are computed on the way.
-
     Several threads may evaluate a node at the same time.
     """
     if len(nodes) == 1 and not LIMITS.kernels_only:
@@ -45,12 +44,10 @@ def evaluate(nodes: Sequence[Node]) -> None:
 
 
 def evaluate_into(node: Node, target: Array, change: str = "") -> None:
-    """Write the values of a node into memory that no operation reads.
+    """Write the values of a node, which stays pending, into memory that no operation reads.
 
-    Args:
-        node: node of the operation, which stays pending.
-        target: an array of its shape and type.
-        change: ``add`` or ``subtract`` if the values change the target, else "".
+    ``target`` has its shape and type. ``change`` is ``add`` or ``subtract`` if the values change
+    the target, else "".
     """
     line = linearize((node,))
     held = [line.sources[place] for place in line.held()]

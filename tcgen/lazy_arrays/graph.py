@@ -42,11 +42,8 @@ class Scalar:
 class Elementwise:
     """An operation on elements, its operands broadcast as in NumPy.
 
-    Attributes:
-        operation: add, subtract, multiply, divide, negative, power, a comparison, an operation on
-            booleans, or a function of the language, such as sqrt or maximum.
-        operands: the arguments.
-        exponent: exponent of a power; otherwise 0.
+    It is add, subtract, multiply, divide, negative, power, a comparison, an operation on booleans,
+    or a function of the language, such as sqrt or maximum. ``exponent`` is 0 for all but powers.
     """
 
     operation: str
@@ -72,11 +69,8 @@ class Reduce:
 class Position:
     """The place of the first maximum or minimum over some axes, counted in C order over them.
 
-    Attributes:
-        operands: the array; for each axis the numbers that its elements add to the place, broadcast
-            as in NumPy; the number of places.
-        axes: axes that the result does not have, ascending.
-        largest: true for the maximum, false for the minimum.
+    ``operands`` are the array; for each axis the numbers that its elements add to the place,
+    broadcast as in NumPy; the number of places. The axes, which the result does not have, ascend.
     """
 
     operands: tuple[Node, ...]
@@ -86,13 +80,7 @@ class Position:
 
 @dataclass(slots=True, eq=False)
 class Product:
-    """A sum of products as ``einsum`` writes it.
-
-    Attributes:
-        operands: the tensors.
-        labels: labels of the axes of each operand; an axis of extent 1 broadcasts.
-        output: labels of the result.
-    """
+    """A sum of products as ``einsum`` writes it; an axis of extent 1 broadcasts."""
 
     operands: tuple[Node, ...]
     labels: tuple[tuple[int, ...], ...]
@@ -103,9 +91,7 @@ class Product:
 class Transpose:
     """Axes in another order, with new axes of extent 1.
 
-    Attributes:
-        operand: the array that is transposed.
-        source: axis of the operand for each axis of the result; None for a new axis.
+    ``source`` has the axis of the operand for each axis of the result; None for a new axis.
     """
 
     operand: Node
@@ -121,9 +107,7 @@ class Transpose:
 class Roll:
     """An array whose elements move along its axes; those that leave at the end enter at the start.
 
-    Attributes:
-        operand: the array, usually with known values.
-        shifts: shift of each axis, from 0 to below its extent.
+    Each shift is from 0 to below the extent. The values of the operand are usually known.
     """
 
     operand: Node
@@ -142,9 +126,6 @@ class Node:
     """A node of the graph. Its work becomes a leaf once its array is computed.
 
     Attributes:
-        work: the operation, array or number.
-        shape: shape of the result.
-        dtype: element type of the result.
         computes: element type in a kernel that computes the result, which may be a boolean or an
             integer; None for an array of another type, which fits any kernel's numbers.
         backend: backend of its arrays; None for a number, which fits any.

@@ -1,7 +1,4 @@
-"""Runs recorded operations in NumPy, one by one, as the user's program would have.
-
-NumPy's functions leave arrays of CuPy to CuPy.
-"""
+"""Runs recorded operations in NumPy or CuPy, one by one, as the user's program would have."""
 
 from __future__ import annotations
 
@@ -112,10 +109,9 @@ def run_single(node: Node) -> Array | None:
 
 
 def _run(line: Linearized) -> list[Array]:
-    """Run a line.
+    """Run a line; an operation may write to the memory of an operand that nobody reads after it.
 
-    An operation writes to the memory of an operand that nobody reads after it, as NumPy does with
-    the temporary arrays of an expression.
+    NumPy does the same with the temporary arrays of an expression.
     """
     works, shapes, dtypes = line.works, line.shapes, line.dtypes
     last = [0] * len(works)  # place of the last operation that reads a value

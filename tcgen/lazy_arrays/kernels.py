@@ -23,22 +23,13 @@ PROGRAMS = ProgramCache(Program, lambda: _MOST_PROGRAMS)
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A compiled program of a form.
-
-    Attributes:
-        program: program that runs any graph of the form.
-        lazy: its system, with the names of arrays, numbers and results.
-    """
+    """A compiled program that runs any graph of a form; ``lazy`` names its arrays and numbers."""
 
     program: Program
     lazy: LazySystem
 
     def run(self, line: Linearized) -> list[Array]:
-        """The arrays of the roots.
-
-        Raises:
-            UnavailableError: the kernels cannot be built.
-        """
+        """The arrays of the roots."""
         lazy, dtype = self.lazy, line.dtype
         given: dict[str, Any] = {}
         for place, array in zip(lazy.inputs, line.arrays(), strict=True):

@@ -38,14 +38,11 @@ class Linearized:
     """The work of some nodes and of all below them.
 
     Attributes:
-        sources: the nodes.
         works: arrays, numbers and operations, operands first; equal arrays stand once.
         operands: places of the works that each one reads.
-        shapes: shapes of the results.
         dtypes: element types of the results: booleans and integers are computed as numbers.
         roots: places of the requested nodes.
         dtype: element type of the kernels' arithmetic.
-        backend: backend of the arrays.
         target: the array into which the result of the only root is written, or None.
         change: ``add`` or ``subtract`` if the target is changed by the result, else empty.
     """
@@ -238,9 +235,8 @@ def _leaf_form(array: Array) -> Hashable:
 def layout_of(array: Array) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """The layout of an array within a larger one in C order; None if a kernel reads a copy.
 
-    Returns:
-        The axes other than those of extent 1, outermost first; the places in this list of axes that
-        are longer in the larger array.
+    It has the axes other than those of extent 1, outermost first, and the places in this list of
+    axes that are longer in the larger array.
 
     Example:
         >>> import numpy as np

@@ -175,11 +175,7 @@ class Memory:
         return leaf(self._values())
 
     def _writable(self) -> Array:
-        """The values in memory that an update may write to.
-
-        Raises:
-            ArgumentError: it is a number.
-        """
+        """The values in memory that an update may write to; a number cannot be updated."""
         root = self if self._root is None else self._root
         if root._number:
             raise ArgumentError("a number cannot be updated: use an array of shape (1,)")

@@ -1,7 +1,7 @@
 """Python's operators of lazy arrays.
 
-Operations on few elements take a fast path to NumPy's own operators. All others, and those that
-NumPy refuses, take the slow path, which records operations and reports errors.
+Those on few elements take a fast path to NumPy's own operators, all others the slow path of
+``calls``.
 """
 
 from __future__ import annotations

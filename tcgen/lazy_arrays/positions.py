@@ -20,10 +20,7 @@ _BOOL = np.dtype(bool)
 def position_node(array: Node, axes: tuple[int, ...], *, largest: bool) -> Node | None:
     """The node of the position over axes, counted in C order; None if kernels count less far.
 
-    Args:
-        array: real numbers, at least one of them.
-        axes: axes of the reduction, ascending.
-        largest: true for the maximum, false for the minimum.
+    The array has real numbers, at least one of them; the axes ascend.
 
     Example:
         >>> node = position_node(leaf(np.eye(3)), (0, 1), largest=True)

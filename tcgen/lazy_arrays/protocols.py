@@ -1,7 +1,4 @@
-"""Python's protocols of arrays: length, iteration, conversion to numbers and texts.
-
-All but the length need the values.
-"""
+"""Python's protocols of arrays; all but the length need the values."""
 
 from __future__ import annotations
 

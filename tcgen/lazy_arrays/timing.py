@@ -12,12 +12,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Latest:
-    """The latest times of a run.
-
-    Attributes:
-        seconds: seconds of the latest runs.
-        typical: their lower quartile, the least of up to four; infinite without runs.
-    """
+    """Seconds of the latest runs; ``typical`` is their lower quartile, infinite without runs."""
 
     seconds: list[float] = field(default_factory=list)
     typical: float = float("inf")
@@ -39,7 +34,6 @@ class Times:
             new, and the compiler takes the processor.
         later: times of NumPy after the kernel's first runs.
         kernel: times of the kernel, without its first run, which loads and links it.
-        runs: number of runs of the kernel.
         spent: seconds of NumPy's runs since the kernel's last one.
         patience: seconds of NumPy before the kernel's next trial, over those that the trial loses.
     """

@@ -72,18 +72,8 @@ def record_operator(
 ) -> Node | None:
     """Record an operator on operands of one type, or on a number: the usual case.
 
-    Args:
-        operation: operation of an :class:`Elementwise`.
-        one: an operand.
-        other: the second one.
-        reflected: it is the first one.
-        compares: the result is a boolean.
-
-    Returns:
-        None if the types differ, or if no kernel computes with them.
-
-    Raises:
-        ShapeError: the operands cannot be broadcast together.
+    If ``reflected``, ``other`` is the first operand; if ``compares``, the result is a boolean. None
+    if the types differ, or if no kernel computes with them.
     """
     dtype = one.dtype
     if dtype not in KERNEL_TYPES or (dtype.kind == "c" and operation not in _OF_COMPLEX):
@@ -324,13 +314,7 @@ def _broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """Numbers of axes, counted from the front.
-
-    Raises:
-        ArgumentError: an axis is not an integer.
-        AxisError: an axis does not exist.
-        ShapeError: an axis is named twice.
-    """
+    """Numbers of axes, counted from the front; wrong and equal ones are refused."""
     if type(axis) is int and -ndim <= axis < ndim:  # the usual case
         return (axis % ndim,)
     try:
@@ -367,8 +351,7 @@ def einsum(subscripts: Any, *operands: Any, **options: Any) -> Node | None:
 def _is_free_order(optimize: Any, count: int) -> bool:
     """True if the planner chooses the order of contraction; NumPy follows a path.
 
-    Raises:
-        PathNameError: the name of an unknown order.
+    An order with an unknown name is refused.
     """
     if isinstance(optimize, str):
         check_order_name(optimize, count)

@@ -28,20 +28,11 @@ def lower_plan(
 
     ``passes.PASSES`` make a module of the plan. For a GPU, ``gpu.bind`` then cuts its kernels into
     launches and maps them to threads. At last ``parts`` numbers the iterations of the outermost
-    loops that can run apart.
+    loops that can run apart. The same plan and options give the same bytes of the module's text.
 
     If the plan promises its memory, or if there is a memory limit, copies may take only the rest:
-    visits whose copies do not fit are bound again without them.
-
-    Args:
-        plan: a legal plan.
-        options: ``dtype``, ``target``, ``memory_limit`` and ``thresholds`` are used; extents are
-            those of the plan.
-        scratch: False makes no copies at all.
-        thrifty: False makes copies without regard to the memory limit.
-
-    Returns:
-        The module; its text has the same bytes for the same plan and options.
+    visits whose copies do not fit are bound again without them. ``thrifty=False`` makes copies
+    without regard to the limit, ``scratch=False`` makes none. Extents are those of the plan.
 
     Raises:
         PlanError: a delta relates two spaces in a way that no single equality expresses.

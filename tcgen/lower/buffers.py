@@ -23,7 +23,6 @@ class Memory:
     """All buffers of the module under construction, in order of creation.
 
     Attributes:
-        buffers: buffers by name.
         homes: innermost shared loop whose body owns the buffer; None for the whole program.
         in_triangles: packed outputs are computed where they are stored, unless loops share them.
         dense: other packed outputs by name, each with the dense buffer in which it is computed.

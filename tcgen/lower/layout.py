@@ -140,10 +140,7 @@ def as_product(
     extents: Mapping[str, int],
     thresholds: CpuThresholds,
 ) -> Product | None:
-    """The matrix product with the fewest copied elements, or None without a product.
-
-    A call for each point of a batch that is made of m or n also counts as copied elements.
-    """
+    """The matrix product with the fewest copied elements, or None without a product."""
     first, *batched = products_of(statement, buffers, extents) or (None,)
     best = first
     for product in batched if first else ():

@@ -55,16 +55,11 @@ def renamed_access(access: Access, names: Mapping[str, str]) -> Access:
 def renamed(
     stmt: Assign, access: Access, target: Access, band: tuple[BandVar, ...]
 ) -> Assign | None:
-    """``stmt`` with its band renamed so that ``access`` becomes ``target``.
+    """``stmt`` with its band renamed so that ``access`` becomes ``target``, or None if it cannot.
 
-    Args:
-        stmt: outside of loops.
-        access: its target or one of its operands.
-        target: an access to the same buffer by the variables of ``band``.
-        band: variables of the other statement; new names differ from those that ``target`` lacks.
-
-    Returns:
-        None if no renaming makes the two accesses equal.
+    ``stmt`` is outside of loops, and ``access`` its target or one of its operands. ``target`` is an
+    access to the same buffer by the variables of ``band``, those of the other statement; new names
+    differ from those that ``target`` lacks.
     """
     if stmt.orbit or any(v.below is not None for v in stmt.band):
         return None

@@ -20,10 +20,9 @@ from .buffers import Memory
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """Statements at one place of the nest.
+    """Statements at one place of the nest, for the visit at ``position``.
 
     Attributes:
-        position: position of their visit.
         body: the statements, or one fetch.
         computes: False for the zeroes and the copies that a visit needs.
         constant: copies of constant operands, made in the constant phase.
@@ -96,11 +95,8 @@ def build_nest(
 ) -> tuple[Item, ...]:
     """Group visits by their loops.
 
-    Args:
-        plan: visits in order.
-        leaves: the statements of each visit.
-        before: leaves to put before the item with a visit, by (visit, depth of the item).
-        after: leaves to put after the outermost item with a visit.
+    ``before`` has leaves to put before the item with a visit, by (visit, depth of the item);
+    ``after`` has those to put after the outermost item with a visit.
     """
 
     def level(positions: Sequence[int], depth: int) -> Iterator[Item]:

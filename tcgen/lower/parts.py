@@ -17,13 +17,7 @@ from .layout import iterations, points
 
 
 def with_parts(module: Module, extents: Mapping[str, int], thresholds: PartsThresholds) -> Module:
-    """The module with its parts, if its volatile phase can be divided.
-
-    Args:
-        module: module bound to its target.
-        extents: planning extents.
-        thresholds: limits of the number of loops.
-    """
+    """The module, bound to its target, with its parts if its volatile phase can be divided."""
     total = _points(module.host_volatile, module, extents)
     best, most = None, 0
     for loop, longest in chains(module):
@@ -47,12 +41,7 @@ def _longest_parts(
 ) -> Parts | None:
     """The parts along as many loops of a chain as can be divided, up to enough iterations.
 
-    Args:
-        module: module without parts.
-        longest: variables of the chain.
-        work: points of all iterations.
-        extents: planning extents.
-        thresholds: limits of the number of loops.
+    ``longest`` has the variables of the chain; ``work`` is the number of points of all iterations.
     """
     count, depth = 1, 0
     while depth < len(longest):

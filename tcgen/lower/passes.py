@@ -33,12 +33,10 @@ class Lowering:
     """A plan on its way to a module. Each pass fills some of the fields below ``limit``.
 
     Attributes:
-        plan: a legal plan.
         options: compilation options, whose memory limit is that of copies.
         rooms: bytes that the scratch of some visits may take, by visit.
         limit: bytes that calls may allocate, or None.
         loops: variable of each shared loop.
-        memory: all buffers.
         starts: beginnings of the instances.
         statements: computing visits, by position.
         fetches: visits that produce a generated input, by position.
@@ -47,8 +45,7 @@ class Lowering:
         before: copies of constants and zeroes, by (position, depth) of the item that follows.
         after: copies into packed outputs, by position of the visit before them.
         nest: outermost items of the loop nest.
-        constant: host statements of the constant phase.
-        volatile: host statements of the volatile phase.
+        constant, volatile: host statements of the two phases.
         kernels: kernels in the order of their first launch.
     """
 

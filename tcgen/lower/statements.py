@@ -36,11 +36,9 @@ class Statement:
     """``out (+)= coeff * orbit * expr`` for every point of the band, not yet bound to loops.
 
     Attributes:
-        out: target element.
         expr: right-hand side, without ``coeff`` and ``orbit``.
         factors: the two operands of a contraction; () for other statements.
         band: own variables, those of ``out`` first.
-        coeff: exact number.
         accumulate: add to the target instead of overwriting it.
         orbit: chains of triangular variables that are summed over, or whose images are added.
         home: innermost shared loop around it, in which its scratch lives.

@@ -52,14 +52,11 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class LoopVar:
-    """Variable of a shared loop.
+    """Variable of a shared loop; its name is unique in the module.
 
-    Attributes:
-        name: unique name in the module.
-        space: space of the values: 0 .. N-1, or 0, T, 2T, ... < N in a tile loop.
-        tile: T, or None for an element loop.
-        below: variable whose value this one never exceeds in a triangular loop. Its loop encloses
-            this one and runs over the same space by the same tile.
+    Takes 0 .. N-1, or, in a loop over tiles of T elements, 0, T, 2T, ... < N.
+    With ``below`` it never exceeds the value of that variable (a triangle), whose loop encloses
+    this one and runs over the same space by the same tile.
     """
 
     name: str
@@ -87,12 +84,7 @@ class BandVar:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One logical axis of a buffer.
-
-    Attributes:
-        space: the tensor's space on this axis.
-        length: None for the whole extent; else 1 (contracted) or the tile.
-    """
+    """One logical axis of a buffer; ``length``: None if whole, else 1 (contracted) or the tile."""
 
     space: Space
     length: int | None = None

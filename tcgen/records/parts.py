@@ -38,15 +38,7 @@ class Parts:
 
 
 def triangles(chain: Sequence[LoopVar]) -> tuple[int, ...]:
-    """Numbers of neighbouring loops that make a triangle, outermost first.
-
-    Example:
-        >>> from tcgen.records.tensors import Space
-        >>> o = Space("o")
-        >>> chain = LoopVar("i", o), LoopVar("j", o, below="i"), LoopVar("k", o, below="j")
-        >>> triangles((*chain, LoopVar("l", o)))
-        (3, 1)
-    """
+    """Numbers of neighbouring loops that make a triangle: (3, 1) for ``i >= j >= k`` and ``l``."""
     sizes: list[int] = []
     for loop in chain:
         if loop.below is not None and sizes:
@@ -57,14 +49,7 @@ def triangles(chain: Sequence[LoopVar]) -> tuple[int, ...]:
 
 
 def count_iterations(chain: Sequence[LoopVar], extents: Mapping[str, int]) -> int:
-    """Number of iterations of a chain at extents of the base spaces.
-
-    Example:
-        >>> from tcgen.records.tensors import Space
-        >>> o = Space("o")
-        >>> count_iterations((LoopVar("i", o, 3), LoopVar("j", o, 3, "i")), {"o": 10})
-        10
-    """
+    """Number of iterations of a chain at extents of the base spaces; one for each tile."""
     return prod(_sizes(chain, extents))
 
 

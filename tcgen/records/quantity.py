@@ -22,12 +22,7 @@ class Quantity(Enum):
 
     @property
     def rank(self) -> int:
-        """Number of axes of its array.
-
-        Example:
-            >>> Quantity.FOCK.rank
-            2
-        """
+        """Number of axes of its array."""
         match self:
             case Quantity.CHEMIST | Quantity.PHYSICIST | Quantity.ANTISYMMETRISED:
                 return 4
@@ -40,12 +35,7 @@ class Quantity(Enum):
 
     @property
     def electrons(self) -> tuple[tuple[int, int], ...]:
-        """The two axes of each electron in integrals without exchange; () of other quantities.
-
-        Example:
-            >>> Quantity.PHYSICIST.electrons
-            ((0, 2), (1, 3))
-        """
+        """The two axes of each electron in integrals without exchange; () of other quantities."""
         match self:
             case Quantity.CHEMIST:
                 return ((0, 1), (2, 3))

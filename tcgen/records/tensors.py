@@ -46,13 +46,7 @@ class Space:
 
     @property
     def bases(self) -> tuple[Space, ...]:
-        """Base spaces in order; a base space is its own only base.
-
-        Example:
-            >>> o, v = Space("o"), Space("v")
-            >>> [s.name for s in Space("p", parts=(o, v)).bases]
-            ['o', 'v']
-        """
+        """Base spaces in order; a base space is its own only base."""
         if not self.parts:
             return (self,)
         return tuple(base for part in self.parts for base in part.bases)
@@ -62,13 +56,7 @@ class Space:
         return sum([extents[base.name] for base in self.bases])
 
     def before(self, part: Space) -> tuple[Space, ...] | None:
-        """Base spaces before ``part`` on an axis of this space; None if it is not a part of it.
-
-        Example:
-            >>> o, v = Space("o"), Space("v")
-            >>> Space("p", parts=(o, v)).before(v) == (o,)
-            True
-        """
+        """Base spaces before ``part`` on an axis of this space; None if it is not a part of it."""
         bases, wanted = self.bases, part.bases
         for start in range(len(bases) - len(wanted) + 1):
             if bases[start : start + len(wanted)] == wanted:
@@ -80,11 +68,8 @@ class Space:
 class Symmetry:
     """One generator: ``T[x[perm[0]], x[perm[1]], ...] == sign * T[x[0], x[1], ...]``.
 
-    With ``conj`` the right side is complex conjugated (a hermitian pair of axes).
-
-    Example:
-        >>> Symmetry((1, 0), -1)  # T[j,i] = -T[i,j]
-        Symmetry(perm=(1, 0), sign=-1, conj=False)
+    ``Symmetry((1, 0), -1)`` says T[j,i] == -T[i,j]. With ``conj`` the right side is complex
+    conjugated (a hermitian pair of axes).
     """
 
     perm: tuple[int, ...]
@@ -94,15 +79,11 @@ class Symmetry:
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """Neighbouring logical axes stored as one axis of their distinct values, in lexical order.
+    """``count`` neighbouring logical axes stored as one axis of their distinct values.
 
-    A pair is stored as its lower triangle, row by row. Symmetric: (p, q) with p >= q at
-    p(p+1)/2 + q. Antisymmetric: p > q at p(p-1)/2 + q. More axes are stored alike.
-
-    Attributes:
-        first: first axis of the group.
-        antisymmetric: equal positions are zero, and not stored.
-        count: number of axes.
+    The values are in lexical order: a pair is stored as its lower triangle, row by row. Symmetric:
+    (p, q) with p >= q at p(p+1)/2 + q. Antisymmetric: p > q at p(p-1)/2 + q; equal positions are
+    zero, and not stored. More axes are stored alike.
     """
 
     first: int
@@ -230,12 +211,7 @@ class Tensor:
 
 
 def element_type(tensor: Tensor, dtype: str) -> str:
-    """Element type of a tensor's array in a program of ``dtype``.
-
-    Example:
-        >>> element_type(Tensor("e", (), Role.INPUT, real=True), "complex128")
-        'float64'
-    """
+    """Element type of a tensor's array in a program of ``dtype``: real tensors stay real."""
     return "float64" if tensor.real and dtype == "complex128" else dtype
 
 
@@ -245,9 +221,7 @@ def stored_axes(
 ) -> tuple[tuple[int, Packing | None], ...]:
     """Physical axes, slowest first: a logical axis, or the row axis of a packed pair.
 
-    Example:
-        >>> stored_axes((2, 0, 1), (Packing(0),))
-        ((2, None), (0, Packing(first=0, antisymmetric=False, count=2)))
+    The order (2, 0, 1) and ``Packing(0)`` give ``((2, None), (0, Packing(0)))``.
     """
     groups = {axis: p for p in packed for axis in p.axes}
     axes: list[tuple[int, Packing | None]] = []

@@ -29,13 +29,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """All thresholds of a compilation.
-
-    Attributes:
-        planner: thresholds of factoring and of fusion.
-        cpu: thresholds of lowering to C, and of its printer.
-        gpu: thresholds of lowering to CUDA, and of its printer.
-    """
+    """All thresholds of a compilation: of planning, and of lowering and printing C and CUDA."""
 
     planner: PlannerThresholds = PlannerThresholds()
     cpu: CpuThresholds = CpuThresholds()

@@ -136,10 +136,6 @@ class FusionThresholds:
     """Thresholds of the search for a fusion plan.
 
     Attributes:
-        trees: thresholds of dynamic programming on trees.
-        descent: thresholds of the descent in the peak.
-        memory: thresholds of the objectives ``memory`` and ``peak``.
-        time: thresholds of the objective ``time``.
         solver_constraints: largest model for all arrays; the solver would not finish a larger one
             in reasonable time.
         linear_seconds: deterministic seconds of the objective ``linear`` at effort 1, divided among
@@ -250,13 +246,7 @@ class PartsThresholds:
 
 @dataclass(frozen=True, slots=True)
 class PlannerThresholds:
-    """Thresholds of the planner.
-
-    Attributes:
-        algebra: thresholds of the search for a formula sequence.
-        fusion: thresholds of the search for a fusion plan.
-        parts: thresholds of the loops along which a program is divided.
-    """
+    """Thresholds of the planner: of formula sequences, fusion plans, and parts of programs."""
 
     algebra: AlgebraThresholds = AlgebraThresholds()
     fusion: FusionThresholds = FusionThresholds()

@@ -310,11 +310,8 @@ class GpuRates:
     def product_bytes(self, size: ProductSize, moved: int, percent: int, side: int) -> float:
         """Time of a product without copies: that of its arithmetic, or of its reads and writes.
 
-        Args:
-            size: points of the product.
-            moved: bytes that are read and written.
-            percent: percentage of the rate of flops that the kernel reaches.
-            side: elements of which m and n count as multiples.
+        ``moved`` bytes are read and written. The kernel reaches ``percent`` of the rate of flops;
+        m and n count as multiples of ``side`` elements.
         """
         m, n = (-(-count // side) * side for count in (size.m, size.n))
         flops = 2 * size.products * size.batch * m * n * (size.k + _TILE_OVERHEAD_K)
@@ -329,14 +326,10 @@ class GpuRates:
 
 @dataclass(frozen=True, slots=True)
 class ProductSize:
-    """Points of the groups of a product under the planning extents.
+    """Points of the groups of a product under the planning extents: those of the sum are k.
 
-    Attributes:
-        batch: products of one launch.
-        m: rows of the result.
-        n: columns of the result.
-        k: points of the sum.
-        products: real products in each product of two elements, on the average of all terms.
+    One launch has ``batch`` products with m rows and n columns. ``products`` is the number of real
+    products in each product of two elements, on the average of all terms.
     """
 
     batch: int
@@ -371,13 +364,8 @@ def tile_cycles(
 ) -> float:
     """Predicted cycles of a product by tensor cores, which multiply only real numbers.
 
-    Args:
-        tile: m and n of a threadblock tile.
-        splits: blocks that divide the sum of each tile.
-        resident: blocks that run on a multiprocessor at a time.
-        size: points of the product.
-        dtype: element type.
-        multiprocessors: multiprocessors of the GPU.
+    ``tile`` has m and n of a threadblock tile; ``splits`` blocks divide the sum of each tile, and
+    ``resident`` blocks run on a multiprocessor at a time.
     """
     tile_m, tile_n = tile
     steps = -(-size.k // (TILE_K * splits))
@@ -420,12 +408,8 @@ def thread_tile_work(
 ) -> float:
     """Work of the busiest multiprocessor without tensor cores, in multiply-adds.
 
-    Args:
-        tile: m and n of a threadblock tile.
-        threads: threads of a block along both.
-        splits: blocks that divide the sum of each tile.
-        size: points of the product.
-        multiprocessors: multiprocessors of the GPU.
+    ``tile`` has m and n of a threadblock tile, ``threads`` those of a block along both; ``splits``
+    blocks divide the sum of each tile.
     """
     waves = -(-count_tiles(tile, size) * splits // multiprocessors)
     # Reads of shared memory for each multiply-add.

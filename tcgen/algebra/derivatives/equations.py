@@ -83,13 +83,10 @@ def jvp(
 def _tangent_equations(
     system: System, tangents: dict[Tensor, Tensor], outputs: Mapping[str, str], taken: set[str]
 ) -> list[Equation]:
-    """The equations of the changes of all tensors; their tensors are added to ``tangents``.
+    """The equations of the changes of all tensors.
 
-    Args:
-        system: equations to differentiate.
-        tangents: changes of tensors, at first those of inputs.
-        outputs: names of the changes of the outputs to differentiate.
-        taken: names in use; the new names are added to it.
+    ``tangents`` has the changes of tensors, at first those of inputs; the new ones are added to it,
+    and their names to ``taken``. ``outputs`` names the changes of the outputs to differentiate.
     """
     forms = NormalForms(complex_values=True)
     made: list[Equation] = []
@@ -351,10 +348,7 @@ def _tangent_terms(term: Term, tangents: Mapping[Tensor, Tensor]) -> Iterator[Te
 
 
 def _system(name: str, source: System, made: list[Equation], inputs: list[Tensor]) -> System:
-    """A system of the new equations and those of the source that they read.
-
-    The outputs of the source become intermediates.
-    """
+    """The new equations and those that they read; outputs of the source become intermediates."""
     hidden: dict[Tensor, Tensor] = {}
     taken = {e.lhs.tensor.name for e in made} | {t.name for t in inputs}
     taken |= {t.name for t in source.tensors if t.role is not Role.OUTPUT}

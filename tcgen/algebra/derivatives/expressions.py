@@ -30,12 +30,8 @@ _ONE, _MINUS = Const(Fraction(1)), Const(Fraction(-1))
 def tangent_expr(expr: Expr, tangents: Mapping[Tensor, Tensor]) -> Expr | None:
     """The first-order change of an expression when tensors change; None if it does not change.
 
-    It is right for complex values too: conj, real, imag and abs are differentiated as functions of
-    the real and the imaginary part.
-
-    Args:
-        expr: an expression over references.
-        tangents: tensors of the changes, by the tensors that change.
+    ``tangents`` has the tensors of the changes. Complex values are allowed: conj, real, imag and
+    abs are differentiated as functions of the real and the imaginary part.
     """
 
     def of(part: Expr) -> Expr | None:

@@ -58,7 +58,6 @@ class Atom:
 
     Attributes:
         label: equal for factors that are equal functions of their indices.
-        indices: index of each axis.
         group: all (perm, sign) with ``T[x[perm]] == sign * T[x]``, the identity first.
     """
 
@@ -74,7 +73,6 @@ class Canonical:
     Attributes:
         key: equal for equal products, and different for others.
         sign: the product is ``sign`` times its canonical form; 0 if it vanishes by symmetry.
-        order: indices in canonical order.
         ties: every (order, sign) that gives the same form, ``order`` first. Orders of the indices
             of a group of factors that holds no index with a colour are not told apart.
         exact: False if the search was cut off: then equal products may have different keys, and
@@ -91,10 +89,8 @@ class Canonical:
 def canonical_product(atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]) -> Canonical:
     """Canonical form of a product of atoms.
 
-    Args:
-        atoms: the factors.
-        colours: colours of the indices that are not summed: a left index has its position as
-            colour; free indices, whose order is arbitrary, have the same colour.
+    ``colours`` holds the indices that are not summed: a left index has its position as colour; free
+    indices, whose order is arbitrary, have the same colour.
 
     Example:
         >>> from tcgen.ir.tensor import Space

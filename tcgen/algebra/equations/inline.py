@@ -43,10 +43,7 @@ def inlined_count(reader: Equation, inner: Equation) -> int:
 
 
 def _inline_first(term: Term, lhs: Ref, known: Mapping[str, Equation]) -> list[Term] | None:
-    """The terms that replace a term, its first reference to a known intermediate inlined.
-
-    None if it has no such reference.
-    """
+    """The terms that replace a term, its first known reference inlined; None if it has none."""
     found = _first_known(term, known)
     if found is None:
         return None
@@ -174,7 +171,6 @@ class _TermKind:
     """The properties on which the cost of an expanded term depends.
 
     Attributes:
-        factors: number of factors.
         spaces: spaces of its summed indices, sorted by name.
         held: left indices that factors hold: positions for an equation, names within a term.
     """

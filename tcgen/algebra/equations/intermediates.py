@@ -47,13 +47,10 @@ def split_by_reads(system: System, complex_values: bool, most_terms: int) -> Sys
     """The system whose intermediates over joined spaces are the blocks that are read.
 
     A block that lies in a larger one that is read too is a slice of that one. Of blocks that a
-    symmetry of the intermediate maps to each other, one is made. Blocks that are copies or have
-    deltas between left indices are inlined: no array of deltas is worth its memory.
-
-    Args:
-        system: equations with derived symmetries, in order of definition.
-        complex_values: True leaves hermitian symmetries unused, for complex programs.
-        most_terms: an equation that would get more terms by inlining reads the block.
+    symmetry of the intermediate maps to each other, one is made; complex values leave hermitian
+    symmetries unused. Blocks that are copies or have deltas between left indices are inlined,
+    because no array of deltas is worth its memory; but an equation that would get more than
+    ``most_terms`` terms reads the block. The symmetries of the system are derived already.
     """
     while any(s.parts for e in system.equations for s in e.lhs.tensor.spaces):
         split = _split_once(system, complex_values, most_terms)

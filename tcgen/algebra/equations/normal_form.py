@@ -32,13 +32,11 @@ class Placed:
     """A term: a canonical product, the positions of its left indices, and its permutations.
 
     Attributes:
-        coeff: coefficient of the term.
         sign: its product is this sign times the canonical one.
         key: canonical key of the product with free left indices.
         places: position of each free index on the left side.
         group: symmetry of the product as a function of its free indices.
         perms: permutations of the term; the identity alone for a term without any.
-        signs: sign of each permutation, by its images.
         closed: True if the permutations form a group and the sign is a homomorphism.
         exact: False if the canonical form was cut off, so that equal terms may look different.
     """
@@ -114,8 +112,7 @@ class Vector:
     def value(self, images: tuple[int, ...] | None = None) -> Value:
         """Coefficient of each product at its places; products with coefficient 0 are left out.
 
-        Args:
-            images: left index k counts as standing at position ``images[k]``.
+        Left index k counts as standing at position ``images[k]``.
         """
         total: Value = {}
         for term in self.terms:
@@ -212,9 +209,7 @@ class NormalForms:
     def clean(self, equation: Equation, zero: Collection[str] = ()) -> Equation:
         """The equation with resolved deltas, merged like terms and without terms that are zero.
 
-        Args:
-            equation: any equation; terms with different permutations are not merged.
-            zero: names of intermediates that are zero.
+        Terms with different permutations are not merged. ``zero`` names intermediates of zero.
         """
         groups: dict[Hashable, list[tuple[int, Term, Placed, Fraction]]] = {}
         for position, term in enumerate(equation.terms):
@@ -251,12 +246,7 @@ def signs_of(perms: tuple[Permutation, ...]) -> dict[tuple[int, ...], int]:
 
 @lru_cache(maxsize=1000)
 def is_signed_group(perms: tuple[Permutation, ...]) -> bool:
-    """True if the permutations form a group and the sign is a homomorphism.
-
-    Example:
-        >>> is_signed_group((Permutation(1, (0, 1)), Permutation(-1, (1, 0))))
-        True
-    """
+    """True if the permutations form a group and the sign is a homomorphism."""
     signs = {p.images: p.sign for p in perms}
     start = tuple(range(len(perms[0].images)))
     if len(signs) < len(perms) or signs.get(start) != 1:

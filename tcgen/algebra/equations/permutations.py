@@ -16,11 +16,8 @@ def separate_permutations(equation: Equation, taken: set[str]) -> tuple[Equation
     """New intermediates for the terms with permutations, and then the equation that reads them.
 
     Terms with equal sets of permutations form one new intermediate, which the equation adds once
-    for each permutation. A term that is a single reference needs no intermediate.
-
-    Args:
-        equation: any equation.
-        taken: names in use; the new names are added to it.
+    for each permutation. A term that is a single reference needs no intermediate. New names are
+    added to ``taken``.
     """
     groups: dict[tuple[Permutation, ...], list[Term]] = {}
     for term in equation.terms:
@@ -65,11 +62,9 @@ def fold_permutations(
 ) -> Equation:
     """The equation with terms that are permutations of each other folded into terms with perms.
 
-    Args:
-        equation: without perms, such as a residual with all its images written out.
-        symmetry: proven generators of its left side. Folded terms are images under their group.
-        forms: normal forms of the compilation.
-        most_images: maximum number of images of all terms; beyond it nothing is folded.
+    It has no perms yet, such as a residual with all its images written out. Folded terms are images
+    under the group of ``symmetry``, proven generators of its left side. Nothing is folded if all
+    terms together have more than ``most_images`` images.
     """
     lhs = equation.lhs
     if not symmetry or any(t.perms for t in equation.terms):

@@ -31,12 +31,9 @@ def normalised(system: System, complex_values: bool = False) -> System:
     """The needed equations with resolved deltas and the proven symmetries of their tensors.
 
     Candidates for generators are transpositions of two axes of equal space and exchanges of two
-    pairs of axes. Declared symmetries are proven first. The system stores the normal forms of its
+    pairs of axes. Declared symmetries are proven first. Without complex values conj is the
+    identity, so that hermitian symmetries are exchanges. The system stores the normal forms of its
     equations (:meth:`NormalForms.of`).
-
-    Args:
-        system: equations in order of definition.
-        complex_values: False if conj is the identity, so that hermitian symmetries are exchanges.
 
     Raises:
         SpecError: declared symmetries do not follow from the equations; it names each tensor and

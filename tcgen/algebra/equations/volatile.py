@@ -12,12 +12,10 @@ from ...ir.term_rewriting import replace_refs
 
 
 def with_volatile(system: System, volatile: Mapping[str, bool]) -> System:
-    """The system with other constant tensors.
+    """The system with other constant tensors: ``volatile`` has the new marks by name.
 
-    Args:
-        system: equations in order of definition.
-        volatile: new marks by the names of tensors. An intermediate that is not named is volatile
-            if its equation reads a volatile tensor; an output keeps its mark.
+    An intermediate that is not named is volatile if its equation reads a volatile tensor; an output
+    keeps its mark.
     """
     changed: dict[str, Tensor] = {}
     for tensor in system.tensors:
@@ -44,12 +42,7 @@ def with_volatile(system: System, volatile: Mapping[str, bool]) -> System:
 def marked(
     system: System, constant: str | Sequence[str] = (), volatile: str | Sequence[str] = ()
 ) -> System:
-    """The system with some inputs marked as constant, and some as volatile.
-
-    Args:
-        system: equations in order of definition.
-        constant: names of inputs that stay the same from call to call of a bound program.
-        volatile: names of inputs that may change.
+    """The system with inputs marked as constant between calls of a bound program, or volatile.
 
     Raises:
         ArgumentError: a name is not that of an input, or is in both lists.

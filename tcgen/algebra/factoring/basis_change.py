@@ -58,7 +58,6 @@ class Placement:
         out: left index of the sum at each m, n and batch index.
         left: the tensor T over m, batch and k.
         right: the other factors over n, batch and k.
-        sign: sign of the term.
     """
 
     shape: Shape
@@ -73,7 +72,6 @@ class Change:
     """A decomposition that saves contractions.
 
     Attributes:
-        label: label of the sum.
         terms: terms of the sum that it replaces.
         shape: spaces of the indices m, n, batch and k of the contractions.
         parts: the contractions, each with the orders of its result, its left and its right

@@ -70,12 +70,8 @@ class Forms:
     """The symmetry groups of labels, and all canonical forms computed so far.
 
     Attributes:
-        groups: symmetry group of each label.
         orbits: first axis of the orbit of each axis, by label.
-        images: the groups, prepared for the search for least images.
         left_labels: label of the left sides with each group.
-        known: canonical form of each product.
-        numbers: number of each canonical key.
         numbered: number of each product up to the names of its indices.
         work: number of images of factors visited, the measure of the time spent.
     """
@@ -106,12 +102,7 @@ class Forms:
         return label
 
     def form(self, parts: Parts, kinds: tuple[int, ...]) -> Form:
-        """The canonical form of a product.
-
-        Args:
-            parts: factors in any order.
-            kinds: colour of each index; only indices of equal colour may be exchanged.
-        """
+        """Canonical form of factors in any order; only indices of equal kind may be exchanged."""
         parts = tuple(sorted(parts))
         memo = (parts, kinds)
         form = self.known.get(memo)
@@ -120,10 +111,9 @@ class Forms:
         return form
 
     def number(self, parts: Parts, kinds: tuple[int, ...]) -> int:
-        """A number that exactly the products with one canonical form have.
+        """A number that exactly the products with one canonical form have; faster than the form.
 
-        It is faster than the form, because products that differ only in the names of
-        indices share one entry of the table.
+        Products that differ only in the names of indices share one entry of the table.
         """
         new: dict[int, int] = {}
         renamed = tuple(

@@ -21,7 +21,6 @@ class Completion:
     """A term ``x1*Z`` that can move into a product ``X*R`` with ``X = x1 + x2 + ...``.
 
     Attributes:
-        reader: label of the sum.
         term: ``X*R``.
         moved: ``x1*Z``.
         array: label of X.

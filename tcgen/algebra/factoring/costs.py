@@ -20,11 +20,9 @@ class ProductCosts:
 
     Attributes:
         extents: planning extent of each space, by the number of the space.
-        model: weights of additions, of memory traffic and of the constant phase.
         constant: labels of arrays that depend only on constants; the set of the algebra.
         orders: cost and cheapest order of each product computed so far.
         shapes: cost and cheapest order by the index sets of the factors.
-        addition_costs: cost of an addition by the spaces of the arrays.
     """
 
     extents: tuple[int, ...]
@@ -89,13 +87,10 @@ class ProductCosts:
     def _cheapest_order(
         self, masks: tuple[int, ...], spaces: tuple[int, ...], rank: int, constant: int
     ) -> tuple[int, object]:
-        """A dynamic program over subsets of factors.
+        """Cost and cheapest order, by a dynamic program over subsets of factors.
 
-        Args:
-            masks: index set of each factor, as bits.
-            spaces: space of each index.
-            rank: the first indices are those of the left side.
-            constant: set of the factors that depend only on constants, as bits.
+        ``masks`` has the index set of each factor and ``constant`` the factors that depend only on
+        constants, both as bits. The first ``rank`` indices are those of the left side.
         """
         calls = self.model.calls
         widths = [self.extents[s] for s in spaces]

@@ -41,17 +41,10 @@ def factored(
     """The system with brackets multiplied out and the sums factored anew.
 
     An intermediate keeps its name where its readers would get too large without it. None if the
-    system is too large even so; the user's own factoring then stands.
-
-    Args:
-        system: equations with derived symmetries.
-        extents: planning extents of the base spaces.
-        forms: normal forms of the compilation.
-        effort: amount of work, see ``work_per_effort``; the search is deterministic.
-        thresholds: limits of the search.
-        model: the cost to minimise.
-        progress: called with a text that tells the best cost so far.
-        note: called with a text for each equation or term that a limit keeps out of the search.
+    system is too large even so; the user's own factoring then stands. The symmetries of the system
+    are derived. The search is deterministic; its ``effort`` is in units of ``work_per_effort``.
+    ``progress`` is called with a text that tells the best cost so far, and ``note`` with one for
+    each equation or term that a limit keeps out of the search.
     """
     terms = sum(len(e.terms) for e in system.equations)
     most = thresholds.multiplied_out_terms
@@ -110,10 +103,8 @@ def _starts(search: Search, targets: Mapping[int, TermSum]) -> list[State]:
     """The cheapest greedy state of several: from the planning extents and with one space longer.
 
     Where two forms have nearly equal costs, the greedy search may choose the wrong one. At extents
-    where the costs differ more it chooses well, and its result is often the best one here too.
-
-    Returns:
-        The state, and with squares, if these lower the cost, a second one.
+    where the costs differ more it chooses well, and its result is often the best one here too. A
+    second state has squares, if these lower the cost.
     """
     costs = search.costs
     best: list[State] = []
@@ -133,9 +124,8 @@ def _starts(search: Search, targets: Mapping[int, TermSum]) -> list[State]:
 def _started(search: Search, targets: Mapping[int, TermSum]) -> list[State]:
     """The targets factored greedily, after the changes of basis that lower the cost.
 
-    Returns:
-        The state, and a second one if squares lower the cost further. They come last: what they
-        replace is no longer there for a change of basis.
+    A second state follows if squares lower the cost further. They come last: what they replace is
+    no longer there for a change of basis.
     """
     raw = search.start(targets)
     made: list[int] = []  # arrays that changes made, not factored yet
@@ -175,7 +165,6 @@ class _Expanded:
     """The size of an equation in which intermediates are inlined.
 
     Attributes:
-        terms: number of terms.
         factors: number of factors of its longest term.
         repeats: maximum number of times that each tensor is a factor of one term.
         splits: places in which its terms can be split in two.
@@ -201,14 +190,9 @@ def _multiplied_out(
 ) -> System:
     """The system with intermediates inlined.
 
-    An intermediate stays from the first equation on that the search could not factor without it:
-    there would be too many terms, or terms with too many factors.
-
-    Args:
-        system: equations, each after those that it reads.
-        thresholds: limits of the terms.
-        most_splits: most places in which the terms can be split, like terms apart; None: any.
-        note: called with a text if an intermediate stays.
+    An intermediate stays, with a ``note``, from the first equation on that the search could not
+    factor without it: there would be too many terms, terms with too many factors, or more than
+    ``most_splits`` places in which the terms can be split, like terms apart (None: any number).
     """
     equations: list[Equation] = []
     known: dict[str, Equation] = {}

@@ -85,11 +85,8 @@ class Search:
     """The greedy search.
 
     Attributes:
-        algebra: operations on products.
-        arrays: labels of arrays.
         costs: costs of sums at the planning extents.
         random: source of random numbers, seeded.
-        thresholds: limits of the search.
         noise: 0 takes the best common factor in each step; otherwise each saving is multiplied by a
             random number in [0, 1) to this power.
         computed: keys of the binary products that other sums compute.
@@ -230,14 +227,8 @@ class Search:
     ) -> tuple[int, tuple[int, ...], Fraction]:
         """An array that ``reader`` may read in place of ``inner``; a new one is made if needed.
 
-        Args:
-            state: the state, to which a new array is added.
-            inner: the sum.
-            reader: label of the sum that will read the array.
-            pending: list of sums to factor, to which a new array is added.
-
-        Returns:
-            Label of the array, the left index of ``inner`` on each of its axes, and the factor.
+        Returned are its label, the left index of ``inner`` on each of its axes, and the factor. A
+        new array is added to the state and to ``pending``, the sums to factor.
         """
         reader_group = dict(inner.frame.group)
         copy = 0

@@ -28,7 +28,6 @@ class ArrayTable:
     independent of the values of the others.
 
     Attributes:
-        labels: label of each array, by its canonical terms.
         sums: terms of each array, as first made.
         stand_ins: label of an array not made yet, by its symmetry group and whether it is constant.
     """
@@ -44,14 +43,9 @@ class ArrayTable:
         return False
 
     def intern(self, total: TermSum, copy: int) -> tuple[int, tuple[int, ...], Fraction]:
-        """The array that holds a sum up to a factor.
+        """The array that holds a sum up to a factor: label, left index on each axis, and factor.
 
-        Args:
-            total: any sum.
-            copy: 0 for the first array with these terms, 1 for a second one, and so on.
-
-        Returns:
-            Label of the array, the left index of the sum on each of its axes, and the factor.
+        ``copy`` is 0 for the first array with these terms, 1 for a second one, and so on.
         """
         terms, order, scale = self.algebra.canonical_sum(total.frame, total.terms)
         spaces = tuple(total.frame.spaces[i] for i in order)

@@ -28,7 +28,6 @@ class Kind:
 
     Attributes:
         shape: text that is equal for tensors of equal spaces and role; kinds are sorted by it.
-        group: symmetry group of the tensor.
         target: number of the sum that defines the tensor, or -1.
     """
 
@@ -127,15 +126,10 @@ class _Refinement:
 def structural_order(
     kinds: Sequence[Kind], targets: Sequence[TermSum], most_tried: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The labels and the targets in an order that depends only on structure.
+    """The old label and old target at each new one, in an order that depends only on structure.
 
-    Args:
-        kinds: kind of each label 0, 1, ..
-        targets: sums of products of these labels.
-        most_tried: orders to compare where labels cannot be told apart; further ones are ignored.
-
-    Returns:
-        The old label at each new one, the old target at each new one.
+    ``kinds`` has the labels 0, 1, .., of whose products the targets are sums. Where labels cannot
+    be told apart, ``most_tried`` orders are compared; further ones are ignored.
     """
     refinement = _Refinement(kinds, targets, most_tried)
     start = _ranked([(kind.shape, kind.group) for kind in kinds])

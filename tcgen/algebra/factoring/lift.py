@@ -28,13 +28,9 @@ class Lifted:
     """A system as numbered sums, with all that :mod:`write_back` needs.
 
     Attributes:
-        system: the equations.
-        algebra: operations on products of the labels.
-        spaces: space of each space number.
         atoms: a factor for each label; references to the same tensor have one label.
         axes: indices of that factor on the axes of the label.
         targets: sum of each equation, by the label of its left side (-1, -2, ..).
-        equations: the equation of each target.
         opaque: terms of each equation that do not take part in the search.
         notes: a text for each limit that keeps terms or symmetries out of the search.
     """
@@ -62,13 +58,7 @@ class Lifted:
 
 
 def lift(system: System, normal: NormalForms, thresholds: AlgebraThresholds) -> Lifted:
-    """The equations as sums, each left side with its symmetry; labels in the order of names.
-
-    Args:
-        system: equations whose intermediates are inlined.
-        normal: normal forms of the compilation.
-        thresholds: limits of the symmetries and terms that take part.
-    """
+    """Inlined equations as sums, each left side with its symmetry; labels in the order of names."""
     lifted = Lifted(system, Algebra(Forms()))
     plain = [normal.clean(old) for old in system.equations]
     atoms: dict[str, tuple[Factor, Group]] = {}
@@ -92,9 +82,7 @@ def lift(system: System, normal: NormalForms, thresholds: AlgebraThresholds) -> 
 def without_name_order(lifted: Lifted, label_orders: int) -> Lifted:
     """The same with labels, targets and terms in an order that does not depend on names.
 
-    Args:
-        lifted: the equations as sums.
-        label_orders: orders to compare where labels cannot be told apart.
+    Where labels cannot be told apart, ``label_orders`` orders are compared.
     """
     old_targets = tuple(lifted.targets)
     number = {lifted.equations[t].lhs.tensor.name: n for n, t in enumerate(old_targets)}

@@ -22,11 +22,9 @@ Operand: TypeAlias = tuple[tuple[int, ...], Group]  # index of each axis, symmet
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """The cheapest binary order of a term.
+    """The cheapest binary order of a term, as nested pairs of positions of factors.
 
-    Attributes:
-        tree: nested pairs of positions of factors.
-        products: canonical key and cost of each binary product.
+    ``products`` has the canonical key and the cost of each binary product.
     """
 
     tree: object
@@ -38,7 +36,6 @@ class _Subsets:
     """The subsets of the factors of a term, as bits.
 
     Attributes:
-        spaces: space of each index of the term.
         outer: indices of the product of each subset: those that the left side or another factor
             holds.
         operands: indices and symmetry of the product of each subset, as far as they are known.
@@ -73,7 +70,6 @@ class PackedSequenceCosts(SequenceCosts):
         equal: number of equal multiply-adds of contractions, by their operands.
         groups: symmetry groups of products inside terms.
         images: additions that make a sum symmetric, by its group.
-        orders: cheapest order of each term.
     """
 
     equal: dict[object, int] = field(default_factory=dict)
@@ -122,10 +118,7 @@ class PackedSequenceCosts(SequenceCosts):
         return order
 
     def _cheapest_tree(self, product: Product, frame: Frame, subsets: _Subsets) -> object:
-        """The cheapest order, by a dynamic program over subsets of factors.
-
-        It sets the operands of ``subsets``.
-        """
+        """The cheapest order, by a dynamic program over ``subsets``, whose operands it sets."""
         parts = product.factors
         full = (1 << len(parts)) - 1
         best: list[tuple[int, object]] = [(0, 0)] * (full + 1)
@@ -281,10 +274,7 @@ def _split(
     term: Product,
     pending: list[int],
 ) -> tuple[Product, Fraction]:
-    """A term of the sum ``label`` as a product of two factors, and its coefficient.
-
-    New arrays are appended to ``pending``.
-    """
+    """A term of sum ``label`` as two factors, and its coefficient; new arrays go to ``pending``."""
     frame = state.sums[label].frame
     scale = Fraction(1)
     while len(term.factors) > 2:

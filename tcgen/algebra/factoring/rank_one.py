@@ -43,11 +43,8 @@ def decomposed(
 ) -> tuple[tuple[Pair, ...], tuple[Vector, ...]]:
     """Pairs whose span holds every matrix, and the coefficients of each matrix in them.
 
-    Args:
-        matrices: elements row by row, all of one shape.
-        rows: number of rows of each matrix.
-        most_pairs: pairs of matrices whose linear combinations are searched for rank one; by
-            default all.
+    Matrices have one shape and are stored row by row. Linear combinations of rank one are searched
+    for in the first ``most_pairs`` pairs of matrices, by default all.
 
     Example:
         ``2 TJ - TK - XJ`` added directly and ``-XK`` added with the left side exchanged are two

@@ -20,9 +20,7 @@ from .canonical_forms import Form, Forms, Part, Parts
 class Product(NamedTuple):
     """A product over numbered indices, those of the left side first.
 
-    Attributes:
-        factors: label and indices of each factor, sorted.
-        spaces: number of the space of each index.
+    The factors, each a label and its indices, are sorted. ``spaces`` has a number for each index.
     """
 
     factors: Parts
@@ -73,7 +71,6 @@ class Split:
 
     Attributes:
         key: equal for terms of one sum with the same common part.
-        sign: sign of the split.
         common: the common factors, over the indices of the new term.
         place: index of the new term at each left index of the rest.
         outer: index of the new term at each left index of the sum.
@@ -101,12 +98,7 @@ def trivial(rank: int) -> Group:
 class Algebra:
     """Operations on products; each result is computed once.
 
-    Attributes:
-        forms: canonical forms of products.
-        splits: results of :meth:`split`.
-        normals: results of :meth:`normal`.
-        free_forms: results of :meth:`free_form`.
-        constant: labels of arrays that depend only on constants.
+    ``constant`` holds the labels of arrays that depend only on constants.
     """
 
     forms: Forms
@@ -238,12 +230,9 @@ class Algebra:
         return held, trivial(len(held)) if group is None else group
 
     def joined(self, split: Split, label: int, axes: tuple[int, ...]) -> Product:
-        """The common factors times an array, the left indices first.
+        """The common factors of a split times an array, the left indices first.
 
-        Args:
-            split: a split of any term with these common factors.
-            label: label of the array.
-            axes: left index of the rest on each axis of the array.
+        ``axes`` has the left index of the rest on each axis of the array.
         """
         number = {index: n for n, index in enumerate(split.outer)}
         for n in range(len(split.spaces)):
@@ -258,11 +247,9 @@ class Algebra:
     def canonical_sum(
         self, frame: Frame, terms: Mapping[Product, Fraction]
     ) -> tuple[tuple[tuple[Product, Fraction], ...], tuple[int, ...], Fraction]:
-        """The canonical form of a sum, up to the order of its left indices and a factor.
+        """The canonical terms of a sum, the old left index at each new one, and a factor.
 
-        Returns:
-            The canonical terms, the old left index at each new one, and the factor: the sum is this
-            factor times its canonical form.
+        The sum is this factor times its canonical form.
         """
         best, ties = self._least(frame, terms)
         return best, *ties[0]

@@ -25,9 +25,6 @@ class _Writer:
     """The equations written so far; each array is defined before it is read.
 
     Attributes:
-        lifted: the system as it was.
-        state: its sums, factored.
-        taken: names in use.
         names: names of indices for each space number.
         symmetric: True if arrays have the symmetry of their frames.
         tensors: the tensor of each array written so far.
@@ -192,11 +189,8 @@ def _plain_scale(terms: tuple[Term, ...]) -> Fraction:
 def write_system(lifted: Lifted, state: State, symmetric: bool = False) -> System:
     """The system with the factored equations in place of its own.
 
-    Args:
-        lifted: the system as it was.
-        state: its sums, factored.
-        symmetric: True if arrays have the symmetry of their frames; the images of their terms are
-            then written as well.
+    If ``symmetric``, arrays have the symmetry of their frames, and the images of their terms are
+    written as well.
     """
     system = lifted.system
     writer = _Writer(

@@ -105,12 +105,8 @@ def choose_brackets(system: System, workspace: Workspace, calls: int = 1) -> Sys
     """The system with intermediates inlined where that lowers the flops.
 
     Candidates are anonymous intermediates, and named ones with a single reader. The search starts
-    from the system as written and takes only strict improvements.
-
-    Args:
-        system: equations.
-        workspace: gives extents and counts flops.
-        calls: number of calls of a bound program, among which the cost of constants is divided.
+    from the system as written and takes only strict improvements. The cost of constants is divided
+    among ``calls`` calls of a bound program.
     """
     equations = {e.lhs.tensor.name: e for e in system.equations}
     costs = _Costs(workspace, frozenset(t.name for t in system.tensors), calls)
@@ -133,11 +129,9 @@ def choose_brackets(system: System, workspace: Workspace, calls: int = 1) -> Sys
 
 @dataclass(frozen=True, slots=True)
 class _Reads:
-    """References to tensors, by the names of the tensors.
+    """References to tensors as factors, counted by the names of the equation and the tensor.
 
-    Attributes:
-        factors: number of factors that are references to a tensor, by the equation, by the tensor.
-        inside: tensors that an element-wise expression reads.
+    ``inside`` holds the tensors that an element-wise expression reads.
     """
 
     factors: dict[str, Counter[str]]

@@ -19,13 +19,9 @@ from .fuse_maps import inline_into_maps
 def build_program(
     system: System, workspace: Workspace, recipes: tuple[Recipe, ...], keep: frozenset[str]
 ) -> FormulaSequence:
-    """The program that computes the recipes.
+    """The program that computes the recipes, those of all arrays in order of definition.
 
-    Args:
-        system: gives name, spaces and tensors.
-        workspace: nodes and extents.
-        recipes: the recipe of every array, in order of definition.
-        keep: names of the user's intermediates that must stay arrays.
+    The user's intermediates in ``keep`` must stay arrays.
     """
     arrays = draft_arrays(workspace, recipes)
     outputs = tuple(t.name for t in system.tensors if t.role is Role.OUTPUT)
@@ -44,11 +40,7 @@ def _written(steps: tuple[Step, ...], inputs: tuple[Tensor, ...]) -> tuple[Tenso
 
 
 class _AliasNames:
-    """Second names of generated inputs, for steps that read two tiles of one at the same time.
-
-    Attributes:
-        taken: names of all tensors.
-    """
+    """Second names of generated inputs, for steps that read two tiles of one at the same time."""
 
     def __init__(self, taken: set[str]) -> None:
         self.taken = taken
@@ -186,12 +178,7 @@ def _with_refs(op: Operation, change: Callable[[Ref], Ref]) -> Operation:
 
 
 def with_constants(program: FormulaSequence, inputs: tuple[Tensor, ...]) -> FormulaSequence:
-    """The same steps for other constant inputs: steps that read only constants run once.
-
-    Args:
-        program: a formula sequence.
-        inputs: its inputs, of which others may be constant.
-    """
+    """The same steps for other constant inputs: steps that read only constants run once."""
     by_name = {t.name: t for t in inputs}
     for tensor in program.tensors:
         if tensor.alias is not None:

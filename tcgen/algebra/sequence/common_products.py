@@ -44,8 +44,7 @@ class Node:
     """A product that may become an array.
 
     Attributes:
-        draft: the step that computes it.
-        flops: flops of that step at the planning extents.
+        flops: flops of the step that computes it, at the planning extents.
         children: names of the nodes that it reads.
     """
 
@@ -97,13 +96,10 @@ class Workspace:
 
     Attributes:
         extents: planning extents of the base spaces.
-        forms: normal forms of the compilation.
         merge_equal: False gives every product a node of its own.
-        thresholds: limits for the orders of products and for the intermediates to inline.
         sums_alone: True sums a factor over its own indices before it is multiplied.
         calls: number of calls of a bound program; products of constants are computed once.
         keys: name of each node by its canonical key.
-        nodes: the nodes by name.
         wholes: arrays of products of three and more factors, by their canonical keys: the sign,
             the node and the places of its axes in the canonical order.
     """
@@ -228,11 +224,8 @@ class Workspace:
     ) -> tuple[int, tuple[Factor, ...]] | None:
         """Both operands of a binary product as (sign, factors); None if one is zero.
 
-        Args:
-            tree: the order of the product.
-            around: positions of the factors below ``tree``.
-            factors: factors of the whole term.
-            outer: indices of the result.
+        ``around`` holds the positions of the factors of the term that are below ``tree``, and
+        ``outer`` the indices of the result.
         """
         left = self._value(tree[0], factors, _outer_indices(tree[0], around, factors, outer))
         right = self._value(tree[1], factors, _outer_indices(tree[1], around, factors, outer))
@@ -372,14 +365,7 @@ def operation(factors: tuple[Factor, ...]) -> Operation:
 
 
 def multiplied(exprs: tuple[Expr, ...]) -> Expr:
-    """The product of expressions: x * (1/d) becomes x/d, and nested products become flat.
-
-    Example:
-        >>> from tcgen.ir.expr import format_expr
-        >>> x = Ref(Tensor("x", (), Role.INPUT))
-        >>> format_expr(multiplied((x, Quot(_ONE, x))))
-        'x/x'
-    """
+    """The product of expressions: x * (1/d) becomes x/d, and nested products become flat."""
     above: list[Expr] = []
     below: list[Expr] = []
     for expr in exprs:

@@ -34,14 +34,10 @@ def inline_into_maps(
 ) -> dict[str, tuple[Draft, ...]]:
     """The arrays without those that a single map reads once, over the same indices.
 
-    An array can be inlined if none of its producers sums over an index, so that the map can
-    evaluate it element by element, and if this costs no more flops. A product of two plain
-    references stays a contraction unless a map reads it.
-
-    Args:
-        arrays: the steps that make each stored array, its producers.
-        keep: names of arrays that must stay.
-        most_depth: maximum depth of nested operations in a map.
+    An array is given by its producers, the steps that make it. It can be inlined if none of them
+    sums over an index, so that the map can evaluate it element by element, and if this costs no
+    more flops. A product of two plain references stays a contraction unless a map reads it. Arrays
+    in ``keep`` stay, and operations in a map are nested at most ``most_depth`` deep.
     """
     arrays = dict(arrays)
     places: Places = {}

@@ -19,11 +19,9 @@ from ...ir.tensor import Ref, Tensor
 def with_real_intermediates(program: FormulaSequence, *, converted: bool) -> FormulaSequence:
     """The sequence of a complex program, with intermediates real where that makes it cheaper.
 
-    Args:
-        program: a sequence of a complex program.
-        converted: a real factor of a complex product is converted for each product that reads it,
-            as on a CPU. Then an intermediate that no product makes stays complex where such a
-            product reads it.
+    ``converted`` tells that a real factor of a complex product is converted for each product that
+    reads it, as on a CPU. Then an intermediate that no product makes stays complex where such a
+    product reads it.
     """
     real = {t for t in program.intermediates if not t.real}
     while True:

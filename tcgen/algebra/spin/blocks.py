@@ -39,14 +39,9 @@ _FLIP = str.maketrans("ab", "ba")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block that has an array.
+    """An array ``tensor``: the block of ``source`` at the spins ``pattern`` is ``sign`` times it.
 
-    Attributes:
-        source: the tensor over spin orbitals.
-        pattern: spin of each of its axes.
-        tensor: the array; axis k is axis ``axes[k]`` of the source.
-        axes: see ``tensor``.
-        sign: the block of the source is ``sign`` times the array.
+    Axis k of the array is axis ``axes[k]`` of the source, a tensor over spin orbitals.
     """
 
     source: Tensor
@@ -66,12 +61,7 @@ class Part:
 
 
 class Blocks:
-    """The blocks of all tensors of a system, which are entered as they are found.
-
-    Args:
-        system: over spin orbitals.
-        closed: the shell is closed.
-    """
+    """The blocks of all tensors of a system over spin orbitals, entered as they are found."""
 
     def __init__(self, system: System, closed: bool) -> None:
         self.closed = closed
@@ -245,8 +235,6 @@ def balanced_blocks(pattern: Pattern, flow: Flow) -> tuple[tuple[Fraction, Patte
     """A conserving block as the sum of numbers times balanced blocks with the same indices.
 
     Example:
-        >>> [(str(c), block) for c, block in balanced_blocks("aaaa", (1, 1, -1, -1))]
-        [('1', 'abab'), ('1', 'abba')]
         >>> [(str(c), block) for c, block in balanced_blocks("aaaaaa", (1, 1, 1, -1, -1, -1))]
         [('1', 'aabaab'), ('1', 'aababa'), ('1', 'aabbaa')]
     """

@@ -47,14 +47,11 @@ _Index: TypeAlias = Callable[[Index, Mapping[Index, str]], Index]
 
 @dataclass(frozen=True, slots=True)
 class SpinIntegration:
-    """A system over spin orbitals and its equations over blocks.
+    """The system ``source`` over spin orbitals, and ``system``, its equations over blocks.
 
-    Attributes:
-        source: the system over spin orbitals; its outputs have their derived symmetries.
-        form: one of ``FORMS``.
-        system: the equations over blocks.
-        blocks: blocks of all inputs and outputs of ``system``, in their order.
-        table: all blocks.
+    The outputs of ``source`` have their derived symmetries. ``form`` is one of ``FORMS``.
+    ``blocks`` has the blocks of all inputs and outputs of ``system``, in their order; ``table`` has
+    all blocks.
     """
 
     source: System
@@ -109,12 +106,7 @@ def spin_integrated(system: System, form: str) -> System:
 
 @lru_cache(maxsize=8)
 def integrate(system: System, form: str) -> SpinIntegration:
-    """The same, with the blocks of which the new inputs and outputs are the arrays.
-
-    Raises:
-        ArgumentError: see :func:`spin_integrated`.
-        SpecError: see :func:`spin_integrated`.
-    """
+    """Like :func:`spin_integrated`, with the blocks that the new inputs and outputs hold."""
     if not isinstance(system, System):
         raise ArgumentError(
             f"system is a {type(system).__name__}, not a System of equations: read it with "
@@ -423,11 +415,7 @@ def _sides(ref: Ref) -> str:
 
 
 def _check_symmetry(tensor: Tensor) -> None:
-    """Refuse an input whose symmetries exchange what enters with part of what leaves.
-
-    Raises:
-        ArgumentError: naming the input, the symmetry, and what it conserves.
-    """
+    """Refuse an input whose symmetries exchange what enters with part of what leaves."""
     flow = input_flow(tensor)
     for symmetry in tensor.symmetry:
         for pattern in patterns(tensor.spaces, SPIN.letters):
@@ -455,16 +443,7 @@ def _positions(flow: tuple[int, ...], direction: int) -> str:
 
 
 def without_zeros(expr: Expr) -> Expr:
-    """The expression without the parts that a zero in it makes zero.
-
-    A division by zero stays.
-
-    Example:
-        >>> from tcgen.ir.tensor import Ref, Role, Tensor
-        >>> x = Ref(Tensor("x", (), Role.INPUT))
-        >>> without_zeros(Sum((x, Prod((x, _ZERO))))) == x
-        True
-    """
+    """The expression without the parts that a zero in it makes zero; a division by zero stays."""
     match expr:
         case Sum(args):
             kept = tuple(a for a in map(without_zeros, args) if a != _ZERO)

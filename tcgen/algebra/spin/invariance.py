@@ -61,12 +61,7 @@ def form_of_input(tensor: Tensor) -> Form:
 
 
 def form_of(equation: Equation, forms: Mapping[Tensor, Form]) -> Form:
-    """Dependence of the left side of an equation on labels.
-
-    Args:
-        equation: an equation whose factors have known forms.
-        forms: forms of the tensors that it reads.
-    """
+    """Dependence of the left side of an equation on labels, from the ``forms`` of what it reads."""
     lhs = equation.lhs
     labelled = [k for k, i in enumerate(lhs.indices) if has_labels(i.space)]
     if len(labelled) < 2 or all(_is_constant(term, forms) for term in equation.terms):

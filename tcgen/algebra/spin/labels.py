@@ -28,11 +28,9 @@ _KINDS = ("occupied", "virtual", "general")
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The values of a conserved number, each with its letter.
+    """The values of a conserved number, each with its letter; ``what`` is the number in words.
 
     Attributes:
-        what: the number in words.
-        charges: charge by letter.
         moduli: number at which each component of a charge returns to 0; 0 for none.
     """
 
@@ -79,11 +77,7 @@ SPIN = Labels("spin", (("a", (1,)), ("b", (-1,))), (0,))
 
 @lru_cache(maxsize=1000)
 def has_labels(space: Space) -> bool:
-    """True for a space over orbitals, joined or not.
-
-    Raises:
-        ArgumentError: the space joins parts with and without labels.
-    """
+    """True for a space over orbitals; ArgumentError if only some of its joined parts are."""
     with_labels = {base.kind in _KINDS for base in space.bases}
     if len(with_labels) > 1:
         raise ArgumentError(

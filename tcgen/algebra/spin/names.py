@@ -76,14 +76,10 @@ def block_name(
 ) -> str:
     """Name of a block in unrestricted equations.
 
-    A name that ends in the names of its spaces, such as ``v_oovv``, gets those of the block:
-    ``v_oOvV``. Others get the spins: ``t2ab`` where the same spins enter and leave, else all.
-
-    Args:
-        tensor: a tensor over spin orbitals.
-        pattern: spins of the block, in the order of the axes of the tensor.
-        axes: axes of the tensor, in the order of the block.
-        spaces: spaces of the block.
+    A name that ends in the names of its spaces, such as ``v_oovv``, gets those of the block,
+    ``spaces``: ``v_oOvV``. Others get the spins: ``t2ab`` where the same spins enter and leave,
+    else all. Axis k of the block is axis ``axes[k]`` of the tensor, in whose order ``pattern`` has
+    the spins.
     """
     renamed = _with_spaces(tensor, spaces)
     if renamed:

@@ -127,11 +127,8 @@ def address(
 ) -> str:
     """Offset of the element in its buffer, in elements, by Horner's rule.
 
-    Args:
-        access: the element.
-        scope: names in its kernel.
-        values: texts that replace variables of loops, by name.
-        places: places on groups of packed axes, by the first axis of a group.
+    ``values`` has texts that replace variables of loops; ``places`` has the places on groups of
+    packed axes, by the first axis of a group.
     """
     buffer = scope.buffers[access.buffer]
     text = "0"

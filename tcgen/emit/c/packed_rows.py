@@ -32,11 +32,9 @@ _ROW_SIGN = "tc_row_sign"
 
 @dataclass(frozen=True, slots=True)
 class PackedRow:
-    """The innermost loop of a copy from a packed array.
+    """The innermost loop of a copy from a packed array, and the lines that it needs.
 
-    Attributes:
-        declared: lines by the number of the loop inside which they stand, the outermost is 0.
-        lines: the innermost loop.
+    ``declared`` has lines by the number of the loop inside which they stand, the outermost is 0.
     """
 
     declared: Mapping[int, list[str]]

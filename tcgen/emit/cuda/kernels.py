@@ -1,10 +1,8 @@
 """A module as CUDA C++: one function for each kernel, two if a second pass adds partial results.
 
-A kernel that is a call of the library is a comment.
-
-Reads level 4 with thread mappings and makes the text of ``kernels.cu``. It chooses no tile, layout
-or order: those are written in the module. Only properties of the language are decided here: names,
-types, the order of a kernel's arguments.
+Reads level 4 with thread mappings and makes the text of ``kernels.cu``; a kernel that is a call of
+the library is a comment. It chooses no tile, layout or order: those are written in the module. Only
+properties of the language are decided here: names, types, the order of a kernel's arguments.
 """
 
 from __future__ import annotations

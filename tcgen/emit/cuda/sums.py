@@ -126,12 +126,8 @@ def _at_once(
 ) -> list[str]:
     """Add some points to the sum of a thread; ``tc_at`` counts them.
 
-    Args:
-        stmt: the sum.
-        declare: declarations of the variables of a point.
-        inside: conditions on a point.
-        moving: variables that differ between the points; accesses with them are loaded first.
-        scope: names.
+    ``declare`` has the declarations of the variables of a point, ``inside`` its conditions.
+    ``moving`` variables differ between the points: accesses with them are loaded first.
     """
     loads: dict[Access, str] = {}
 

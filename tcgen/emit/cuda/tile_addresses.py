@@ -24,12 +24,7 @@ TILES = "cuda/kernels/tiles.cu"
 
 @dataclass(frozen=True, slots=True)
 class TilePrinter:
-    """A kernel of tiles and the names in it.
-
-    Attributes:
-        stmts: the products.
-        epilogue: statements on the elements of the tile before these are stored.
-    """
+    """A kernel of tiles, its products ``stmts``, the epilogue of the tile, and names."""
 
     stmts: tuple[Assign, ...]
     epilogue: tuple[Assign, ...]
@@ -121,10 +116,8 @@ def tile_lines(
 ) -> list[str]:
     """Tile and point of the batch of a block, and the offsets of its points of m and n in C.
 
-    Args:
-        printer: the kernel.
-        named: variables that also need a table of their values.
-        operands: tables of the first term.
+    Variables that are ``named`` also get a table of their values; ``operands`` are tables of the
+    first term.
     """
     mapping, scope = printer.mapping, printer.scope
     length = {n: mapping.tile_m for strip in mapping.m for n in strip.variables}

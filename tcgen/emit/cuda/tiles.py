@@ -172,7 +172,6 @@ class _Operand:
     """One factor of a product in shared memory.
 
     Attributes:
-        factor: the elements, and whether they are conjugated.
         side: ``left`` or ``right``.
         kind: type of the elements, in memory and in shared memory.
         length: points of m or n of a tile.

@@ -23,7 +23,6 @@ class CostModel:
     """A cost that is a sum over blocks and their arrays, plus a constant.
 
     Attributes:
-        name: name of the model.
         fixed: the constant.
         array: the cost of an array in a block, from the operations of the block that touch it, in
             program order; negative where the model counts savings.

@@ -20,7 +20,6 @@ class Merging:
     """Blocks while they are merged. A block has the name of its first operation.
 
     Attributes:
-        graph: graph of the operations.
         arrays: operations of each block that touch an array, if they cost something.
         members: operations of each block, as bits.
         barred: operations with which a block may share no kernel.

@@ -34,13 +34,10 @@ _Structure: TypeAlias = tuple[Operation, ...]
 
 @dataclass(frozen=True, slots=True)
 class Partitioned:
-    """The result of a search.
+    """The result of a search: blocks in a legal order, and their cost under the model.
 
-    Attributes:
-        blocks: blocks in a legal order.
-        cost: under the model.
-        bound: no legal partition costs less, since merging never raises a cost.
-        status: "OPTIMAL" if cost and bound are equal, else "FEASIBLE".
+    No legal partition costs less than the bound, since merging never raises a cost. The status is
+    "OPTIMAL" if cost and bound are equal, else "FEASIBLE".
     """
 
     blocks: Partition
@@ -60,12 +57,9 @@ def partition(
     Operations of one structure, whatever the names of their arrays, are only partitioned once in a
     process (the merge cache of the paper).
 
-    Args:
-        operations: operations in a legal order.
-        algorithm: one of ALGORITHMS.
-        model: a name of :data:`tcgen.fusion.kernels.cost_models.COST_MODELS`.
-        most_blocks: most blocks that ``optimal`` examines before the better of greedy and
-            unintrusive is taken; None: as many as necessary.
+    ``operations`` are in a legal order. ``algorithm`` is one of ALGORITHMS, and ``model`` is one of
+    :data:`tcgen.fusion.kernels.cost_models.COST_MODELS`. If ``optimal`` would examine more than
+    ``most_blocks`` blocks, the best result of the other searches is taken; None: no limit.
 
     Raises:
         PlanError: the algorithm or the model is unknown.

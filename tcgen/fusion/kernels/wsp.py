@@ -76,9 +76,6 @@ class Operation:
     """One array operation (a vertex).
 
     Attributes:
-        name: name in messages.
-        reads: views read.
-        writes: views written.
         new: arrays that begin here.
         freed: arrays that end here.
         observed: arrays with values that are used outside from here on; they are not contracted.

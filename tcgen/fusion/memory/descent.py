@@ -34,7 +34,6 @@ class NestedLoops:
     Attributes:
         chosen: contracted axes, those of highest priority first.
         loops: outer before inner.
-        order: order of the statements.
         peak: peak in units of the weights.
         static: size of all arrays together.
         live: instances that are live at the peak, the largest first.
@@ -98,11 +97,8 @@ class Descent:
     ) -> NestedLoops:
         """Lower the peak as long as one more axis, or one more loop, helps.
 
-        Args:
-            start: arrangement to improve.
-            trials: most arrangements to look at.
-            at_least: a peak that is low enough.
-            fixed: axes that are never given up.
+        It ends at a peak of ``at_least``, or after ``trials`` arrangements. Axes of ``fixed`` are
+        never given up.
         """
         best, ends = start, self.thresholds
         while best.peak > at_least and trials > 0:
@@ -305,7 +301,6 @@ class Item:
         nodes: a bit for each of its statements.
         next: a bit for each statement that must run right after one of them.
         peak: peak of the arrays that are live only inside it.
-        order: order of its statements.
         live: numbers of the arrays inside it that are live at its peak.
     """
 
@@ -319,9 +314,7 @@ class Item:
 def scheduled(items: list[Item], arrays: list[tuple[int, int, int]]) -> Item | None:
     """The body as one item, in an order with a small peak; None where its items need each other.
 
-    Args:
-        items: items of the body.
-        arrays: arrays of the body: bytes, users (a bit for each) and number of each.
+    ``arrays`` has the bytes, users (a bit for each) and number of each array of the body.
     """
     nodes = following = 0
     owner: dict[int, int] = {}

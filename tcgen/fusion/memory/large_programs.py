@@ -36,11 +36,7 @@ def least_by_parts(
     seconds: float,
     thresholds: FusionThresholds,
 ) -> SearchResult:
-    """An arrangement of small peak, and a bound on the least peak.
-
-    Raises:
-        PlanError: the solver refuses the model.
-    """
+    """An arrangement of small peak, and a bound on the least peak."""
     limits = thresholds.memory
     descent = Descent(candidates, weights, extents, thresholds.descent)
     bound = least_peak(candidates, weights, extents, {})
@@ -64,10 +60,7 @@ def least_by_parts(
 def _best_descent(
     descent: Descent, starts: Iterable[Arrangement], trials: int, bound: int
 ) -> NestedLoops | None:
-    """The best result of descents from several starts.
-
-    It is None if two readers of a generated input contradict each other.
-    """
+    """Best of several descents; None if two readers of a generated input contradict each other."""
     best: NestedLoops | None = None
     begun: set[tuple[Axis, ...]] = set()
     for start in (Arrangement((), ()), *starts):
@@ -185,14 +178,9 @@ def solve_part(
     at_least: int,
     below: int,
 ) -> SearchResult:
-    """The least peak of some arrays, if it is below a given one.
+    """The least peak of some arrays, if it is below a given one, as a bound for the whole program.
 
-    Returns:
-        A bound for the whole program, ``below`` if no peak is smaller. The arrangement may be
-        illegal for the whole program.
-
-    Raises:
-        PlanError: the solver refuses the model.
+    The bound is ``below`` if no peak is smaller. The arrangement may be illegal for the program.
     """
     model = FusionModel(
         part,

@@ -34,11 +34,8 @@ class _Progress:
     """Results of the searches of one program so far.
 
     Attributes:
-        candidates: fusion candidates of the program.
         weights: weight of one element, by position in ``candidates.instances``.
-        extents: extents by base space.
         seconds: deterministic seconds of all searches.
-        thresholds: limits of the searches.
         placements: the latest one first.
         hint: the latest arrangement, from which the next search starts.
         bound: proven lower bound.
@@ -105,15 +102,8 @@ def least_memory(
 ) -> FusionPlan:
     """The plan of least memory by the options' objective, with a proven bound.
 
-    Args:
-        graph: fusion graph of the program.
-        start: a legal placement, from which the search starts.
-        extents: planning extents.
-        options: ``objective``, ``dtype``, ``effort`` and ``thresholds`` are read.
-        static_is_least: no placement has a smaller static sum than ``start``.
-
-    Raises:
-        PlanError: the solver refuses the model.
+    ``start`` is a legal placement; with ``static_is_least``, none has a smaller static sum. Of the
+    options, ``objective``, ``dtype``, ``effort`` and ``thresholds`` are read.
     """
     candidates, dtype, peak = fusion_candidates(graph), options.dtype, options.objective == "peak"
     weights = {
@@ -158,11 +148,8 @@ def least_memory(
 def _search_peak(progress: _Progress, effort: int, *, tree: bool, static: bool) -> None:
     """Fewest bytes at one time: trees by prefixes, large programs by parts, others exactly.
 
-    Args:
-        progress: receives the results.
-        effort: multiplies the steps on trees.
-        tree: the graph is a tree.
-        static: the least static sum is not known yet; its loops are a good start.
+    ``effort`` multiplies the steps on trees. With ``static``, the least static sum is not known
+    yet; its loops are a good start.
     """
     candidates, thresholds = progress.candidates, progress.thresholds
     large = constraint_count(candidates) > thresholds.memory.direct_constraints
@@ -224,11 +211,8 @@ def solve_static(
     """The arrangement of least static sum, in elements: first loops, then an order for them.
 
     Parts that have no statement in common are solved one by one. Loops without a common order are
-    forbidden, and the model is solved again.
-
-    Returns:
-        Without an arrangement where the search gives up, or where loops of several parts contradict
-        each other.
+    forbidden, and the model is solved again. The result has no arrangement where the search gives
+    up, or where loops of several parts contradict each other.
     """
     models = [
         FusionModel(

@@ -114,11 +114,7 @@ class StepsSpent(Exception):  # noqa: N818 - not an error: the search ends
 class Branch:
     """An array and the statements at its ends.
 
-    Attributes:
-        producer: statement that writes it.
-        consumer: statement that reads it.
-        whole: bytes.
-        extents: extents of the loops that it could share.
+    ``whole`` counts its bytes; ``extents`` are those of the loops that it could share.
     """
 
     producer: int
@@ -190,13 +186,10 @@ class TreeFusions:
     """Tables of one tree, for sizes rounded to multiples of a grain."""
 
     def __init__(self, branches: Mapping[int, Branch], grain: int, most: int, steps: int):
-        """Prepare.
+        """Prepare for arrays by their producers, which are numbered before their consumers.
 
-        Args:
-            branches: arrays by their producers, which are numbered before their consumers.
-            grain: sizes count down to a multiple of it.
-            most: fusions with a higher peak are not tabulated.
-            steps: most comparisons and merges.
+        Sizes count down to a multiple of ``grain``. Fusions with a peak above ``most`` are not
+        tabulated. At most ``steps`` comparisons and merges are made.
         """
         self.branches, self.grain, self.most, self.steps = branches, grain, most, steps
         self.below: dict[int, list[int]] = {}
@@ -233,11 +226,8 @@ class TreeFusions:
     ) -> list[SubtreeFusion]:
         """The fusions whose orders begin with ``order``, with all deeper loops complete.
 
-        Args:
-            node: number of the node whose edges are fused.
-            order: order of loops.
-            edges: fusions of each edge below, in a prefix of the order.
-            open_edges: edges that share all loops of the order and still have a size above zero.
+        ``edges`` has the fusions of each edge below, in a prefix of the order; ``open_edges`` share
+        all loops of the order and still have a size above zero.
         """
         ended = edges[0]
         for more in edges[1:]:

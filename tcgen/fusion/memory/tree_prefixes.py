@@ -50,16 +50,12 @@ OpenEdge = tuple[int, int, int, _Entry | int]
 def least_static(
     graph: FusionGraph, extents: Mapping[str, int], most: int
 ) -> tuple[Variable, ...] | None:
-    """The fused loops of least static sum; None where there are too many prefixes.
+    """The fused loops of least static sum of one or several trees.
 
+    The result is None for other graphs, and if all edges have more than ``most`` ordered prefixes.
     Among equal sums, each node's order is the shortest, and of these the first in order of loops.
 
     Source: the algorithm of Lam et al. for trees; legality as in Theorem 1 of Allam et al.
-
-    Args:
-        graph: fusion graph of a program that is a tree, or several.
-        extents: extents by base space.
-        most: prefixes of all edges that may be tabulated.
     """
     if graph.restricted or sum(_prefixes(len(e.loops)) for e in graph.edges) > most:
         return None
@@ -94,12 +90,7 @@ def twins(extents: Mapping[int, Mapping[int, int]]) -> dict[int, int]:
 
 
 def _prefixes(count: int) -> int:
-    """Ordered selections of any number of loops out of ``count``.
-
-    Example:
-        >>> [_prefixes(n) for n in range(6)]
-        [1, 2, 5, 16, 65, 326]
-    """
+    """Ordered selections of any number of loops out of ``count`` (0 to 5: 1, 2, 5, 16, 65, 326)."""
     return sum(factorial(count) // factorial(n) for n in range(count + 1))
 
 
@@ -142,12 +133,8 @@ class _Tree:
     ) -> _Entry:
         """The entry of ``order``, with those of all orders that begin with it.
 
-        Args:
-            order: order of loops so far.
-            left: loops outside of it.
-            least: least costs, as in the entry.
-            total: sum of ``least``.
-            open_edges: edges that share all loops of the order.
+        ``left`` has the loops outside of the order, ``least`` and ``total`` the least cost of each
+        edge and their sum. ``open_edges`` share all loops of the order.
         """
         sizes, best, more = self.sizes, total, None
         entries: dict[int, _Entry] = {}

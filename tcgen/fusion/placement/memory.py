@@ -17,26 +17,12 @@ from ..solver.cp_sat import solve
 
 
 def whole_elements(tensor: Tensor, extents: Mapping[str, int]) -> int:
-    """Elements of a tensor without contracted axes.
-
-    Example:
-        >>> from tcgen.ir.tensor import Space
-        >>> o = Space("o")
-        >>> whole_elements(Tensor("t", (o, o), Role.TEMP), {"o": 4})
-        16
-    """
+    """Elements of a tensor without contracted axes."""
     return prod(extent_of(space, extents) for space in tensor.spaces)
 
 
 def stored_elements(tensor: Tensor, extents: Mapping[str, int]) -> int:
-    """Elements of a tensor in the caller's array, in which a packed pair is a triangle.
-
-    Example:
-        >>> from tcgen.ir.tensor import Packing, Space, Storage
-        >>> o, packed = Space("o"), Storage(packed=(Packing(0),))
-        >>> stored_elements(Tensor("t", (o, o), Role.OUTPUT, storage=packed), {"o": 4})
-        10
-    """
+    """Elements of a tensor in the caller's array, in which a packed pair is a triangle."""
     packed = {axis for group in tensor.storage.packed for axis in group.axes}
     single = (s for axis, s in enumerate(tensor.spaces) if axis not in packed)
     return prod(extent_of(space, extents) for space in single) * prod(
@@ -46,10 +32,7 @@ def stored_elements(tensor: Tensor, extents: Mapping[str, int]) -> int:
 
 
 def array_elements(array: ArrayPlan, extents: Mapping[str, int]) -> int:
-    """Elements of an instance: a contracted axis counts 1, or its tile.
-
-    Source: Allam et al., Eq. (6).
-    """
+    """Elements of an instance: a contracted axis counts 1, or its tile (Allam et al., Eq. (6))."""
     total = 1
     for axis, space in enumerate(array.tensor.spaces):
         extent, loop = extent_of(space, extents), array.loop_of(axis)
@@ -157,10 +140,7 @@ def unfused_bytes(program: FormulaSequence, extents: Mapping[str, int], dtype: s
 
 
 def saving(tensor: Tensor, axis: int, extents: Mapping[str, int]) -> int:
-    """Elements saved by contracting one axis alone: ``size(A) - rsize(A, i)``.
-
-    Source: Allam et al., Eq. (10).
-    """
+    """Elements that contracting one axis saves: ``size(A) - rsize(A, i)`` of Allam's Eq. (10)."""
     size = whole_elements(tensor, extents)
     extent = extent_of(tensor.spaces[axis], extents)
     return size - size // extent

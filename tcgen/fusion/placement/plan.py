@@ -70,17 +70,9 @@ def build_plan(
 ) -> FusionPlan:
     """The plan in which exactly the given loops are shared, each nest a kernel.
 
-    A generated input is fetched in tiles if it shares no loop with its reader, or if another tile
-    of it would be live at the same time.
-
-    Args:
-        graph: fusion graph of the program.
-        placed: its nodes in order, in their loops.
-        axes: contracted axes of each node's array, by node.
-        extents: planning extents by name, sorted.
-        dtype: element type of the program.
-        solve: the objective, its value and its bound.
-        tile_bytes: bytes of the largest tile of a generated input.
+    A generated input is fetched in tiles of at most ``tile_bytes`` bytes if it shares no loop with
+    its reader, or if another tile of it would be live at the same time. ``placed`` has the nodes in
+    order, in their loops; ``extents`` are sorted by name.
     """
     overlapping = _overlapping(graph, placed)
     apart = [
@@ -161,12 +153,7 @@ def in_nests(plan: FusionPlan) -> FusionPlan:
 
 
 def regrouped(plan: FusionPlan, inside: Collection[LoopId]) -> FusionPlan:
-    """The plan with other loops on the host, and with kernels and places of arrays that fit them.
-
-    Args:
-        plan: a plan with any kernels.
-        inside: loops inside kernels; all others run on the host.
-    """
+    """The plan with all loops but ``inside`` on the host; kernels and places of arrays fit them."""
     host = {o for o in plan.loops if o not in inside}
     groups = _groups_of(plan.program, plan.visits, host)
     group_of = {visit: n for n, group in enumerate(groups) for visit in group.visits}
@@ -350,9 +337,7 @@ class Fetched:
     """The visits of a generated input and of its reader, inside the added tile loops.
 
     Attributes:
-        fetch: the visit that produces a tile.
         contracted: axes of the input, each with the loop that cuts it into tiles.
-        reader: the reader's visit.
         added: the new tile loops, outermost first.
     """
 
@@ -375,17 +360,8 @@ def fetch_tiles(
 
     The loops that the reader is in already cut the input along the axes that it reads by their
     indices. An input is one tile if the reader uses no axis with a single index
-    (``G[i,j]*G[j,i]``), or only a part.
-
-    Args:
-        produce: the step that produces the input.
-        step: the step that reads it.
-        reader: its visit, in the loops it has so far.
-        next_id: number of the first loop to be added.
-        extents: planning extents.
-        dtype: element type of the program.
-        tile_bytes: bytes of the largest tile, for which loops are added; a tile has at least one
-            element. None: no loop is added.
+    (``G[i,j]*G[j,i]``), or only a part. Loops, numbered from ``next_id``, are added until a tile
+    has at most ``tile_bytes`` bytes, or one element; None: no loop is added.
     """
     tensor = produce.out.tensor
     shared = _shared_axes(tensor, step)

@@ -36,7 +36,6 @@ class FusionCandidates:
     Attributes:
         graph: its nodes are the statements.
         instances: arrays; outputs are among them, without an axis that may be contracted.
-        dependences: between the statements.
         groups: groups of loop uses, in order; two groups never have a loop in common.
         repeats: loop uses of statements that have no index for the loop, so that each iteration
             repeats them; each with the loop use of a reader that it follows.
@@ -51,11 +50,9 @@ class FusionCandidates:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """Shared loops and an order of the statements.
+    """Shared loops, each by its members, and an order of execution.
 
-    Attributes:
-        loops: members of each loop.
-        order: order of execution; absent statements have no loops and may run anywhere.
+    Statements that are absent from the order have no loops and may run anywhere.
     """
 
     loops: tuple[tuple[LoopUse, ...], ...]
@@ -86,13 +83,10 @@ def build_candidates(
 ) -> FusionCandidates:
     """The candidates that follow from the pairs of indices that may be one loop.
 
-    Args:
-        graph: fusion graph of the program.
-        bare: arrays without axes.
-        dependences: between the statements, those of repeated statements included.
-        repeats: loop uses of repeated statements, and those that they follow.
-        shrinking: arrays that may be contracted; None: all.
-        ordered: include statements that only run between the members of a loop.
+    Of ``bare``, arrays without axes, only those in ``shrinking`` may be contracted; None: all.
+    ``repeats`` has loop uses of repeated statements, and those that they follow; ``dependences``
+    includes those of repeated statements. With ``ordered``, statements that only run between the
+    members of a loop are included.
     """
     instances = tuple(
         _with_axes(graph, i, dependences) if shrinking is None or i.array in shrinking else i

@@ -28,10 +28,7 @@ class Instance:
     """An array and the statements that use it.
 
     Attributes:
-        array: the tensor.
         reader: if the array is made once for each of its readers, the id of that reader's step.
-        producers: statements that write it.
-        consumers: statements that read it.
         axes: axes that may be contracted, each with the loop uses that must be one loop.
         persistent: the constant phase leaves it to the volatile phase, so that it is always live.
     """

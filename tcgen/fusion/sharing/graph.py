@@ -21,7 +21,6 @@ class Node:
 
     Attributes:
         id: position among the nodes; producers come before consumers.
-        step: id of the step.
         reader: if the array is made once for each of its readers, the id of the step that reads
             this copy.
     """
@@ -35,11 +34,8 @@ class Node:
 class Candidate:
     """A potential fusion edge of the paper: an axis whose loop producer and consumer could share.
 
-    Attributes:
-        axis: axis of the array.
-        loop: number of the loop, the same wherever it could be one loop.
-        producer_index: the producer's index on that axis.
-        consumer_index: the consumer's index on that axis.
+    A loop has the same number wherever it could be one loop. The indices are those of the producer
+    and of the consumer on that axis.
     """
 
     axis: int
@@ -69,7 +65,6 @@ class FusionGraph:
     """A forest: each node has at most one edge to a consumer.
 
     Attributes:
-        program: program of the graph.
         nodes: statements, producers first.
         per_reader: arrays that are made once for each of their readers: generated inputs, and
             recomputed intermediates.
@@ -113,10 +108,8 @@ class _Link:
 def fusion_graph(program: FormulaSequence, recompute: tuple[Tensor, ...] = ()) -> FusionGraph:
     """The fusion graph of a program, without its resident inputs.
 
-    Args:
-        program: a formula sequence.
-        recompute: intermediates to recompute for each of their readers. Their producers read
-            neither each other nor generated inputs. If there are any, the graph has no edges.
+    Intermediates of ``recompute`` are recomputed for each of their readers; their producers read
+    neither each other nor generated inputs. If there are any, the graph has no edges.
 
     Source: Allam et al., section 2.1, with indices matched through the axes of the array.
     """

@@ -49,10 +49,8 @@ def in_order(
 ) -> Arrangement | tuple[Cycle, ...]:
     """An order of all statements in which every loop is an interval.
 
-    Returns:
-        The arrangement with that order. Without an order: cycles, such that no arrangement has all
-        loops of a cycle unless one is inside another; the result is empty if only the readers of a
-        generated input contradict each other.
+    Without such an order: cycles, such that no arrangement has all loops of a cycle unless one is
+    inside another; none if only the readers of a generated input contradict each other.
     """
     items = [_Item(frozenset(n for n, _ in uses), uses) for uses in loops]
     items.sort(key=lambda i: -len(i.nodes))

@@ -52,13 +52,10 @@ class Answer:
 
 
 def solve(model: cp_model.CpModel, seconds: float, *, bound_only: bool = False) -> Answer:
-    """The same answer every time: one worker, and deterministic seconds.
+    """The same answer every time: one worker, and deterministic seconds (negative: zero).
 
-    Args:
-        model: variables, constraints and objective.
-        seconds: deterministic seconds; negative numbers count as zero.
-        bound_only: neither relax nor probe the model, which costs most if few arrays can be
-            contracted.
+    With ``bound_only`` the model is neither relaxed nor probed, which costs most if few arrays can
+    be contracted.
     """
     solver = cp_model.CpSolver()
     parameters = solver.parameters

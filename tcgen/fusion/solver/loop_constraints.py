@@ -195,8 +195,7 @@ class LoopConstraints:
     def exclude(self, cycle: Cycle) -> bool:
         """Forbid the loops of a cycle together, unless one of them is inside another.
 
-        Returns:
-            False, and no constraint, where one may be inside another by unmodelled loop uses.
+        Return False, without a constraint, where unmodelled loop uses may put one inside another.
         """
         nested: list[BoolVarT] = []
         for link in (link for link in cycle if link.loop):

@@ -33,13 +33,10 @@ _LARGEST = 2**58  # units in all: CP-SAT adds them in int64
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The result of a search.
+    """The result of a search, which took ``spent`` deterministic seconds.
 
-    Attributes:
-        arrangement: None if none was reached within the given seconds.
-        proven: no other arrangement takes less memory.
-        bound: proven lower bound on the objective.
-        spent: deterministic seconds.
+    The arrangement is None if none was reached in time. ``proven`` says that no other one takes
+    less memory; ``bound`` is a proven lower bound on the objective.
     """
 
     arrangement: Arrangement | None
@@ -68,19 +65,14 @@ class FusionModel(LoopConstraints):
     ) -> None:
         """Build the variables and constraints.
 
-        Args:
-            candidates: fusion candidates of the program.
-            weights: weight of one element, by position in ``candidates.instances``.
-            extents: extents by base space.
-            hint: an arrangement to start from.
-            peak: the objective counts arrays that are live at one time; else all arrays.
-            ordered: the order of the statements is searched too.
-            tiles: elements of a tile by space; a contracted axis of another space counts 1.
-            only: positions of the instances that count; None: all.
-            unmodelled: statements that may be in the loop of a loop use by a use that
-                ``candidates`` lacks; constraints on such a statement and loop are left out.
-            at_least: a proven lower bound on the objective.
-            below: only arrangements of less memory are searched for.
+        The objective counts arrays that are live at one time (``peak``), or all arrays. ``weights``
+        has the weight of one element, and ``only`` the arrays that count (None: all), by position
+        in ``candidates.instances``. With ``ordered``, the order of the statements is searched too.
+        ``tiles`` has the elements of a tile by space; a contracted axis of another space counts 1.
+
+        ``unmodelled`` has statements that may be in the loop of a loop use by a use that
+        ``candidates`` lacks; constraints on such a statement and loop are left out. ``at_least`` is
+        a proven lower bound; only arrangements of less memory than ``below`` are searched for.
         """
         from ortools.sat.python import cp_model  # noqa: PLC0415  (planning only)
 

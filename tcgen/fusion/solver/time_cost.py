@@ -39,15 +39,9 @@ def step_picoseconds(
 ) -> int:
     """Time of all calls of a step.
 
-    Args:
-        step: a step of a formula sequence.
-        tiles: elements of a tile for each index that has a tile loop.
-        repeats: number of computations of the whole step.
-        extents: extents by base space.
-        machine: constants of the prediction.
-        dtype: element type of the program.
-        cached: intermediates that stay in the cache.
-        saved: flops that lowering saves by symmetry.
+    ``tiles`` has the elements of a tile for each index that has a tile loop. The whole step is
+    computed ``repeats`` times. Intermediates of ``cached`` stay in the cache, and lowering saves
+    ``saved`` flops by symmetry.
     """
     whole = {i: extent_of(i.space, extents) for i in step.indices}
     calls = repeats * prod(-(-whole[i] // t) for i, t in tiles.items())

@@ -34,13 +34,8 @@ _LARGEST = 2**52  # units of time in all: CP-SAT states bounds as floats
 class Request:
     """Conditions of a plan.
 
-    Attributes:
-        extents: extents by base space.
-        limit: most bytes that may be live at one time, outputs not counted.
-        machine: constants of the predicted time.
-        dtype: element type of the program.
-        thresholds: limits of the searches.
-        saved: flops that each contraction saves by symmetry if it shares no loop.
+    At most ``limit`` bytes may be live at one time, outputs not counted. ``saved`` has the flops
+    that each contraction saves by symmetry if it shares no loop.
     """
 
     extents: Mapping[str, int]
@@ -53,12 +48,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class TimedResult:
-    """The result of a search.
+    """The result of a search, which took ``spent`` deterministic seconds.
 
-    Attributes:
-        arrangement: None if none was reached.
-        proven: no other arrangement is better; without an arrangement: none exists.
-        spent: deterministic seconds.
+    The arrangement is None if none was reached. ``proven`` says that no other one is better, or,
+    without an arrangement, that none exists.
     """
 
     arrangement: Arrangement | None
@@ -73,11 +66,7 @@ def solve_time(
     hint: Arrangement,
     seconds: float,
 ) -> TimedResult:
-    """The arrangement of least predicted time within the memory limit.
-
-    Raises:
-        PlanError: the solver refuses the model.
-    """
+    """The arrangement of least predicted time within the memory limit."""
     if least_peak_bytes(candidates, tiles, request) > request.limit:
         return TimedResult(None, True, 0.0)
     return TimeModel(candidates, tiles, request, hint).least_time(seconds)

@@ -36,10 +36,8 @@ _UNLIMITED = 2**63 - 1
 def nests_on_gpu(plan: FusionPlan, options: Options) -> FusionPlan:
     """The plan whose nests are kernels of single threads, or loops of the host over tiles.
 
-    Args:
-        plan: a plan of any objective but ``time``.
-        options: ``objective``, ``memory_limit``, ``dtype``, ``machine`` and ``thresholds`` are
-            read.
+    The plan has any objective but ``time``. Of the options, ``objective``, ``memory_limit``,
+    ``dtype``, ``machine`` and ``thresholds`` are read.
     """
     thresholds = options.thresholds.gpu
     kept = frozenset(
@@ -102,11 +100,7 @@ def _nests(plan: FusionPlan) -> Iterator[tuple[int, ...]]:
 def _is_for_threads(plan: FusionPlan, nest: tuple[int, ...], many: int, short: int) -> bool:
     """Whether single threads compute the points of a nest, and are enough or soon finished.
 
-    Args:
-        plan: the plan with the nest.
-        nest: positions of its visits.
-        many: threads that keep a GPU busy.
-        short: points of a serial sum that fewer threads may add up.
+    From ``many`` threads on, a GPU is busy; fewer may add up at most ``short`` points each.
     """
     steps = {n: plan.program.steps[plan.visits[n].step] for n in nest}
     loops = {loop for n in nest for loop in plan.visits[n].loops}

@@ -53,17 +53,8 @@ def least_time(
 ) -> FusionPlan:
     """The plan of least predicted time within ``options.memory_limit``.
 
-    If the search reaches no plan that fits, the result is the one of least peak.
-
-    Args:
-        graph: fusion graph of the program.
-        unfused: the plan that shares no loop.
-        extents: planning extents.
-        options: ``memory_limit``, ``machine``, ``dtype``, ``target``, ``effort`` and
-            ``thresholds`` are read.
-
-    Raises:
-        PlanError: the solver refuses the model.
+    If the search reaches no plan that fits, the result is the one of least peak. Of the options,
+    ``machine``, ``dtype``, ``target``, ``effort``, ``sliced`` and ``thresholds`` are read as well.
     """
     sizes, dtype, machine = dict(extents), options.dtype, options.constants
     steps = [graph.program.steps[n.step] for n in graph.nodes]
@@ -197,13 +188,10 @@ class _Search:
     def run(self, seconds: float, bound: int, unfused: int) -> None:
         """Try one strategy after the other until a plan fits.
 
-        If the unfused plan fits, loops are only shared for speed.
-
-        Args:
-            seconds: deterministic seconds of each search.
-            bound: a lower bound on the time in picoseconds.
-            unfused: picoseconds of the unfused plan, whether it fits or not, if symmetry saved
-                nothing, as in loops that are not triangular.
+        If the unfused plan fits, loops are only shared for speed. Each search has
+        ``seconds`` deterministic seconds. ``bound`` is a lower bound on the time, ``unfused`` the
+        time of the unfused plan, whether it fits or not, if symmetry saved nothing, as in loops
+        that are not triangular. Both are in picoseconds.
         """
         generated = any(isinstance(s.op, Produce) for s in self.program.steps)
         if self.best is not None and not generated:
@@ -298,11 +286,8 @@ class _Search:
     ) -> None:
         """Offer the solver's arrangements for choices of tiles, large tiles first.
 
-        Args:
-            candidates: fusion candidates of the program.
-            seconds: deterministic, for all choices.
-            last: no other strategy follows.
-            every: try every choice of tiles; else stop when plans fit.
+        All choices together have ``seconds`` deterministic seconds. With ``every``, all are tried;
+        else the search stops when plans fit. ``last`` says that no other strategy follows.
         """
         hint = arrangement_of(place_nodes(candidates.graph, ()))
         choices = self._choices(candidates, diagonal=every)
@@ -473,10 +458,8 @@ def candidates_with_repeats(
 ) -> FusionCandidates:
     """The fusion candidates of a program if statements may be repeated.
 
-    Args:
-        graph: fusion graph of the program.
-        shrinking: arrays that may be contracted; None: all.
-        repeat: False: statements are only in loops of their own indices.
+    Only arrays of ``shrinking`` may be contracted; None: all. Without ``repeat``, statements are
+    only in loops of their own indices.
 
     Source: Cociorva et al., space-time trade-off by redundant loops (PLDI 2002), here as conditions
     on loop uses.

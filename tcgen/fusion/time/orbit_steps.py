@@ -88,13 +88,8 @@ def arrangements_apart(
 ) -> tuple[FormulaSequence, tuple[Tensor, ...]]:
     """The program in which sums of an array in several arrangements are arrays of their own.
 
-    Args:
-        program: the formula sequence of the step.
-        step: a map that may read an array in several arrangements.
-        arrays: those that a nest should contract.
-
-    Returns:
-        The program and the new arrays, which the step reads in one arrangement.
+    ``step`` may be a map that reads some of ``arrays``, which a nest should contract, in several
+    arrangements. It reads the new arrays, which are also returned, in one arrangement.
     """
     if not isinstance(step.op, Map):
         return program, ()

@@ -68,11 +68,9 @@ class OrbitSum:
 def orbit_sums(step: Step, arrays: Sequence[Tensor], longest: int) -> Iterator[OrbitSum]:
     """The chains of a step's summed indices that a triangle is enough for, longest first.
 
-    Args:
-        step: any step.
-        arrays: intermediates that should be read with the chain on the same axes; the permutations
-            are symmetries of all of them that the step reads.
-        longest: most indices of a chain.
+    ``arrays`` are intermediates that should be read with the chain on the same axes; the
+    permutations are symmetries of all of them that the step reads. A chain has at most ``longest``
+    indices.
     """
     expr = _summand(step) if step.reduction is Reduction.SUM else None
     read = () if expr is None else tuple(r for r in refs(expr) if r.tensor in arrays)
@@ -169,12 +167,7 @@ def _is_symmetry(ref: Ref, renaming: Renaming) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Aligned:
-    """Rewrites references, by symmetry, with the chain on the same axes as in a pattern.
-
-    Attributes:
-        first: the pattern, a reference of each array.
-        chain: indices to put on the pattern's axes.
-    """
+    """Rewrites references, by symmetry, with the chain on the same axes as in ``first``."""
 
     first: dict[Tensor, Ref]
     chain: tuple[Index, ...]
@@ -276,10 +269,8 @@ def ordered_text(expr: Expr) -> str:
 class SymmetricResult:
     """A contraction whose result may be computed for a triangle.
 
-    Attributes:
-        program: rewritten program, which adds the images of the result to its target.
-        result: the array of only the result.
-        chain: the two exchanged indices, in the order of the triangle.
+    The rewritten program adds the images of ``result``, an array of its own, to its target. The
+    chain has the two exchanged indices, in the order of the triangle.
     """
 
     program: FormulaSequence
@@ -292,10 +283,7 @@ def symmetric_results(
 ) -> Iterator[SymmetricResult]:
     """The exchanges of a step under which its result is proven to be symmetric.
 
-    Args:
-        program: the formula sequence of the step.
-        step: any step.
-        arrays: intermediates that should be contracted along both indices of an exchange.
+    Intermediates of ``arrays`` should be contracted along both indices of an exchange.
     """
     read = [r for r in step.operands if r.tensor in arrays]
     if not isinstance(step.op, Contract) or not read:

@@ -25,12 +25,8 @@ Tiles = tuple[int, ...]  # elements of a tile, by loop; one for all triangular l
 class _Exact:
     """Time and peak of one arrangement as functions of the tiles.
 
-    Args:
-        plan: a plan with the arrangement.
-        request: limit, machine and thresholds.
-        elements: loops that stay loops over elements; their statements do not count.
-        fetched: most bytes of a tile of a generated input, which is never held whole; None: it may
-            be.
+    Loops of ``elements`` stay loops over elements; their statements do not count. ``fetched`` is
+    the most bytes of a tile of a generated input, which is never held whole; None: it may be.
     """
 
     def __init__(
@@ -168,14 +164,7 @@ def refined(plan: FusionPlan, request: Request) -> dict[LoopId, int] | None:
 def fastest(
     plan: FusionPlan, request: Request, elements: Collection[LoopId], fetched: int
 ) -> dict[LoopId, int]:
-    """Tiles of least time, and single elements where no tiles fit.
-
-    Args:
-        plan: a plan with any tiles.
-        request: limit, machine and thresholds.
-        elements: loops that stay loops over elements.
-        fetched: most bytes of a tile of a generated input.
-    """
+    """Tiles of least time, and single elements where no tiles fit; arguments as in ``_Exact``."""
     exact = _Exact(plan, request, elements, fetched)
     lists = exact.lists()
     tiles = _shrunk(exact, lists, tuple(tiles[-1] for tiles in lists))

@@ -152,11 +152,8 @@ def _nest(
 ) -> OrbitNest | None:
     """An array and the producers of its operands in the loops of a chain; None if that is illegal.
 
-    Args:
-        program: a program with the array as the result of one step.
-        made: a sum over the chain, or the result for a triangle, which others add to its target.
-        chain: indices of the step that makes it.
-        large: arrays that should be contracted along the chain.
+    One step makes the array: a sum over the chain, or the result for a triangle, which others add
+    to its target. Arrays of ``large`` should be contracted along the chain.
     """
     (root,) = program.producers(made)
     images = tuple(s for s in program.consumers(made) if set(chain) <= set(root.out.indices))

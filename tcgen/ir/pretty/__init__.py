@@ -18,17 +18,7 @@ from .loops import pretty_module
 
 
 def pretty(level: System | FormulaSequence | FusionPlan | Module) -> str:
-    r"""A level as text that ends with a line break.
-
-    Example:
-        >>> from fractions import Fraction
-        >>> from tcgen.ir.system import Equation, Term
-        >>> from tcgen.ir.tensor import Ref, Role, Tensor
-        >>> x, y = Tensor("x", (), Role.INPUT), Tensor("y", (), Role.OUTPUT)
-        >>> double = Equation(Ref(y), (Term(Fraction(2), (Ref(x),)),))
-        >>> pretty(System("double", (), (x, y), (double,)))
-        'y = 2*x\n'
-    """
+    """A level as text that ends with a line break."""
     match level:
         case System():
             return pretty_system(level)

@@ -61,10 +61,7 @@ def pretty_program(program: FormulaSequence) -> str:
 
 
 def pretty_step(step: Step) -> str:
-    """A step as a chemist would write it.
-
-    Example: ``s3: r2[i,j,a,b] += 1/2 * tau[i,j,c,d] * w[a,b,c,d]``
-    """
+    """A step as a chemist writes it: ``s3: r2[i,j,a,b] += 1/2 * tau[i,j,c,d] * w[a,b,c,d]``."""
     match step.op:
         case Contract(a, b):
             text = f"{a} * {b}"

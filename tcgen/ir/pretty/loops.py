@@ -48,7 +48,7 @@ def _parts_text(parts: Parts) -> str:
 
 
 def format_buffer(buffer: Buffer) -> str:
-    """One line: ``tau[o,o,v,v] float64 arena order (2,3,0,1) launches 0..2``."""
+    """One line: ``tau[o,o,v,v] float64 arena order (2,3,0,1) statements 0..2``."""
     axes = ",".join(a.space.name if a.length is None else str(a.length) for a in buffer.axes)
     text = f"{buffer.name}[{axes}] {buffer.dtype} {buffer.place}"
     if buffer.tensor is not None and buffer.tensor.name != buffer.name:

@@ -1,8 +1,7 @@
 """The rules of the levels, and :func:`verify`, which checks a level by the rules of its class.
 
 ``system`` (level 1), ``program`` (level 2), ``plan`` (level 3), ``loops`` with ``thread_mapping``
-(level 4). The checker of plans is independent: it shares no code with any
-solver.
+(level 4). The checker of plans is independent: it shares no code with any solver.
 """
 
 from __future__ import annotations
@@ -21,11 +20,7 @@ from .system import check_system
 
 
 def verify(level: System | FormulaSequence | FusionPlan | Module) -> None:
-    """Check a level by the rules of its class.
-
-    Raises:
-        VerifyError: naming the place and the rule that is broken.
-    """
+    """Check a level by the rules of its class; an error names the place and the broken rule."""
     match level:
         case System():
             check_system(level)

@@ -45,11 +45,7 @@ _PLACES = ("caller", "arena", "private", "register", "tile")
 
 
 def check_module(module: Module) -> None:
-    """Check every rule of level 4.
-
-    Raises:
-        VerifyError: naming the kernel, the statement and the rule that is broken.
-    """
+    """Check every rule of level 4; an error names the kernel, the statement and the rule."""
     buffers = {b.name: b for b in module.buffers}
     try:
         _check_names(module)
@@ -190,10 +186,7 @@ def _check_buffer(buffer: Buffer) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """Scope of a statement: buffers and enclosing loop variables.
-
-    ``chain``: the statement is the only one of a parallel loop.
-    """
+    """Scope of a statement; ``chain``: it is alone in perfectly nested outer parallel loops."""
 
     buffers: Mapping[str, Buffer]
     loops: Mapping[str, LoopVar]

@@ -20,11 +20,7 @@ from ..tensor import Index, Role, Tensor
 
 
 def check_plan(plan: FusionPlan) -> None:
-    """Check every rule of level 3.
-
-    Raises:
-        VerifyError: naming the visit, the array or kernel, and the rule that is broken.
-    """
+    """Check every rule of level 3; an error names the visit, array or kernel, and the rule."""
     for rule in (
         _check_extents,
         _check_loops,

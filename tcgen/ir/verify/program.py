@@ -14,11 +14,7 @@ from .system import check_ref
 
 
 def check_program(program: FormulaSequence) -> None:
-    """Check every rule of level 2.
-
-    Raises:
-        VerifyError: showing the step at fault with the steps around it.
-    """
+    """Check every rule of level 2; an error shows the step at fault with the steps around it."""
     known = set(program.tensors)
     if len({t.name for t in program.tensors}) != len(program.tensors):
         raise VerifyError(f"program {program.name}: two tensors share a name")

@@ -21,11 +21,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def check_names(system: System) -> None:
     """Check that names are identifiers: of the system, spaces, indices and tensors.
 
-    Raises:
-        VerifyError: naming the one that is not.
-
     Example:
-        >>> check_names(System("ccsd", (), (), ()))
         >>> check_names(System('x"', (), (), ()))
         Traceback (most recent call last):
         ...
@@ -51,11 +47,7 @@ def check_names(system: System) -> None:
 
 
 def check_system(system: System) -> None:
-    """Check every rule of level 1.
-
-    Raises:
-        VerifyError: naming the equation and the rule that it breaks.
-    """
+    """Check every rule of level 1; an error shows the equation and the rule that it breaks."""
     check_names(system)
     names = [t.name for t in system.tensors]
     if len(set(names)) != len(names):
@@ -120,11 +112,7 @@ def _check_reduction(equation: Equation, term: Term) -> None:
 
 
 def check_ref(ref: Ref, known: set[Tensor]) -> None:
-    """A known tensor, with an index of its own space on each axis.
-
-    Raises:
-        VerifyError: naming the tensor, the reference or the index.
-    """
+    """Check that a tensor is known, and that the index on each axis fits its space."""
     if ref.tensor not in known:
         raise VerifyError(f"{ref.tensor.name} is not one of the tensors")
     if len(ref.indices) != ref.tensor.rank:

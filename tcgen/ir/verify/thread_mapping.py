@@ -29,11 +29,7 @@ _MAX_BLOCK_THREADS = 1024  # CUDA
 
 
 def check_thread_mapping(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
-    """Check the thread mapping of a kernel that has one.
-
-    Raises:
-        VerifyError: naming the rule that is broken.
-    """
+    """Check the thread mapping of a kernel that has one; an error names the broken rule."""
     mapping = kernel.mapping
     match mapping:
         case None:

@@ -46,15 +46,10 @@ def bind_statement(
     *,
     generated: bool,
 ) -> tuple[Stmt, ...]:
-    """The statements that execute one visit.
+    """The statements that execute one visit; their scratch is added to ``memory``.
 
-    Args:
-        statement: the computation of the visit.
-        memory: all buffers; scratch is added to them.
-        extents: planning extents.
-        room: bytes that its scratch may take, or None for as many as it needs.
-        thresholds: sizes from which a call, a copy or the generated kernel pays.
-        generated: the generated contraction kernel, and memory to pack in, are available.
+    Scratch may take ``room`` bytes, or as many as it needs if ``room`` is None. ``generated``: the
+    generated contraction kernel, and memory to pack in, are available.
     """
     product = as_product(statement, memory.buffers, extents, thresholds)
     if (

@@ -33,11 +33,9 @@ from .symmetric_groups import Group, Grouping, band_of, in_place, points_of
 
 @dataclass(frozen=True, slots=True)
 class GroupedProduct:
-    """A contraction by groups.
+    """A contraction by groups: ``body`` copies, multiplies, and adds to the target.
 
-    Attributes:
-        constant: copies of constant operands, made once for a bound program.
-        body: copies, the product, and what adds it to its target.
+    ``constant`` copies constant operands, once for a bound program.
     """
 
     constant: tuple[Stmt, ...]

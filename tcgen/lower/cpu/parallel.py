@@ -36,12 +36,7 @@ def mark_parallel(
 ) -> Kernel:
     """The kernel with every parallel flag that is legal and, under planning extents, useful.
 
-    Args:
-        kernel: without flags.
-        buffers: all buffers of the module, with their places.
-        extents: planning extents.
-        limit: bytes that the program may allocate, or None.
-        thresholds: sizes from which threads pay.
+    ``limit`` is the number of bytes that the program may allocate, or None.
     """
     most = thresholds.thread_bytes
     if limit is not None:
@@ -97,11 +92,7 @@ def _parallel_iterations(
     thresholds: CpuThresholds,
     before: int = 1,
 ) -> Loop | None:
-    """The loop with parallel iterations, and loops directly inside it while these are few.
-
-    Returns:
-        None if parallel iterations are not legal.
-    """
+    """The loop as parallel, with inner loops while iterations are few; None if that is illegal."""
     if blocks_parallel(loop, separate) is not None:
         return None
     count = before * iterations(loop, extents)

@@ -115,10 +115,8 @@ class ProductBenchmark:
         module: takes ``left``, ``right``, ``target`` and, for each variant, a vector ``times0``,
             ``times1`` and so on, whose elements are not read: for each of them that variant
             computes the product once.
-        variants: variants as text.
         extents: extents of the plan by base space; the longest ones are shorter if the product
             would take too many flops or elements. Those of ``times0`` and so on are 0.
-        target: target of the module.
     """
 
     module: Module
@@ -133,14 +131,7 @@ def product_benchmark(
     extents: Mapping[str, int],
     thresholds: CpuThresholds | GpuThresholds,
 ) -> ProductBenchmark:
-    """The program of some variants of one product.
-
-    Args:
-        variants: products of one target, two operands and the same variables.
-        buffers: buffers of the module by name.
-        extents: planning extents.
-        thresholds: flops and elements of the largest product.
-    """
+    """The program of variants of one product: one target, two operands, the same variables."""
     product = variants[0]
     names = _Names(extents)
     for var in band_of(product):
@@ -296,15 +287,11 @@ def _shortened(
     inner: set[Space],
     thresholds: CpuThresholds | GpuThresholds,
 ) -> dict[Space, int]:
-    """Extents, the longest of them halved until the product is small enough.
+    """Extents by base space, the longest halved until the product is small enough.
 
-    Args:
-        extents: extents by base space.
-        walked: space of each variable.
-        flops: flops of a multiply-add.
-        arrays: base spaces of each axis of each array.
-        inner: spaces of unit-stride axes, which are halved last to keep long runs in memory.
-        thresholds: flops and elements of the largest product.
+    ``walked`` has the space of each variable, ``arrays`` the base spaces of each array's axes.
+    Spaces of unit-stride axes, ``inner``, are halved last to keep long runs in memory. A
+    multiply-add takes ``flops``.
     """
     short = dict(extents)
 

@@ -110,17 +110,10 @@ def bind_slices(
     extents: Mapping[str, int],
     thresholds: CpuThresholds,
 ) -> tuple[Stmt, ...]:
-    """A loop over the slices of a factor: each is copied to scratch and multiplied.
+    """A loop over the slices of a factor: each is copied to new scratch and multiplied.
 
-    Args:
-        statement: the contraction.
-        factor: the factor that is sliced.
-        cut: the variable whose tiles make the slices, one of the factor's ``cuts_of``.
-        tile: points of ``cut`` in a slice.
-        order: variables of a slice, the slowest first; if empty, the memory order of the factor.
-        memory: all buffers; that of a slice is added to them.
-        extents: planning extents.
-        thresholds: thresholds of the contraction of a slice.
+    ``cut``, one of the factor's ``cuts_of``, has ``tile`` points in a slice. ``order`` has the
+    variables of a slice, the slowest first; if empty, they follow the memory of the factor.
     """
     other = next(f for f in statement.factors if f is not factor)
     buffer = memory.buffers[factor.buffer]

@@ -34,7 +34,6 @@ class Group:
     Attributes:
         names: names of their variables, the one with the largest value first.
         strict: they are antisymmetric: no two have the same value.
-        summed: they are summed over.
         changed: the factor (0 or 1) that is made symmetric in a sum, since only the other one is.
         needs: the names of the group without which these indices are not symmetric.
     """
@@ -48,10 +47,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """The groups that make a contraction cheapest.
+    """The groups, one or more, that make a contraction cheapest.
 
     Attributes:
-        groups: one or more groups.
         constant: flags of the two factors, true if a constant one is copied only once.
         saved: flops that they save, less the time of the copies.
         matrix: the generated kernel multiplies; otherwise element loops walk the groups.

@@ -34,16 +34,10 @@ def bind_half(
     thresholds: CpuThresholds,
     constant: Container[str],
 ) -> GroupedProduct | None:
-    """The statements that compute one of each pair; None if the kernel cannot.
+    """The statements that compute one of each pair of ``exchange``; None if the kernel cannot.
 
-    Args:
-        statement: the contraction.
-        exchange: exchange that does not change it.
-        memory: all buffers; scratch is added to them.
-        extents: planning extents.
-        thresholds: thresholds of the contraction.
-        constant: buffers of constant inputs and intermediates. Half of a packed one is copied once
-            for a bound program, since it is not read in place by any call.
+    ``constant`` has the buffers of constant inputs and intermediates. Half of a packed one is
+    copied once for a bound program, since it is not read in place by any call.
     """
     whole = unpacked_contraction(statement, memory.buffers, extents, thresholds)
     if whole is None or whole.batch:

@@ -69,14 +69,10 @@ def bind_gpu(
     *,
     thrifty: bool = False,
 ) -> Module:
-    """The module with a thread mapping in every kernel.
+    """The module, with or without matrix products, with a thread mapping in every kernel.
 
-    Args:
-        module: verified loops, with or without matrix products.
-        extents: extents for which the thread mappings are chosen.
-        thresholds: sizes from which a mapping or a fusion pays.
-        thrifty: launches are fused only as far as no more memory is live at one time than in the
-            order of the plan, which promised it.
+    ``thrifty``: launches are fused only as far as no more memory is live at one time than in the
+    order of the plan, which promised it.
     """
     binder = _Binder(module, extents, thresholds)
     constant, volatile = (

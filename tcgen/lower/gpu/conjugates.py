@@ -34,10 +34,7 @@ def with_conjugates(module: Module) -> Module:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A launch that conjugates an array, and the launches after it in the same body.
-
-    ``source``: the element that is conjugated.
-    """
+    """A launch that conjugates ``source``, and the launches after it in the same body."""
 
     kernel: Kernel
     stmt: Assign

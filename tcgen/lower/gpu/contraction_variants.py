@@ -48,12 +48,7 @@ def variants_of(
 ) -> tuple[Variant, ...]:
     """The variants of a kernel, that of its mapping first; none for other than contractions.
 
-    Args:
-        kernel: a kernel of a module that is bound to a GPU.
-        buffers: buffers of the module by name.
-        extents: planning extents.
-        thresholds: thresholds of the tiles.
-        libraries: libraries of products without transpositions, if layouts allow them.
+    ``libraries`` compute products without transpositions, if layouts allow them.
     """
     now = _variant(kernel)
     if now is None:

@@ -45,9 +45,6 @@ class LaunchFuser:
 
     Attributes:
         kernels: kernels by name; a kernel that is fused into another one is removed.
-        buffers: buffers by name.
-        extents: planning extents.
-        thresholds: thresholds of fused kernels.
         inlinable: arena arrays that do not outlive a call: if one launch writes such an array and
             only one other launch reads it, its values may be computed where they are read.
         moving: launches may be reordered; else only neighbours are fused.

@@ -20,12 +20,9 @@ Key = tuple[str, int]  # a kernel, or the n-th fetch into a buffer
 
 
 def with_lives(before: Module, after: Module, parts: Mapping[str, tuple[str, ...]]) -> Module:
-    """The module after fusion, with the lives of its buffers.
+    """The module after fusion, with the lives of its buffers; unused buffers are left out.
 
-    Args:
-        before: the module with the lives of its own text.
-        after: the module with the same buffers; unused ones are left out.
-        parts: kernels of ``before`` in each fused kernel.
+    ``parts`` has the kernels of ``before`` in each fused kernel.
     """
     places = _places(after, parts)
     moved: dict[int, tuple[int, int]] = {}

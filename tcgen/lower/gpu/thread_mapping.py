@@ -1,7 +1,4 @@
-"""The thread mapping of a statement on a GPU, and of a nest that single threads compute.
-
-It is chosen under the planning extents, and is right for all extents.
-"""
+"""The thread mapping of a statement on a GPU, and of a nest that single threads compute."""
 
 from __future__ import annotations
 
