@@ -143,9 +143,7 @@ def any_on_gpu(arrays: tuple[Any, ...]) -> bool:
 class GpuOperands:
     """Operands of a call as arrays of CuPy, and ``out`` as one over the memory of the caller's.
 
-    Raises:
-        UnavailableError: CuPy or a GPU is missing.
-        ArgumentError: an operand is not on this GPU.
+    Raises UnavailableError if CuPy or a GPU is missing, ArgumentError if an operand is not on it.
     """
 
     def __init__(self, given: tuple[Any, ...], out: Any = None) -> None:

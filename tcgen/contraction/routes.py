@@ -113,7 +113,6 @@ class BroadcastRoute:
         factor: product of the extents of the summed broadcast labels.
         expand: index of the inner result that inserts an axis for each unsummed one.
         fortran: the result is in Fortran order.
-        dtype: element type of the computation.
         swapped: element type of a new result with non-native byte order, else None.
     """
 

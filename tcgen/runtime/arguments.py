@@ -38,7 +38,7 @@ _TO_NUMPY = {
 def check_names(name: str, inputs: tuple[Tensor, ...], arrays: Mapping[str, object]) -> None:
     """Check that every input is passed or has a default, and that no other array is passed.
 
-    Raises ArgumentError with the missing and the unknown keywords and the names of the inputs.
+    ArgumentError has the missing and the unknown keywords and the names of the inputs.
     """
     names = [t.name for t in inputs]
     if len(arrays) == len(names) and all(map(arrays.__contains__, names)):
@@ -63,10 +63,7 @@ def only_inputs(inputs: tuple[Tensor, ...], arrays: Mapping[str, object]) -> dic
 
 
 def refuse_positional(name: str, inputs: tuple[Tensor, ...]) -> NoReturn:
-    """Refuse arrays without names, since equations do not order their inputs.
-
-    Raises ArgumentError with the call to write.
-    """
+    """Raise ArgumentError with the call to write, since equations do not order their inputs."""
     example = ", ".join(f"{tensor.name}=..." for tensor in inputs)
     raise ArgumentError(f"{name}: pass arrays by name: program({example})")
 
@@ -76,10 +73,8 @@ def read_inputs(
 ) -> dict[str, Source]:
     """Each input as an array of the right element type and rank, on the CPU or on ``device``.
 
-    No array is copied, whatever its strides. Generated inputs stay as they are.
-
-    Raises:
-        ArgumentError, DtypeError, ShapeError: naming the input and what to pass.
+    No array is copied, whatever its strides. Generated inputs stay as they are. Raises
+    ArgumentError, DtypeError or ShapeError, naming the input and what to pass.
     """
     return {t.name: _read_input(device, t, arrays, element_type(t, dtype)) for t in inputs}
 
@@ -156,9 +151,9 @@ def _array(name: str, given: Any) -> Array:
 
 
 def check_here(name: str, array: Any, device: Device) -> None:
-    """An array of the device is on the current one: kernels cannot read another one's memory.
+    """Raise ArgumentError, naming both, if an array is on another device than the current one.
 
-    Raises ArgumentError naming both devices.
+    Kernels cannot read another one's memory.
     """
     where = device.elsewhere(array)
     if where is not None:

@@ -55,7 +55,7 @@ class Device(Protocol):
         """An array of the device that kernels can take: the same one if ``direct``, else a copy."""
 
     def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Any:
-        """A new array in C order, of unknown values; MemoryLimitError if memory lacks."""
+        """A new array in C order, of unknown values; MemoryLimitError if memory is short."""
 
     def arena(self, layout: Layout) -> Any:
         """The memory of an arena as an array of bytes, which starts as the layout asks.

@@ -1,8 +1,7 @@
 """Locks that are open in a forked process, and values that are made once.
 
-A thread of the parent may hold a lock at the moment of a fork. That thread does not exist in
-the child, so nobody would release the lock there, and the next thread that asks for it would wait
-forever.
+A thread of the parent may hold a lock at the moment of a fork. It does not exist in the child, so
+nobody would release the lock there, and the next thread that asks for it would wait forever.
 """
 
 from __future__ import annotations

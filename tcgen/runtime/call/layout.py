@@ -50,9 +50,7 @@ class Phase:
 
     Attributes:
         name: ``constant`` or ``volatile``.
-        host: its part of the host program.
         on_host: the runtime walks its loops, not a function of the source.
-        arena: layout of its arena.
         offsets: offsets of its blocks in bytes.
         arrays: buffers that have memory in an arena in this phase.
         table: type of the table; entries that none of the following fills stay null.

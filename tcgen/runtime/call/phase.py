@@ -53,8 +53,8 @@ class Backend(Protocol):
 class ConstantState:
     """The state that the constant phase of a bound program leaves for its calls, on the device.
 
-    ``memory`` is that of the arena that outlives the phase; ``outputs`` are results of constants
-    only, and ``copied_bytes`` those of constants that were copied.
+    ``memory`` is that of the arena that outlives the phase, and ``outputs`` are results of
+    constants only; ``copied_bytes`` is the number of bytes of constants that were copied.
     """
 
     memory: Any
@@ -113,9 +113,8 @@ def compute_state(
     """Run the constant phase of a bound program, which computes ``results``.
 
     The layout is at the extents of the phase; others may be 0. ``constants`` has all constant
-    inputs, where kernels read them; ``copied_bytes`` of them were copied.
-
-    Raises ArgumentError if a constant is on another GPU than the current one.
+    inputs, where kernels read them; ``copied_bytes`` of them were copied. Raises ArgumentError if a
+    constant is on another GPU than the current one.
     """
     device = backend.device
     for name, array in constants.items():

@@ -18,15 +18,15 @@ from .strided import gap_extents
 class Results:
     """Results of one call: first the bytes that they need, then the arrays.
 
+    Raises ArgumentError, DtypeError, ShapeError or ReadOnlyError if an array of ``out`` does not
+    fit.
+
     Attributes:
         needed: bytes of the arrays that must be made.
         copied: outputs whose array in ``out`` kernels cannot write to.
         gaps: extents of the elements between those of arrays in ``out`` that kernels write to.
         working: array for each output that kernels write to, once allocated; C-contiguous where its
             tensor has no gaps.
-
-    Raises:
-        ArgumentError, DtypeError, ShapeError, ReadOnlyError: an array of ``out`` does not fit.
     """
 
     __slots__ = ("_device", "_given", "_outputs", "copied", "gaps", "needed", "working")

@@ -68,11 +68,9 @@ def build_libraries(
 ) -> list[ctypes.CDLL]:
     """Load the libraries of C sources from the cache, or compile all missing ones at once.
 
-    Bundled objects are loaded without a compiler.
-
-    Raises:
-        BuildError: no compiler, or it failed; a file has its log.
-        UnavailableError: no folder takes the libraries, or the compiler's temporary files.
+    Bundled objects are loaded without a compiler. Raises BuildError if the compiler is missing or
+    failed (a file has its log), UnavailableError if no folder takes the libraries or temporary
+    files.
     """
     begun: dict[Source, ctypes.CDLL | _Job] = {}
     for source in dict.fromkeys(sources):

@@ -30,10 +30,8 @@ def standing_in(table: Any, later: Mapping[int, Once[int]]) -> AbstractContextMa
 
     ``table`` holds addresses, as an array of ctypes, and receives those of functions that were
     compiled; ``later`` has functions that may not be compiled yet, by their place in the table.
-
-    Raises:
-        BuildError, UnavailableError: at the end of the context, if the call needed a function that
-            cannot be compiled; its results are wrong then.
+    Raises BuildError or UnavailableError at the end of the context if the call needed a function
+    that cannot be compiled; its results are wrong then.
     """
     missing = {}
     for place, function in later.items():
