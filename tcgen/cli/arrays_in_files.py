@@ -19,11 +19,7 @@ Arrays = dict[str, "np.ndarray[Any, Any]"]
 
 
 def read_arrays(path: Path) -> Arrays:
-    """Arrays by name from an .npz file, or from the top of an HDF5 file.
-
-    Raises:
-        ArgumentError: the file cannot be read.
-    """
+    """Arrays by name from an .npz file, or the top of an HDF5 file; otherwise an ArgumentError."""
     if is_hdf5(path):
         return _read_hdf5(path)
     try:

@@ -96,14 +96,9 @@ def compile_command(
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A compiled DIR, or a SPEC that was compiled for a command.
+    """A compiled DIR, or a SPEC that was compiled for a command; ``result`` is None for a DIR.
 
-    Attributes:
-        system: the equations.
-        plan: the plan of the artifact.
-        artifact: the generated code.
-        report: numbers at the extents that the command asks for.
-        result: the compilation of a SPEC.
+    The report has the extents that the command asks for.
     """
 
     system: System
@@ -161,11 +156,7 @@ def with_times(report: dict[str, Any], result: Compilation | None) -> dict[str, 
 
 
 def extents_for(plan: FusionPlan, given: tuple[tuple[str, int], ...]) -> dict[str, int]:
-    """The planning extents with those of -e in their place.
-
-    Raises:
-        ExtentError: the plan has no such space, or the extent is out of range.
-    """
+    """The planning extents with those of -e in their place; an ExtentError if these do not fit."""
     extents = plan.extent_of
     for name, value in given:
         if name not in extents:

@@ -129,10 +129,7 @@ def output_option(text: str) -> Callable[[F], F]:
 def refuse_planning(ctx: click.Context, source: Path, *allowed: str) -> None:
     """Refuse options that shape a plan if the source is a compiled folder, which has its plan.
 
-    The command accepts the parameters ``allowed`` also for a folder.
-
-    Raises:
-        click.UsageError: naming the options.
+    A click.UsageError names them. The parameters ``allowed`` are accepted also for a folder.
     """
     shaping = [option.name for option in fields(Options)]
     refused = [

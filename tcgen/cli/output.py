@@ -51,8 +51,7 @@ def print_text(text: str) -> None:
 class StatusLine:
     """A line of the terminal that shows the present stage, on standard error.
 
-    Nothing is shown in a pipe, or if the command is quiet. The line is removed at the end of the
-    ``with`` block.
+    Nothing is shown in a pipe, or by a quiet command. The ``with`` block removes the line.
     """
 
     def __init__(self, quiet: bool) -> None:
@@ -109,11 +108,7 @@ def print_json(value: dict[str, Any]) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and its parents, unless they exist.
-
-    Raises:
-        UnavailableError: it cannot be made.
-    """
+    """Make a folder and its parents, unless they exist; an UnavailableError if this fails."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -121,11 +116,7 @@ def make_folder(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file, whole or not at all.
-
-    Raises:
-        UnavailableError: it cannot be written.
-    """
+    """Write a file, whole or not at all; an UnavailableError if it cannot be written."""
     try:
         with whole_file(path) as file:
             file.write(text.encode())

@@ -148,12 +148,7 @@ def _read_case(system: System, artifact: Artifact | None, chosen: dict[str, Any]
 
 
 def _run_on_workers(ctx: click.Context, folder: Path, chosen: dict[str, Any]) -> Outcome | None:
-    """Run a compiled DIR once on workers; None on a rank of MPI that prints nothing.
-
-    Raises:
-        MemoryLimitError: a worker has too little memory.
-        UnavailableError: the engine is not installed, or workers are lost.
-    """
+    """Run a compiled DIR once on workers; None on a rank of MPI that prints nothing."""
     import numpy as np  # noqa: PLC0415
 
     from ..distributed.distribute import distribute  # noqa: PLC0415  (loads the engines)

@@ -146,12 +146,8 @@ def _solve(
 ) -> Solution:
     """Run the mean field, solve the equations, and write the amplitudes.
 
-    Args:
-        source: path of a spec, or the name of a shipped one.
-        chosen: values of the options by parameter name.
-        show: the argument of :func:`tcgen.chem.solve`.
-        progress: called with each stage, the mean field included.
-        compilation: other keywords of :func:`tcgen.chem.solve`.
+    ``chosen`` has the options by parameter name; ``show`` and ``compilation`` are keywords of
+    :func:`tcgen.chem.solve`. ``progress`` is called with each stage, the mean field included.
     """
     from ..chem import solve as solve_equations  # noqa: PLC0415  (loads the interpreter)
     from ..chem.driver import read_equations  # noqa: PLC0415

@@ -53,11 +53,7 @@ def random_inputs(system: System, extents: dict[str, int], dtype: str, seed: int
 
 
 def read_inputs(system: System, path: Path, given: Mapping[str, int]) -> Case:
-    """Arrays from an .npz or HDF5 file; extents from their shapes, or else from ``given``.
-
-    Raises:
-        ArgumentError: the file cannot be read, or an array's shape contradicts the equations.
-    """
+    """Arrays from an .npz or HDF5 file; extents from their shapes, or else from ``given``."""
     arrays = read_arrays(path)
     extents = dict(given)
     for tensor in (*system.inputs, *system.outputs):

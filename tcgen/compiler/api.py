@@ -116,10 +116,9 @@ _warn = partial(warnings.warn, stacklevel=3)
 
 
 def planning_record(given: Planning | None, shorthand: Mapping[str, Any], caller: str) -> Planning:
-    """The record with the fields that were given as keywords of a function.
+    """The record with the fields that were given as keywords of the function ``caller``.
 
-    Raises:
-        ArgumentError: a keyword is not the name of a field, or ``given`` is not a record.
+    An ArgumentError refuses other keywords, and what is not a record.
     """
     if given is not None and not isinstance(given, Planning):
         raise ArgumentError(f"planning={given!r} is not a tcgen.Planning")

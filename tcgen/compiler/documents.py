@@ -85,11 +85,7 @@ def is_artifact(path: Path) -> bool:
 
 
 def load_artifact(path: Path) -> Artifact:
-    """Read a saved program.
-
-    Raises:
-        ArtifactError: it is missing, damaged, or of another version.
-    """
+    """Read a saved program; an ArtifactError if it is missing, damaged, or of another version."""
     if not path.is_dir():
         raise ArtifactError(
             f"folder {path} does not exist: give the folder that tcgen compile wrote"
@@ -98,20 +94,12 @@ def load_artifact(path: Path) -> Artifact:
 
 
 def read_artifact_system(artifact: Artifact) -> System:
-    """The equations of an artifact.
-
-    Raises:
-        ArtifactError: their file is missing, damaged, or is of another program.
-    """
+    """The equations of an artifact; an ArtifactError if missing, damaged or of another program."""
     return _read_level(artifact, "system.json", System)
 
 
 def read_plan(artifact: Artifact) -> FusionPlan:
-    """The plan of an artifact.
-
-    Raises:
-        ArtifactError: its file is missing, damaged, or is of another program.
-    """
+    """The plan of an artifact; an ArtifactError if it is missing, damaged or of another program."""
     return _read_level(artifact, "plan.json", FusionPlan)
 
 
@@ -122,11 +110,7 @@ def read_compile_records(artifact: Artifact) -> dict[str, Any]:
 
 
 def report_of(artifact: Artifact, plan: FusionPlan, extents: Mapping[str, int]) -> dict[str, Any]:
-    """The report of an artifact at given extents of the base spaces.
-
-    Raises:
-        ArtifactError: a file that it needs is missing, damaged, or is of another program.
-    """
+    """The report of an artifact at given extents of the base spaces."""
     from ..report import report_json  # noqa: PLC0415
 
     executed = read_executed(artifact, plan)
@@ -137,9 +121,8 @@ def report_of(artifact: Artifact, plan: FusionPlan, extents: Mapping[str, int]) 
 def _read_level(artifact: Artifact, name: str, kind: type[L]) -> L:
     """The level of a class in the named file of an artifact.
 
-    Raises:
-        ArtifactError: the file is missing or damaged, the level breaks a rule of its class, or it
-            is that of another program.
+    An ArtifactError refuses a file that is missing or damaged, a level that breaks a rule of its
+    class, and that of another program.
     """
     level = decode(artifact.text(name), kind)
     try:
@@ -161,11 +144,7 @@ def _read_level(artifact: Artifact, name: str, kind: type[L]) -> L:
 
 
 def read_executed(artifact: Artifact, plan: FusionPlan) -> Executed:
-    """The operations that an artifact executes; ``plan`` is the artifact's plan.
-
-    Raises:
-        ArtifactError: the file is missing or damaged, or is of another program.
-    """
+    """The operations that an artifact executes; an ArtifactError unless they fit its ``plan``."""
     name = "executed.json"
     executed = decode(artifact.text(name), Executed)
     spaces = {space for space, _ in plan.extents}
@@ -243,9 +222,7 @@ def _encoded(level: object) -> str:
 def decode(text: str, kind: type[T]) -> T:
     """The object that :func:`encode` wrote.
 
-    Raises:
-        ArtifactError: the text is damaged, was written by another version of tcgen, or holds an
-            object of another class.
+    An ArtifactError refuses damaged text, another version of tcgen, and objects of another class.
     """
     try:
         data = json.loads(text)

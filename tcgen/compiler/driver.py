@@ -38,14 +38,8 @@ if TYPE_CHECKING:
 class Compilation:
     """The results of all stages of one compilation.
 
-    Attributes:
-        system: the equations, with sliced inputs resolved.
-        program: the formula sequence.
-        plan: the fusion plan.
-        module: the loops.
-        artifact: the generated code.
-        seconds: wall time by stage; the artifact does not depend on it.
-        choices: measured variants, if the options ask for tuning.
+    ``system`` has sliced inputs resolved. ``seconds`` are wall times by stage, on which the
+    artifact does not depend. ``choices`` are measured variants, if the options ask for tuning.
     """
 
     system: System
@@ -77,13 +71,9 @@ def compile_system(
 ) -> Compilation:
     """Compile equations for the options' target, planning for the options' extents.
 
-    Args:
-        system: the equations.
-        options: compilation options.
-        tracer: receives each stage.
-        documents: make the artifact complete as a folder, with the runtime, its equations, plan,
-            report and explanation beside the sources.
-        fallback: add the program for NumPy, which runs if there is no C compiler.
+    With ``documents`` the artifact is complete as a folder: the runtime, its equations, plan,
+    report and explanation are beside the sources. A ``fallback`` is the program for NumPy, which
+    runs if there is no C compiler.
 
     Raises:
         ArgumentError: a fallback of a program for another target than cpu.
@@ -285,11 +275,7 @@ def document(
 
 
 def read_system(path: Path) -> System:
-    """The equations of a .spec or a .json term list.
-
-    Raises:
-        SpecError: with every error of the file.
-    """
+    """The equations of a .spec or a .json term list; a SpecError has every error of the file."""
     from ..frontend import read  # noqa: PLC0415
 
     return read(path)

@@ -37,12 +37,11 @@ from ..ir.tensor import Ref
 
 
 def check_numbers(system: System, dtype: str) -> None:
-    """Check that every number of the equations is a number of the element type.
+    """Raise a SpecError for numbers that the element type cannot hold.
 
-    Raises:
-        SpecError: a coefficient, constant or default is larger than the largest number of the
-            type, or so near to zero that it loses digits; or an equation takes the square root
-            or the logarithm of a negative number in a real program.
+    These are coefficients, constants and defaults larger than the largest number of the type, or so
+    near to zero that they lose digits; and in a real program square roots and logarithms of
+    negative numbers.
     """
     problems: list[Diagnostic] = []
     low, high = BY_NAME[dtype].smallest, BY_NAME[dtype].largest
@@ -119,11 +118,7 @@ def _decimal(number: Fraction) -> Decimal:
 
 
 def check_real_arguments(system: System) -> None:
-    """Check the arguments of a complex program.
-
-    Raises:
-        SpecError: naming each maximum, minimum or function whose argument may be complex.
-    """
+    """Raise a SpecError that names maxima, minima and functions whose argument may be complex."""
     problems: list[Diagnostic] = []
     advice = "take abs(..) or real(..) of it, or declare the inputs real"
     for equation in system.equations:

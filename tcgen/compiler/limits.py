@@ -87,10 +87,9 @@ def lower_within(plan: FusionPlan, options: Options) -> Module:
 def refuse_excess(
     program: FormulaSequence, plan: FusionPlan, module: Module, options: Options
 ) -> None:
-    """Refuse the module of a plan of a program if calls at planning extents pass the limit.
+    """Refuse a module whose calls at planning extents pass the memory limit.
 
-    Raises:
-        MemoryLimitError: with the bytes needed, the largest arrays, and advice.
+    The MemoryLimitError has the bytes needed, the largest arrays, and advice.
     """
     limit = options.memory_limit
     if limit is None:
@@ -165,18 +164,12 @@ def planned_use(module: Module, options: Options) -> MemoryUse:
 def pareto_points(plan: FusionPlan, options: Options) -> list[dict[str, Any]]:
     """Plans of least predicted time for a series of memory limits, the most memory first.
 
-    Seconds are predicted; bytes are those of arrays, without copies for matrix products.
-
-    Args:
-        plan: a plan of the program, which has its planning extents.
-        options: ``dtype``, ``machine`` and ``effort`` are read.
+    Seconds are predicted; bytes are those of arrays, without copies for matrix products. The
+    planning extents are those of ``plan``; ``options`` gives ``dtype``, ``machine`` and ``effort``.
 
     Returns:
         ``limit_bytes`` that gives the plan (None: no limit), ``peak_bytes``, ``seconds``, ``loops``
         (shared, with their tiles) and ``repeats`` (statements computed more than once), by point.
-
-    Raises:
-        PlanError: the solver refuses the model.
     """
     wish = replace(options, objective="time", extents=plan.extents, memory_limit=None)
     results = output_bytes(plan.program, plan.extent_of, options.dtype)
@@ -229,11 +222,7 @@ def pareto_plan(plan: FusionPlan, options: Options) -> dict[str, Any] | None:
 
 
 def refuse_many_launches(manifest: Manifest, options: Options) -> None:
-    """Refuse a program for a GPU whose host loops launch too many kernels.
-
-    Raises:
-        PlanError: with the number of launches, the loops, and advice.
-    """
+    """Raise a PlanError, with advice, if host loops of a GPU's program launch too many kernels."""
     if manifest.target != "cuda":
         return
     phases = (

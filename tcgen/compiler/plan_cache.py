@@ -31,12 +31,8 @@ _MIN_SEARCH_SECONDS = 0.2  # results of shorter searches are not written to disk
 def cached(stage: str, given: object, options: Options, kind: type[T], make: Callable[[], T]) -> T:
     """The result of ``make``, or the one that it gave before for the same input and options.
 
-    Args:
-        stage: ``program`` or ``plan``.
-        given: the level that the stage reads.
-        options: part of the key; reset those that the stage does not read.
-        kind: class of the result.
-        make: the search; its errors are raised and not cached.
+    ``stage`` is ``program`` or ``plan``, and ``given`` the level that it reads. Options are part of
+    the key: reset those that the stage does not read. Errors of ``make`` are not cached.
     """
     if not keeps_plans():
         return make()
@@ -53,11 +49,7 @@ def cached(stage: str, given: object, options: Options, kind: type[T], make: Cal
 
 
 def cached_plans() -> tuple[Path, ...]:
-    """The files of the cache.
-
-    Raises:
-        UnavailableError: their folder cannot be read.
-    """
+    """The files of the cache; an UnavailableError if their folder cannot be read."""
     return list_files(_folder(), ".json")
 
 

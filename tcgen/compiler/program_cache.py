@@ -21,11 +21,7 @@ KEYS_PER_PROGRAM = 16  # largest number of keys of a cache, for each program tha
 
 
 class LeastRecentlyUsed(Generic[V]):
-    """Values by key; when there are too many, the least recently used ones are dropped.
-
-    Args:
-        most: returns the largest number of values; called at each addition.
-    """
+    """Values by key; adding more than ``most()`` drops those that were least recently used."""
 
     def __init__(self, most: Callable[[], int]) -> None:
         self.most = most
@@ -72,14 +68,10 @@ P = TypeVar("P", bound=_Program)
 
 
 class ProgramCache(LeastRecentlyUsed[P]):
-    """Programs by key; keys whose artifacts compute the same share one program.
+    """Programs by key, at most ``most()``; keys whose artifacts compute the same share one.
 
-    Args:
-        start: makes a program from an artifact.
-        most: returns the largest number of programs; called at each addition.
-
-    Attributes:
-        compiled: number of programs that were started, dropped ones included.
+    ``start`` makes a program from an artifact; ``compiled`` counts the programs that were started,
+    dropped ones included.
     """
 
     def __init__(self, start: Callable[[Artifact], P], most: Callable[[], int]) -> None:

@@ -26,12 +26,7 @@ _WIDTH = 24  # characters of a bar
 
 
 def in_words(stage: str, target: str) -> str:
-    """A stage in words; other texts, such as those of long searches, are returned unchanged.
-
-    Example:
-        >>> in_words("plan", "cpu"), in_words("emit", "cpu")
-        ('planning memory', 'writing C')
-    """
+    """A stage in words; other texts, such as those of long searches, are returned unchanged."""
     return _WORDS.get(stage, stage).format(code=_CODE.get(target, target))
 
 
@@ -39,9 +34,7 @@ def in_words(stage: str, target: str) -> str:
 def reported(progress: Progress | bool, target: str) -> Iterator[Progress]:
     """A function that takes names of stages and reports them in words.
 
-    Args:
-        progress: called with each text; True shows a bar, False nothing.
-        target: target of the program.
+    ``progress`` is called with each text; True shows a bar, False nothing.
     """
     if callable(progress):
         tell = progress

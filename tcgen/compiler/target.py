@@ -19,11 +19,7 @@ T = TypeVar("T")
 
 
 def default_target(say: Callable[[str], object] | None = None) -> str:
-    """``cpu`` if a C compiler works, else ``numpy``.
-
-    Args:
-        say: called with the reason for ``numpy``.
-    """
+    """``cpu`` if a C compiler works, else ``numpy``; ``say`` is called with the reason for it."""
     found = no_compiler()
     if found is None:
         return "cpu"
@@ -62,13 +58,8 @@ def with_kernels(run: Callable[[str], T]) -> T:
     """Call ``run`` with the target of kernels, or with NumPy's if kernels cannot be built.
 
     NumPy takes over, with one warning, if no folder accepts compiled objects or the compiler's
-    temporary files, unless TCGEN_EINSUM_TARGET requires the CPU's kernels.
-
-    Args:
-        run: takes a target; it must have no effect before it has built its kernels.
-
-    Raises:
-        UnavailableError: kernels are required and cannot be built.
+    temporary files. If TCGEN_EINSUM_TARGET requires the CPU's kernels, this is an UnavailableError.
+    ``run`` must have no effect before it has built its kernels.
     """
     target = kernel_target()
     try:
@@ -91,8 +82,7 @@ _without_room: set[Path] = set()
 def default_kernel_target(command: str | None) -> str:
     """The default target; warns once about an existing or required compiler that fails.
 
-    Args:
-        command: command of the compiler that the environment names, part of the cache's key.
+    ``command``, the compiler that the environment names, is a part of the cache's key.
     """
     expected = command is not None or find_compiler() is not None
     warn = partial(warnings.warn, category=RuntimeWarning, stacklevel=3)

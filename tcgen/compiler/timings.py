@@ -51,17 +51,9 @@ _CLEARLY_FASTER = 0.95
 def time_variants(benchmark: ProductBenchmark, timer: Timer | None = None) -> Rounds:
     """Seconds of each variant in each round, from the cache or measured now.
 
-    Args:
-        benchmark: the program of all variants, for this CPU or for the GPU of this process.
-        timer: runs a call of the named variant and returns its seconds; a clock by default.
-
-    Returns:
-        A list for each variant; those that dropped out have fewer rounds.
-
-    Raises:
-        BuildError: the compiler is missing or failed.
-        MemoryLimitError: this machine has not enough memory for the arrays.
-        UnavailableError: the program needs a GPU.
+    The program of all variants is for this CPU or for the GPU of this process. ``timer`` runs a
+    call of the named variant and returns its seconds; it is a clock by default. Variants that
+    dropped out have fewer rounds.
     """
     artifact = emit_artifact(
         benchmark.module, target=benchmark.target, planning_extents=benchmark.extents
@@ -99,11 +91,7 @@ def fastest_variant(rounds: Rounds) -> int:
 
 
 def cached_times() -> tuple[Path, ...]:
-    """The files of the cache.
-
-    Raises:
-        UnavailableError: their folder cannot be read.
-    """
+    """The files of the cache; an UnavailableError if their folder cannot be read."""
     return list_files(_folder(), ".json")
 
 

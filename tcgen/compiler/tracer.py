@@ -25,11 +25,9 @@ T = TypeVar("T")
 class Tracer:
     """Times, verifies and dumps the stages of one compilation.
 
-    Attributes:
-        progress: called with a stage's name as it starts, and with the state of a long search (the
-            command line shows both).
-        seconds: wall time by stage, in order.
-        check_values: compares the values of a level with those of the equations.
+    ``progress`` is called with a stage's name as it starts, and with the state of a long search;
+    ``seconds`` has the wall time by stage, in order. ``check_values`` compares the values of a
+    level with those of the equations.
     """
 
     progress: Callable[[str], None] = lambda _: None
@@ -82,11 +80,7 @@ class ValueCheck:
     dtype: str
 
     def __call__(self, stage: str, level: Level) -> None:
-        """Compare the values of the level of a stage.
-
-        Raises:
-            CheckError: naming the stage whose values differ.
-        """
+        """Compare the values of the level of a stage, which a CheckError names if they differ."""
         from ..interp import evaluate_program, evaluate_system, run_module  # noqa: PLC0415
         from ..probes import assert_same_values, random_arrays, split_starts  # noqa: PLC0415
 

@@ -37,12 +37,8 @@ from .timings import fastest_variant, time_variants
 class Choice:
     """The variant that was chosen for one product.
 
-    Attributes:
-        kernel: name of the kernel that holds the product.
-        product: the product as text.
-        model: the variant that the cost model had chosen.
-        taken: the variant that was chosen by measurement.
-        seconds: median time of each variant that was measured in all rounds.
+    ``model`` is the choice of the cost model, ``taken`` that of the measurement; ``seconds`` has
+    the median time of each variant that was measured in all rounds.
     """
 
     kernel: str
@@ -136,16 +132,8 @@ def tune_products(
     """Benchmark the variants of each product, and choose the fastest.
 
     Another variant replaces that of the model only if it is at least 5 % faster. If a memory limit
-    or the objective bounds memory, variants that need more are left out.
-
-    Args:
-        module: bound to the options' target, a CPU or a GPU.
-        options: extents, memory limit, objective, ``library`` and thresholds are used.
-        progress: called with a line about each product before it is measured.
-
-    Raises:
-        BuildError: there is no C compiler, or the compiler failed.
-        UnavailableError: there is no GPU, or no CuPy.
+    or the objective bounds memory, variants that need more are left out. The module is bound to the
+    options' target. ``progress`` is called with a line about each product before it is measured.
     """
     bounded = options.memory_limit is not None or options.objective in ("memory", "peak")
     peak = planned_use(module, options).peak if bounded else None

@@ -69,10 +69,8 @@ def assemble(
 ) -> System:
     """The system of ``equations``, which have no cycle.
 
-    Equations that no output needs are left out with a warning; all inputs remain.
-
-    Spaces come after their parts, and inputs and outputs in declared order. Anonymous equations may
-    stand anywhere. The name is made an identifier.
+    Equations that no output needs are left out with a warning; all inputs remain. Spaces come after
+    their parts, and inputs and outputs in declared order. Anonymous equations may stand anywhere.
 
     Example:
         >>> assemble("2 e-mp", (), (), (), ()).name
@@ -137,8 +135,6 @@ def permutation_lists(counts: Counts, rank: int) -> list[tuple[Fraction, tuple[P
     Example:
         >>> permutation_lists({(0, 1): 2, (1, 0): -2}, 2)[0][0]
         Fraction(2, 1)
-        >>> permutation_lists({(0, 1): 0}, 2)
-        []
     """
     left = {images: count for images, count in counts.items() if count}
     identity = tuple(range(rank))

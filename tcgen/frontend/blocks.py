@@ -18,13 +18,11 @@ from .source import Problems
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A tensor and the blocks of it that are given.
+    """A tensor, which no program stores, and the blocks of it that are given.
 
-    Attributes:
-        parent: the whole tensor, which no program stores.
-        group: its symmetry group, identity first, elements without conjugation before the rest.
-        members: the given blocks, each with the symmetries of the parent that map it to itself.
-        others_zero: blocks that no symmetry maps to a given one are zero.
+    ``group`` is the tensor's symmetry group, identity first, elements without conjugation before
+    the rest. A member has those symmetries that map it to itself. With ``others_zero`` blocks that
+    no symmetry maps to a given one are zero.
     """
 
     parent: Tensor

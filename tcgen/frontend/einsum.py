@@ -43,10 +43,7 @@ class Axes:
 class Expression:
     """A product and sum over labels, which are numbered as they first occur on the operands.
 
-    Attributes:
-        inputs: labels of each operand.
-        output: labels of the result.
-        names: names of the labels, for messages; axes of an ellipsis are ``...[-1]``, ``...[-2]``.
+    ``names`` of the labels are for messages; axes of an ellipsis are ``...[-1]``, ``...[-2]``.
 
     Example:
         >>> express("ij,jk->ik", (2, 2))
@@ -60,14 +57,9 @@ class Expression:
 
 @lru_cache(maxsize=4096)
 def express(text: str, ranks: tuple[int, ...]) -> Expression:
-    """The expression of subscripts for operands of these ranks.
+    """The expression of NumPy's subscripts, of any form, for operands with these numbers of axes.
 
-    Args:
-        text: NumPy's subscripts, explicit or implicit, with or without an ellipsis.
-        ranks: number of axes of each operand.
-
-    Raises:
-        EinsumError: the text is wrong, or does not fit the operands.
+    An EinsumError refuses text that is wrong, or does not fit the operands.
 
     Example:
         >>> express("...i", (3,)).output
@@ -202,16 +194,12 @@ def _error(text: str, message: str) -> EinsumError:
 
 
 def contraction_path(optimize: Any, count: int) -> ContractionPath | None:
-    """The path that ``optimize`` requests; None for the cheapest one.
-
-    Args:
-        optimize: argument of ``numpy.einsum``.
-        count: number of operands.
+    """The path that NumPy's argument ``optimize`` requests; None for the cheapest one.
 
     Raises:
         ArgumentError: a type that NumPy does not accept (a TypeError).
         PathNameError: a name that NumPy does not know (a KeyError).
-        ContractionPathError: the path does not fit the operands.
+        ContractionPathError: the path does not fit the ``count`` operands.
     """
     if optimize is None or isinstance(optimize, bool | np.bool_):
         if optimize or count < 2:
@@ -241,10 +229,9 @@ def contraction_path(optimize: Any, count: int) -> ContractionPath | None:
 
 
 def check_order_name(name: str, count: int) -> None:
-    """Check the name of an order of contraction; the planner takes the cheapest for any of them.
+    """Check the name of an order of contraction, which NumPy ignores for two operands.
 
-    Raises:
-        PathNameError: NumPy does not know the name. It ignores the names for two operands.
+    The planner takes the cheapest for any of them; a PathNameError refuses an unknown one.
     """
     if name not in ("greedy", "optimal") and count > 2:
         raise PathNameError(
@@ -256,12 +243,7 @@ def check_order_name(name: str, count: int) -> None:
 def check_path(path: ContractionPath, count: int) -> None:
     """Check a path in NumPy's form: positions in a list of operands, to which products are added.
 
-    Raises:
-        ContractionPathError: a step has a position outside the list, or more than one array is
-            left.
-
-    Example:
-        >>> check_path(((0, 1), (0, 1)), 3)
+    A ContractionPathError refuses positions outside the list, and paths that leave several arrays.
     """
     left = count
     for step in path:
@@ -279,8 +261,7 @@ def check_path(path: ContractionPath, count: int) -> None:
 def extents_of(expression: Expression, shapes: Shapes) -> tuple[int, ...]:
     """Extent of each label; an axis of extent 1 broadcasts against other operands, as in NumPy.
 
-    Raises:
-        ShapeError: naming the label and the two axes that disagree.
+    A ShapeError names the label and the two axes that disagree.
 
     Example:
         >>> extents_of(express("ij,jk", (2, 2)), ((2, 3), (1, 4)))
@@ -310,14 +291,11 @@ def extents_of(expression: Expression, shapes: Shapes) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LabelPattern:
-    """The labels on which a kernel depends, without axes that broadcast.
+    """The labels on which a kernel depends, as they first occur, without axes that broadcast.
 
-    Attributes:
-        inputs: labels of each operand, numbered as they first occur.
-        output: labels of the result.
-        gaps: axes of each operand, and of the result, that are slices of longer axes of its array;
-            () if there are none.
-        update: a factor of the product, and whether the product is added to the result's array.
+    ``gaps`` are the axes of each operand, and of the result, that are slices of longer axes of its
+    array; () if there are none. ``update`` is a factor of the product, and whether the product is
+    added to the result's array.
     """
 
     inputs: tuple[tuple[int, ...], ...]
@@ -356,8 +334,7 @@ def einsum_system(kernel: LabelPattern, path: ContractionPath | None = None) -> 
 def subscripts_system(text: str) -> System:
     """The system of subscripts: each letter is a space, the inputs are x0, x1, ..., the output y.
 
-    Raises:
-        EinsumError: the text is wrong, or has an ellipsis, whose number of axes is unknown here.
+    An EinsumError refuses wrong text, and an ellipsis, whose number of axes is unknown here.
 
     Example:
         >>> print(subscripts_system("pq,qr").pretty(), end="")

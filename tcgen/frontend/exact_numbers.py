@@ -1,9 +1,8 @@
 """Exact values of numbers in text, within the range of floating-point numbers.
 
-Decimals are exact: 0.1 is 1/10. Programs that derive equations compute coefficients in
-floating point and print 1/3 as 0.3333333. Such a decimal is read as the fraction that it rounds,
-if it has enough digits to tell this fraction from others (:func:`rational` for
-printed text, :func:`exact` for floats).
+Decimals are exact: 0.1 is 1/10. Programs that derive equations compute in floating point and print
+1/3 as 0.3333333. Such a decimal is read as the fraction that it rounds, if it has enough digits to
+tell it from others (:func:`rational` for printed text, :func:`exact` for floats).
 """
 
 from __future__ import annotations
@@ -32,14 +31,10 @@ _NUMBER = re.compile(
 
 
 def literal(text: str) -> Fraction:
-    """The exact value of a number: ``0.25``, ``1e-3``, ``1/4``.
+    """The exact value of a number: ``0.25``, ``-1e-3``, ``1/4``.
 
     Raises:
         ValueError: it is not a number, or not representable (:func:`rejection_reason`).
-
-    Example:
-        >>> literal("-1e-3")
-        Fraction(-1, 1000)
     """
     text = text.strip()
     shown = text if len(text) <= 20 else f"{text[:20]}..."
@@ -81,9 +76,6 @@ def rational(text: str) -> Fraction:
     ratios of small factorials that rounds to it, if these digits tell the ratio from its
     neighbours: ``10 * denominator**2`` is at most ``10**digits``. Any other number is exact.
 
-    Raises:
-        ValueError: ``text`` is not a number.
-
     Example:
         >>> [str(rational(x)) for x in ("-0.083333333333", "0.0277778", "+1.000", "3/8", "0.333")]
         ['-1/12', '1/36', '1', '3/8', '333/1000']
@@ -106,11 +98,8 @@ def rational(text: str) -> Fraction:
 def nearest_ratio(value: float) -> Fraction:
     """The ratio of small factorials that a program computed in several steps of rounding.
 
-    It lies within 1e-12 of the value. A float that is a decimal of fewer than 15 digits was not
-    computed: it is this decimal.
-
-    Raises:
-        ValueError: the value is not a finite number.
+    It lies within 1e-12 of the value, which must be finite (ValueError). A float that is a decimal
+    of fewer than 15 digits was not computed: it is this decimal.
 
     Example:
         >>> [str(nearest_ratio(x)) for x in (0.2499999999999998, -1.0000000000000002, 1 / 36, 0.01)]
@@ -130,10 +119,8 @@ def exact(value: Any) -> Fraction:
     """A coefficient as an exact number: a text and a float are decimals.
 
     A float of 15 digits or more within 1e-15 of a fraction is this fraction: 0.3333333333333333
-    is 1/3. The distance is relative, and the denominator is at most a million.
-
-    Raises:
-        ValueError: ``value`` is neither a finite number nor the text of one.
+    is 1/3. The distance is relative, and the denominator is at most a million. A ValueError refuses
+    what is neither a finite number nor the text of one.
 
     Example:
         >>> [str(exact(x)) for x in (0.1, 0.3333333333333333, "0.3333333333333333", 2)]

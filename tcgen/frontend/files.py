@@ -16,12 +16,10 @@ from .terms import read_terms_file
 
 
 def read(path: Path) -> System:
-    """The system of a file.
+    """The system of a spec (.spec), a term list (.json), or output of pdaggerq or wick&d.
 
-    Args:
-        path: a spec (.spec), a term list (.json), or output of pdaggerq or wick&d (.txt, .jsonl;
-            the contents show which). A name without suffix is a shipped spec unless it is a
-            file.
+    The contents of a .txt or .jsonl file show which of the two wrote it. A name without suffix is a
+    shipped spec unless it is a file.
 
     Raises:
         SpecError: with all errors in the file.
@@ -57,13 +55,8 @@ def read(path: Path) -> System:
 def read_printed(text: str, filename: str, *, real: bool = False) -> System:
     """The system of equations that pdaggerq (lists or JSON lines) or wick&d printed.
 
-    Args:
-        text: text of the file.
-        filename: name for messages; its stem names the system.
-        real: orbitals are real, so that bra and ket of f and v may be exchanged.
-
-    Raises:
-        SpecError: a line cannot be understood.
+    The stem of ``filename`` names it. If orbitals are ``real``, bra and ket of f and v may be
+    exchanged.
     """
     name = identifier(Path(filename).stem)
     if "^{" in text:

@@ -22,12 +22,8 @@ _CLOSING = {")": "(", "]": "["}
 class Statement:
     """A statement as written, from column 1 of its first line, comments blanked.
 
-    Attributes:
-        file: name for messages.
-        line: 1-based number of its first line.
-        text: its lines, joined by newlines.
-        folder: folder of its file, for ``include``; None for a text without a file.
-        broken: a bracket is never closed, which is already reported.
+    ``line`` is the number of its first line, from 1; ``folder``, for ``include``, is None for a
+    text without a file. ``broken``: a bracket is never closed, which is already reported.
     """
 
     file: str
@@ -81,11 +77,7 @@ class Problems:
         self._found.setdefault((span, message), diagnostic)
 
     def raise_any(self) -> None:
-        """Raise an error if there are problems.
-
-        Raises:
-            SpecError: with all problems, in order of appearance.
-        """
+        """Raise a SpecError with all problems, in order of appearance, if there are any."""
         if self._found:
             raise SpecError(tuple(sorted(self._found.values(), key=self._place)))
 
@@ -172,11 +164,7 @@ def refuse_deep_nesting(file: str) -> Iterator[None]:
 
 
 def read_text(path: Path) -> str:
-    """Text of a file.
-
-    Raises:
-        TcgenError: the file is missing, is a folder, or is not text.
-    """
+    """Text of a file; a TcgenError if it is missing, is a folder, or is not text."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:

@@ -69,24 +69,15 @@ _WORD = re.compile(
 
 
 def read_terms_file(path: Path) -> System:
-    """The system of a .json term list.
-
-    Raises:
-        SpecError: with all errors in the list.
-        TcgenError: the file cannot be read.
-    """
+    """The system of a .json term list; errors are those of :func:`read_terms` and of the file."""
     return read_terms(read_text(path), str(path))
 
 
 def read_terms(text: str, filename: str) -> System:
-    """The system of a term list.
+    """The system of a term list in JSON.
 
-    Args:
-        text: JSON.
-        filename: name for messages; its stem names a list that has no "name".
-
-    Raises:
-        SpecError: with all errors, each with its target and term.
+    The stem of ``filename``, which messages show, names a list that has no "name". A SpecError has
+    all errors, each with its target and term.
 
     Example:
         >>> print(read_terms('''{"targets": [{"out": "e", "terms": [
@@ -110,11 +101,7 @@ def read_terms(text: str, filename: str) -> System:
 
 
 def read_term_data(data: Any, filename: str) -> System:
-    """The system of a term list as Python objects, as importers make it.
-
-    Raises:
-        SpecError: with all errors, each with its target and term.
-    """
+    """The system of a term list as Python objects; importers make such lists."""
     with refuse_deep_nesting(filename):
         return _Reader(data, filename).system()
 
@@ -506,13 +493,8 @@ def read_ranges(data: dict[str, Any], wrong: Wrong) -> dict[str, str]:
 def read_symmetry(declared: Any, rank: int) -> tuple[Symmetry, ...]:
     """Generators of a tensor's symmetry as a term list declares it.
 
-    Args:
-        declared: the tensor's entry, with ``sym`` (a string or a list of strings) and ``antisym``
-            (a list of axis lists), both optional.
-        rank: number of axes.
-
-    Raises:
-        ValueError: naming the text that cannot be understood.
+    The tensor's entry may have ``sym`` (a string or a list of strings) and ``antisym`` (a list of
+    axis lists). A ValueError names the text that cannot be understood.
 
     Example:
         >>> read_symmetry({"sym": "antisym(0,1) swap(01,23)"}, 4)[1]

@@ -169,14 +169,9 @@ def timeline_svg(
     title: str,
     top: int,
 ) -> str:
-    """The stacked area, drawn at given extents.
+    """The stacked area at given extents, with the class of each array in ``colour``.
 
-    Args:
-        timeline: steps and the arrays held during them.
-        extents: extents of the base spaces.
-        colour: class of each array.
-        title: title for screen readers.
-        top: bytes at the upper edge, at least 1.
+    ``top`` is the number of bytes at the upper edge, at least 1; screen readers read the title.
     """
     count = max(1, len(timeline.steps))
     frame = TIMELINE_FRAME

@@ -53,12 +53,7 @@ def polynomial(poly: Poly) -> list[Any]:
 
 @dataclass(slots=True)
 class DomainTable:
-    """Domains of loops as plain data; work refers to them by position.
-
-    Attributes:
-        parts: parts of each domain.
-        places: position of each domain.
-    """
+    """Domains of loops as plain data; work refers to them by position."""
 
     parts: list[Any] = field(default_factory=list)
     places: dict[Domain, int] = field(default_factory=dict)

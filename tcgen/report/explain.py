@@ -12,10 +12,7 @@ from .numbers import OPERATIONS, counted_flops
 
 
 def explain_text(plan: FusionPlan, report: Mapping[str, Any]) -> str:
-    """Totals, then a line for each step: text, chosen and executed flops, bytes, polynomial.
-
-    Units: flops, multiply + add = 2; bytes.
-    """
+    """Totals, then a line for each step: text, chosen and executed flops, bytes, polynomial."""
     program, extents = plan.program, report["extents"]
     sizes = ", ".join(f"{n} = {e}" for n, e in extents.items())
     lines = [f"{program.name} at {sizes}" if sizes else program.name]

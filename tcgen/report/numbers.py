@@ -44,10 +44,7 @@ OPERATIONS = {
 def report_json(
     plan: FusionPlan, manifest: Manifest, executed: Executed, extents: Mapping[str, int]
 ) -> dict[str, Any]:
-    """The report of a plan at the extents of the base spaces, without any wall time.
-
-    Example: ``report_json(...)["memory"]["peak_bytes"]``
-    """
+    """The report of a plan at the extents of the base spaces, without any wall time."""
     program = plan.program
     counted = totals(executed, extents)
     flops: dict[Poly, int] = {}

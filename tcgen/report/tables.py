@@ -16,15 +16,11 @@ from .units import readable_bytes
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column of a table.
+    """A column of a table, with its cells from the first row to the last.
 
-    Attributes:
-        title: title of the column.
-        cells: texts from the first row to the last.
-        numeric: align cells at the right.
-        dropped: rank of the column among those that are left out if the window is too narrow, the
-            smallest first; None for a column that is always shown.
-        wraps: break cells between words.
+    ``dropped`` is the rank of the column among those that are left out if the window is too narrow,
+    the smallest first, and None for a column that is always shown. ``numeric`` aligns cells at the
+    right, ``wraps`` breaks them between words.
     """
 
     title: str
@@ -44,10 +40,7 @@ class _Column:
 def print_report(report: dict[str, Any], console: Console, most_arrays: int | None = None) -> None:
     """Print the tables of a report made by :func:`tcgen.report.report_json`.
 
-    Args:
-        report: the report.
-        console: output; columns that do not fit its width are left out.
-        most_arrays: number of arrays to show, the largest first.
+    Columns that do not fit the console are left out. The ``most_arrays`` largest arrays are shown.
     """
     width = console.width
     sizes = ", ".join(f"{n} = {e}" for n, e in report["extents"].items())

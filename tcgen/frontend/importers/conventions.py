@@ -18,22 +18,14 @@ def refuse(filename: str, number: int, line: str, message: str, advice: str) -> 
 
 
 def check_texts(**given: object) -> None:
-    """Check keywords that must be texts.
-
-    Raises:
-        ArgumentError: naming the keyword.
-    """
+    """Check keywords that must be texts; an ArgumentError names the first that is not."""
     for keyword, value in given.items():
         if not isinstance(value, str):
             raise ArgumentError(f"{keyword} must be a str, not {type(value).__name__}")
 
 
 def check_name_list(keyword: str, given: object) -> tuple[str, ...]:
-    """The names that a keyword lists.
-
-    Raises:
-        ArgumentError: it is not a list of names.
-    """
+    """The names that a keyword lists; an ArgumentError if it is not a list of names."""
     names = tuple(given) if isinstance(given, list | tuple | set | frozenset) else (None,)
     if not all(isinstance(name, str) for name in names):
         raise ArgumentError(f'{keyword} must be a list of names such as ["f", "v"]')
@@ -66,12 +58,8 @@ def signed_letters(
 ) -> list[list[Any]]:
     """Permutation operators in the form of a term list: counted lists of the left letters.
 
-    Args:
-        operators: kind (P, PP2, PP3 or PP6) and letters, the last applied first.
-        left: letters of the target.
-
-    Raises:
-        ValueError: the operators make too many permutations.
+    An operator is its kind (P, PP2, PP3 or PP6) and its letters; the last one is applied first. A
+    ValueError refuses operators that make too many permutations.
 
     Example:
         >>> signed_letters([("P", ("i", "j"))], ["a", "i", "j"])

@@ -145,11 +145,7 @@ def _declared(real: bool) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """A term, its indices in the letters of their spaces.
-
-    Attributes:
-        letters: name of each label.
-    """
+    """A term, its indices in the letters of their spaces; ``letters`` are the names of labels."""
 
     coeff: str
     factors: tuple[str, ...]

@@ -34,11 +34,7 @@ _ONE = Fraction(1)
 
 
 def read_ir(text: str, name: str, filename: str) -> System:
-    """The system of JSON lines; lines that do not start with a brace are skipped.
-
-    Raises:
-        SpecError: a line cannot be understood.
-    """
+    """The system of JSON lines; a SpecError if one of them cannot be understood."""
     values, lines = _Values(), []
     for number, line in enumerate(text.split("\n"), 1):
         if line.lstrip().startswith("{"):
@@ -81,10 +77,7 @@ _Value = tuple[str, int]
 class _Named:
     """The values that one line writes and reads.
 
-    Attributes:
-        target: value that it writes.
-        operands: values that it reads.
-        carries: the old value was read before, so the new one is the sum of it and this line.
+    ``carries``: the old value was read before, so the new one is the sum of it and this line.
     """
 
     target: _Value
@@ -107,8 +100,7 @@ class _Values:
     def line(self, data: Any) -> _Named:
         """Number the values of the next line.
 
-        Raises:
-            ValueError: an intermediate is read before it is written, or an input is also a target.
+        It must not read an intermediate before it is written, nor write an input (ValueError).
         """
         operands = []
         for operand in data["operands"]:
@@ -281,14 +273,7 @@ def block_spaces(name: str, classes: list[str]) -> list[str]:
 
 
 def coefficient(data: Any) -> Fraction:
-    """The coefficient of a line: ``coeff_rational`` if given, else the ratio nearest to ``coeff``.
-
-    Example:
-        >>> coefficient({"coeff": 0.33333333333333331, "coeff_rational": "1/3"})
-        Fraction(1, 3)
-        >>> coefficient({"coeff": -0.99999999999999978})
-        Fraction(-1, 1)
-    """
+    """The coefficient of a line: ``coeff_rational`` or else the ratio nearest to ``coeff``."""
     ratio, value = data.get("coeff_rational"), data.get("coeff")
     if ratio is not None:
         return literal(str(ratio))
@@ -296,12 +281,7 @@ def coefficient(data: Any) -> Fraction:
 
 
 def identifier_of(name: str) -> str:
-    """``tmps_["0002_oooo"]`` as a name: ``tmps_0002_oooo``.
-
-    Example:
-        >>> identifier_of('B["Qov"]'), identifier_of('t2')
-        ('B_Qov', 't2')
-    """
+    """``tmps_["0002_oooo"]`` as a name: ``tmps_0002_oooo``."""
     parts = re.findall(r"[A-Za-z0-9_]+", name)
     if not parts:
         raise ValueError(f"{name!r:.40} is not a name of a tensor")

@@ -49,8 +49,7 @@ def wrong(message: str, advice: str) -> SpecError:
 class Ranges:
     """The spaces of a system, and the indices of the equation that is being read.
 
-    Attributes:
-        indices: all symbols that are indices in some equation.
+    ``indices`` has the symbols that are indices in some equation.
     """
 
     def __init__(self, letters: Mapping[str, str]) -> None:
@@ -250,8 +249,7 @@ def _space_of_letter(given: Mapping[str, str]) -> dict[str, str]:
 def identifier_of(name: str) -> str:
     r"""The identifier for a name as mathematicians write it.
 
-    Raises:
-        SpecError: it has other characters, or no letter at its start.
+    A SpecError refuses other characters, and names without a letter at the start.
 
     Example:
         >>> [identifier_of(x) for x in ("N_{occ}", r"\xi", "x'", "t^{(1)}", "\u03b7\u2081", "x1")]
@@ -286,8 +284,7 @@ def _character(character: str) -> str:
 def exact_number(number: Any) -> Fraction:
     """The value of a Rational, or of a Float: its decimal, or the fraction that it rounds.
 
-    Raises:
-        SpecError: no program can hold it.
+    A SpecError refuses what no program can hold.
 
     Example:
         >>> [str(exact_number(sympy.Float(x))) for x in (0.1, 1 / 3, "0.100000000000000000000001")]
@@ -310,12 +307,9 @@ def exact_number(number: Any) -> Fraction:
 
 
 def check_term_count(expression: Any, *, powers: bool) -> None:
-    """Refuse an expression that expands to too many products.
+    """Raise a SpecError for an expression that expands to too many products.
 
     With ``powers`` all powers of sums are expanded, otherwise only those that hold a Sum.
-
-    Raises:
-        SpecError: it does.
     """
     if _count(expression, powers) > _MOST_TERMS:
         raise wrong(

@@ -22,15 +22,10 @@ _POOLS = {"o": "ijklmn", "v": "abcdefgh"}
 def fermion_targets(
     equations: Sequence[tuple[Any, Any]], blocks: Sequence[str]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Targets and tensors of a term list.
+    """Targets and tensors of a term list; a SpecError if a factor or index is not supported.
 
-    Args:
-        equations: pairs of a left side (an AntiSymmetricTensor, or a text such as
-            ``r2(a,b,i,j)``) and an expression.
-        blocks: tensors given by blocks.
-
-    Raises:
-        SpecError: a factor or index is not supported.
+    A left side is an AntiSymmetricTensor, or a text such as ``r2(a,b,i,j)``. The tensors that
+    ``blocks`` names are given by blocks.
     """
     tensors: dict[str, Any] = {}
     targets = [_target(left, right, tuple(blocks), tensors) for left, right in equations]

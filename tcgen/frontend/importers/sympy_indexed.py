@@ -2,8 +2,7 @@
 
 An index that is neither bound by a Sum nor on the left is summed over its range if it occurs at
 least twice in a product. Indices in a function, a denominator or a power of a bracket count once;
-x[i]**2 is x[i]*x[i]. Only objects of SymPy and numbers are read, since
-SymPy evaluates a text as Python.
+x[i]**2 is x[i]*x[i]. Only objects and numbers are read, since SymPy evaluates a text as Python.
 """
 
 from __future__ import annotations

@@ -39,11 +39,7 @@ QUANTITY_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A declared tensor.
-
-    ``blocks`` names the arrays given instead of the whole tensor; with ``others_zero`` its other
-    blocks are zero.
-    """
+    """A declared tensor, or ``blocks`` given instead; with ``others_zero`` its others are zero."""
 
     tensor: Tensor
     blocks: tuple[Word, ...] = ()
@@ -330,10 +326,5 @@ class _Reader:
 
 
 def word_of(quantity: Quantity) -> str:
-    """The words of the language for a quantity.
-
-    Example:
-        >>> word_of(Quantity.THREE_INDEX)
-        'df'
-    """
+    """The words of the language for a quantity, such as ``df``."""
     return next(word for word, known in QUANTITY_WORDS.items() if known is quantity)

@@ -27,11 +27,7 @@ _NEVER = frozenset((0,))
 
 
 class Expander:
-    """Expands the right sides of one spec and collects the intermediates that brackets make.
-
-    Attributes:
-        anonymous: equations of brackets.
-    """
+    """Expands the right sides of one spec; ``anonymous`` collects the equations of brackets."""
 
     def __init__(self, taken: Iterable[str], problems: Problems) -> None:
         self._taken = frozenset(taken)
@@ -59,11 +55,9 @@ class Expander:
     ) -> list[Term]:
         """Terms of one product.
 
-        Args:
-            flat: the product.
-            lhs: left indices of its equation, anonymous or not.
-            bound: indices bound here: the user's left indices and those of enclosing sums.
-            outside: profile of the factors of the enclosing bracket.
+        ``lhs`` are the left indices of its equation, anonymous or not, ``bound`` the user's left
+        indices and those of enclosing sums; ``outside`` is the profile of the factors of the
+        enclosing bracket.
         """
         before = self._problems.count
         profiles = [_piece_profile(piece) for piece in flat.pieces]

@@ -26,13 +26,10 @@ _COMPARISONS = 100_000
 
 
 class Names:
-    """All names of a spec, built from its lines.
+    """All names of a spec, built from its lines; inputs and outputs are in declared order.
 
-    Attributes:
-        tensors: declared and defined tensors by name, including tensors given by blocks.
-        inputs: input arrays in declared order, with blocks in place of the tensor they form.
-        outputs: outputs in declared order.
-        families: tensors that are given by blocks, by name.
+    ``families`` has the tensors that are given by blocks. They are also in ``tensors``, but in
+    ``inputs`` their blocks take their place.
     """
 
     def __init__(self, lines: Sequence[Line], problems: Problems) -> None:

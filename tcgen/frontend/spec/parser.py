@@ -1,7 +1,4 @@
-"""Parses statements into syntax trees.
-
-lark is imported when the first statement is parsed, so that importing tcgen is fast.
-"""
+"""Parses statements into syntax trees; imports lark late, so that importing tcgen is fast."""
 
 from __future__ import annotations
 

@@ -63,13 +63,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """``coeff * operator * sum over sums of the product of pieces``.
+    """``coeff * operator * sum over sums of the product of pieces``, in the order of the text.
 
-    Attributes:
-        pieces: factors in the order of the text.
-        operator: composed P and S, or ().
-        moved: indices that the operator renames, with their places in the text.
-        sums: indices of sum(..), with their places in the text.
+    ``operator`` is the composed P and S, or (); ``moved`` are the indices that it renames.
     """
 
     coeff: Fraction

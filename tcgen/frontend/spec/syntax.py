@@ -95,11 +95,8 @@ class SignedSum:
 class Operator:
     """``P(..)``, ``S(..)``, ``sum(..)``, ``max(..)``, ``min(..)`` or ``prod(..)``.
 
-    Attributes:
-        kind: the word before the bracket.
-        groups: parts between slashes; each a tuple of items; each item the words of a tuple, or
-            one word.
-        span: text from the operator to its closing bracket.
+    ``groups`` are the parts between slashes, each a tuple of items; an item is the words of a
+    tuple, or one word. ``span`` ends with the closing bracket.
     """
 
     kind: str
@@ -123,15 +120,10 @@ Node: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute of a declaration.
+    """An attribute of a declaration, such as ``symmetric``; the word of a default is ``=``.
 
-    Attributes:
-        word: ``symmetric``, ``stored``, ``real``, ...; ``=`` for a default.
-        span: place of the word.
-        groups: bracketed groups of positions or letters; for an exchange they are in pairs.
-        names: names of the blocks, or the words of a quantity.
-        value: the default.
-        others_zero: blocks that ``names`` does not list are zero.
+    ``groups`` are of positions or letters, in pairs for an exchange. ``names`` are those of blocks,
+    or the words of a quantity; with ``others_zero`` blocks that it does not list are zero.
     """
 
     word: str

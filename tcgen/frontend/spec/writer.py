@@ -432,16 +432,12 @@ def operator_text(
 
     Example:
         >>> from tcgen.ir.tensor import Space
-        >>> left = tuple(Index(x, Space("o")) for x in "ijab")
-        >>> operator_text((Permutation(1, (0, 1, 2, 3)), Permutation(1, (1, 0, 3, 2))), left)
-        'S(ia,jb) '
+        >>> left = tuple(Index(x, Space("o")) for x in "ija")
         >>> cyclic = tuple(Permutation(s, p) for s, p in ((1, (0, 1, 2)), (1, (1, 2, 0)),
         ...                                               (1, (2, 0, 1))))
-        >>> operator_text(cyclic, left[:3])
-        ''
         >>> exchange = (Permutation(1, (0, 1, 2)), Permutation(-1, (1, 0, 2)))
-        >>> operator_text(cyclic, left[:3], exchange)
-        'P(a/ij) '
+        >>> operator_text(cyclic, left), operator_text(cyclic, left, exchange)
+        ('', 'P(a/ij) ')
     """
     return _product(perms, left, ()) or _product(perms, left, symmetry)
 
