@@ -123,9 +123,10 @@ def planned_bytes(plan: FusionPlan, dtype: str) -> int:
 
 
 def proven_bytes(program: FormulaSequence, options: Options) -> int:
-    """A lower bound on the bytes of any plan of this search, repeats and recomputation included.
+    """A lower bound on the bytes of any plan of these steps, repeats and recomputation included.
 
-    It is the smallest ``least_peak`` of these choices, and the results.
+    It is the smallest ``least_peak`` of these choices, and the results. Triangular nests may
+    rewrite the steps.
     """
     extents = dict(options.extents)
     request = _request(program, extents, 0, options)
