@@ -55,8 +55,7 @@ def get_threads() -> int | None:
 def used_threads(offered: int) -> int:
     """The number that :func:`set_threads` set, else the number that OpenMP offers.
 
-    Raises:
-        ArgumentError: OpenMP offers more threads than MAX_THREADS.
+    Raises ArgumentError if OpenMP offers more threads than MAX_THREADS.
     """
     if _Chosen.count is None and offered > MAX_THREADS:
         raise ArgumentError(
