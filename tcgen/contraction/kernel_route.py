@@ -145,10 +145,7 @@ def kernel_route(call: Signature, library: Library) -> KernelRoute:
 
 
 def stored_labels(call: Signature) -> set[int]:
-    """Labels along which an operand has distinct elements in memory.
-
-    Elements of all operands repeat along the others, the broadcast labels.
-    """
+    """Labels along which an operand has distinct elements in memory; others are broadcast."""
     return {
         label
         for array, labels in zip(call.arrays, call.expression.inputs, strict=True)

@@ -150,10 +150,7 @@ _routes: LeastRecentlyUsed[Route | None] = LeastRecentlyUsed(lambda: _MAX_ROUTES
 
 
 def choose_route(call: Signature, library: Library) -> Route | None:
-    """The route of all calls of a signature.
-
-    None for an update that no kernel can apply to ``out`` in place.
-    """
+    """The route of calls of a signature; None for an update that no kernel can apply in place."""
     reason = "a view of the operand" if call.view else _delegation_reason(call)
     broadcast = set(range(len(call.extents))) - (stored_labels(call) if reason is None else set())
     if call.update is not None:

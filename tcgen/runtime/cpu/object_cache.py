@@ -119,7 +119,7 @@ def _load_from(folder: Path, key: str, content: bytes) -> ctypes.CDLL:
 
 
 def try_loading(content: bytes) -> None:
-    """Load the library of a trial from where those of programs are; warns and raises as they do."""
+    """Load the library of a trial as :func:`load_object` loads those of programs."""
     library = load_object(f"trial-{os.getpid()}", content)
     with contextlib.suppress(OSError):
         Path(library._name).unlink()

@@ -47,10 +47,7 @@ def objects_folder() -> Path:
 
 
 class _Process:
-    """The folders of this process, each with the open file that holds its lock.
-
-    A forked child makes its own folders.
-    """
+    """Folders of this process, each with the open file of its lock; a forked child has its own."""
 
     lock = Lock()
     folders: ClassVar[dict[Path, int | None]] = {}

@@ -308,10 +308,7 @@ def _bounds(array: Any) -> tuple[int, int]:
 
 
 def open_device() -> CupyDevice:
-    """The GPU of this process.
-
-    Raises UnavailableError if CuPy is missing, or finds no device, no driver or no NVRTC.
-    """
+    """The GPU of this process; UnavailableError if CuPy, a device, a driver or NVRTC is missing."""
     try:
         import cupy  # noqa: PLC0415  (only where a program for a GPU runs)
     except ImportError as error:

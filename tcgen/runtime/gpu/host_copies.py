@@ -23,10 +23,7 @@ MIN_BUFFERED_BYTES = 2**20
 
 
 class HostCopies:
-    """The two pinned buffers of one GPU, which is the current one.
-
-    A call may come from any thread; copies take turns.
-    """
+    """The two pinned buffers of the current GPU; calls may come from any thread, and take turns."""
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy

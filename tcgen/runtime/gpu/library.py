@@ -38,10 +38,7 @@ class LibraryLaunch:
     strides: Mapping[str, tuple[int, ...]]
 
     def resolved(self, buffers: PhaseBuffers) -> Callable[[Values], None]:
-        """A function that queues the calls of the library at values of the host variables.
-
-        The function holds the arrays of the buffers.
-        """
+        """A function of host variables that queues the calls; it holds arrays of ``buffers``."""
         entry = self.entry
         operands = tuple([buffers.named(x.buffer) for x in (entry.out, entry.a, entry.b)])
 
@@ -74,10 +71,7 @@ class LibraryLaunch:
         )
 
     def products(self, values: Values) -> Iterator[MatrixProduct]:
-        """The calls at values of the host variables.
-
-        Raises ExtentError if the library cannot count as far.
-        """
+        """The calls at values of host variables; ExtentError if the library cannot count so far."""
         entry = self.entry
         m, n, k = (self.count(group, values) for group in (entry.m, entry.n, entry.k))
         batch = self.batch(values)
