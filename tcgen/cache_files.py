@@ -32,9 +32,8 @@ def cache_folder(name: str) -> Path:
 def read_bytes(path: Path) -> bytes:
     """The content of a file of the cache.
 
-    Raises:
-        OSError: it is missing or cannot be read.
-        PermissionError: another user could have written it.
+    Raises OSError if it is missing or cannot be read, PermissionError if another user could have
+    written it.
     """
     _check_folders(path.parent)
     # A link would lead out of the folder; a pipe would be waited for.
@@ -45,21 +44,14 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file of the cache.
-
-    Raises:
-        OSError: as for :func:`read_bytes`.
-        UnicodeDecodeError: it is damaged.
-    """
+    """The text of a file of the cache; raises as :func:`read_bytes`, or UnicodeDecodeError."""
     return read_bytes(path).decode()
 
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file of the cache in one step; other processes may write the same file.
 
-    Raises:
-        OSError: it cannot be written.
-        PermissionError: other users may write to its folder.
+    Raises OSError if it cannot be written, PermissionError if other users may write to its folder.
     """
     path.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -83,11 +75,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def list_files(folder: Path, suffix: str) -> tuple[Path, ...]:
-    """The files of a folder of the cache whose names end so.
-
-    Raises:
-        UnavailableError: the folder cannot be read.
-    """
+    """Files of a folder of the cache whose names end so; UnavailableError if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             found = [e.name for e in entries if e.name.endswith(suffix) and e.is_file()]
@@ -99,11 +87,7 @@ def list_files(folder: Path, suffix: str) -> tuple[Path, ...]:
 
 
 def remove_files(paths: Iterable[Path]) -> None:
-    """Remove files of the cache.
-
-    Raises:
-        UnavailableError: one cannot be removed.
-    """
+    """Remove files of the cache; UnavailableError if one cannot be removed."""
     for path in paths:
         try:
             path.unlink(missing_ok=True)
@@ -149,10 +133,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write to; it replaces the file of that name when the block ends.
 
     A path that is not a plain file (a device, a pipe), or whose folder takes no new files, is
-    written to directly.
-
-    Raises:
-        OSError: it cannot be written.
+    written to directly. Raises OSError if it cannot be written.
     """
     target = Path(os.path.realpath(path))  # a link stays one
     if target.exists() and not (target.is_file() and os.access(target.parent, os.W_OK)):

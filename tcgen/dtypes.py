@@ -8,19 +8,11 @@ from fractions import Fraction
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """An element type of tensors.
+    """An element type of tensors; the name is NumPy's.
 
-    Attributes:
-        name: NumPy's name.
-        letter: letter in names of the BLAS and of generated functions.
-        itemsize: bytes of an element.
-        parts: real numbers of an element.
-        c_type: the element in C.
-        c_real: its real part in C.
-        cuda_type: the element in CUDA C++.
-        smallest: smallest positive number with all digits.
-        largest: largest number.
-        tensor_cores: true if tensor cores of a GPU multiply it at full precision.
+    ``letter`` is in names of the BLAS and of generated functions. An element has ``itemsize`` bytes
+    and ``parts`` real numbers, each a ``c_real`` in C. ``smallest`` is the smallest positive number
+    with all digits. ``tensor_cores`` is true if those of a GPU multiply it at full precision.
     """
 
     name: str

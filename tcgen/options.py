@@ -352,8 +352,7 @@ def changed_options(options: Options) -> dict[str, str]:
 def parse_extents(extents: Mapping[str, SupportsIndex] | None) -> tuple[tuple[str, int], ...]:
     """Extents by space name as :class:`Options` holds them; integers of NumPy are welcome.
 
-    Raises:
-        ExtentError: they are not a mapping, or one is not an integer.
+    Raises ExtentError if they are not a mapping, or one is not an integer.
     """
     if extents is not None and not isinstance(extents, Mapping):
         raise ExtentError(f"extents must be a dict such as {{'o': 10}}, found {extents!r}")

@@ -19,8 +19,7 @@ from .errors import TcgenError, UnavailableError, VerifyError
 def template_text(name: str) -> str:
     """Text of a template, named by its path in the templates folder: ``c/gemm.c``.
 
-    Raises:
-        UnavailableError: it is in neither place; both are named.
+    Raises UnavailableError, which names both places, if it is in neither.
     """
     package = Path(__file__).parent
     places = (package / "templates" / name, package.parent / "templates" / name)
@@ -35,8 +34,7 @@ def template_text(name: str) -> str:
 def fill(*names: str, **values: str) -> str:
     """A template with every place filled; of several templates one text, in this order.
 
-    Raises:
-        VerifyError: a place without a value, or a value without a place.
+    Raises VerifyError for a place without a value, or a value without a place.
     """
     template = Template("\n".join(template_text(name) for name in names))
     places = sorted(template.get_identifiers())
@@ -55,17 +53,14 @@ _PLACE = re.compile(
 
 
 def part(file: str, name: str, /, *owners: object, **values: object) -> list[str]:
-    """The lines of one part of a template.
+    """The lines of one part of the template ``file``, a path in the templates folder.
 
-    Args:
-        file: path of the template in the templates folder.
-        name: name of the part.
-        owners: objects with attributes of the names of places that have no value.
-        values: value of each place. A place on a line of its own also takes a list of lines, which
-            get its indentation; an empty list leaves nothing.
+    A place on a line of its own also takes a list of lines, which get its indentation; an empty
+    list leaves nothing. A place that has no value takes the attribute of its name of one of the
+    ``owners``.
 
-    Raises:
-        VerifyError: there is no such part, a place without a value, or a value without a place.
+    Raises VerifyError if there is no such part, for a place without a value, or a value without a
+    place.
     """
     text, places = _parts(file).get(name, ("", frozenset()))
     for place in sorted(places - values.keys()):
@@ -117,11 +112,7 @@ def spec_path(name: str) -> Path:
 
 
 def shipped_specs() -> dict[str, Path]:
-    """The specs that ship with tcgen, by name, in alphabetical order.
-
-    Raises:
-        TcgenError: their folder is missing.
-    """
+    """The specs that ship with tcgen, by name, in order; TcgenError if their folder is missing."""
     here = Path(__file__).parent
     for folder in (here / "specs", here.parent / "specs"):
         if folder.is_dir():

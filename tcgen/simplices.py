@@ -62,12 +62,7 @@ def positions(extent: int, count: int, strict: bool) -> tuple[Array, ...]:
 
 
 def parity(order: Sequence[int]) -> int:
-    """The sign of a permutation.
-
-    Example:
-        >>> parity((1, 0, 2))
-        -1
-    """
+    """The sign of a permutation: 1 or -1."""
     inversions = sum(a > b for n, b in enumerate(order) for a in order[:n])
     return -1 if inversions % 2 else 1
 

@@ -35,12 +35,12 @@ def form_sequence(
 ) -> FormulaSequence:
     """The formula sequence of a verified system: binary steps with few operations.
 
-    With ``options.optimize`` the cheapest of several sequences at the planning extents is taken:
-    from the equations as written, with intermediates inlined where that lowers the cost, with
-    permuted terms folded, and factored anew by the search. In all of them equal products and equal
-    intermediates are computed once. Without it the sequence follows the user's own equations; only
-    products of three and more factors are split, in their cheapest order. ``progress`` is called
-    with the best cost so far, as text.
+    With ``options.optimize`` the cheapest of several sequences at the planning extents (of the
+    options, else of the spaces) is taken: from the equations as written, with intermediates inlined
+    where that lowers the cost, with permuted terms folded, and factored anew by the search. In all
+    of them equal products and equal intermediates are computed once. Without it the sequence
+    follows the user's own equations; only products of three and more factors are split, in their
+    cheapest order. ``progress`` is called with the best cost so far, as text.
 
     Raises:
         ExtentError: naming the spaces whose extent is missing.

@@ -73,14 +73,10 @@ class Images:
         """Images that include all images of least code whose twins stand in ascending order.
 
         Twins are indices that may be exchanged wherever they stand. Exchanging them gives nothing
-        new, so one order of them is enough.
-
-        Args:
-            values: contribution of each axis to the code; only twins and indices that colours do
-                not tell apart have equal values.
-            twins: a number of each axis that twins have in common; -1 for an index without twins,
-                the default.
-            ranks: place of the index of each axis among its twins.
+        new, so one order of them is enough. ``values`` has the contribution of each axis to the
+        code; only twins and indices that colours do not tell apart have equal values. ``twins`` has
+        a number that twins have in common, -1 (the default) for an index without twins, and
+        ``ranks`` the place of each index among its twins.
 
         Example:
             >>> swaps = tuple((p, 1) for p in permutations(range(3)))

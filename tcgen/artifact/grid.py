@@ -41,12 +41,10 @@ class GridEntry:
         strips: each combination of their tiles has a block, times ``splits``.
         splits: number of blocks that share one sum.
         most: upper bound of blocks, which then take several combinations in turn; or None.
-        threads: threads of a block.
         finish: function of the second pass, which has one block for each combination; or None.
         once: whether the second pass is one block, even if the first pass has none.
         part_bytes: bytes of partial sums that each block leaves in scratch for the second pass.
-        shared_bytes: bytes of dynamic shared memory of each block of the first pass, in addition
-            to private buffers.
+        shared_bytes: dynamic shared memory of a block of the first pass, beside private buffers.
         ranges: numbers that the integers of the function must hold, in addition to blocks and
             scratch: products of lengths, each the extent of a space or the tile that limits it.
     """

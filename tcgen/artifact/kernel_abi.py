@@ -31,14 +31,7 @@ def library(part: str, dtype: str) -> str:
 
 
 def packing_bytes(dtype: str, m: int, n: int, k: int, staged_a: bool = False) -> int:
-    """Bytes that one thread needs to pack the operands of a contraction.
-
-    ``staged_a``: C is staged while A is read in place.
-
-    Example:
-        >>> packing_bytes("float64", 1, 1, 1)
-        2496
-    """
+    """Bytes to pack in for one thread; ``staged_a``: C is staged while A is read in place."""
     item, reals = BY_NAME[dtype].itemsize, BY_NAME[dtype].parts
     depth = min(KC // reals, max(k, 1))
     more = 8 * reals // item  # blocks of floats hold twice as many elements

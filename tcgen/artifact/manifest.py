@@ -108,7 +108,6 @@ class StatementEntry:
         groups: groups of its own loops: m, n, k and the batch of a matrix product; else one.
         halves: number of triangles among all loops: each leaves half of the points.
         flops: flops of a point; None for a generated input.
-        operands: read and written arrays.
     """
 
     share: Share
@@ -134,7 +133,6 @@ class Manifest:
         host_volatile: host program of the volatile phase, which runs at each call.
         constant_positions: positions, in live ranges of buffers, of the constant phase.
         tight: arrays in an arena start at any element; else on cache lines.
-        parts: division of the volatile phase into parts, or None.
         touches: elements of arguments and results that a program with parts reads and writes.
         statements: statements of the volatile phase, for predictions of time.
         machine: constants of these predictions, by name.
@@ -256,10 +254,7 @@ def packed_run(pair: Packing, ranges: Sequence[tuple[int, int]]) -> tuple[int, i
 
 
 def launches(manifest: Manifest, extents: Mapping[str, int]) -> int:
-    """Launches of the volatile phase at given extents of the base spaces.
-
-    The second pass of a kernel on a GPU, which adds partial sums, counts with the kernel.
-    """
+    """Launches of the volatile phase; the second pass of a GPU kernel counts with the kernel."""
     return _Counter(manifest, extents).count(manifest.host_volatile, {})
 
 

@@ -119,11 +119,7 @@ def report_of(artifact: Artifact, plan: FusionPlan, extents: Mapping[str, int]) 
 
 
 def _read_level(artifact: Artifact, name: str, kind: type[L]) -> L:
-    """The level of a class in the named file of an artifact.
-
-    An ArtifactError refuses a file that is missing or damaged, a level that breaks a rule of its
-    class, and that of another program.
-    """
+    """The level in an artifact's file; an ArtifactError if it is unsound or of another program."""
     level = decode(artifact.text(name), kind)
     try:
         parts = tuple(_parts(level, set()))

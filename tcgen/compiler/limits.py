@@ -87,10 +87,7 @@ def lower_within(plan: FusionPlan, options: Options) -> Module:
 def refuse_excess(
     program: FormulaSequence, plan: FusionPlan, module: Module, options: Options
 ) -> None:
-    """Refuse a module whose calls at planning extents pass the memory limit.
-
-    The MemoryLimitError has the bytes needed, the largest arrays, and advice.
-    """
+    """Raise a MemoryLimitError, with advice, if calls at planning extents pass the memory limit."""
     limit = options.memory_limit
     if limit is None:
         return

@@ -32,10 +32,7 @@ def in_words(stage: str, target: str) -> str:
 
 @contextmanager
 def reported(progress: Progress | bool, target: str) -> Iterator[Progress]:
-    """A function that takes names of stages and reports them in words.
-
-    ``progress`` is called with each text; True shows a bar, False nothing.
-    """
+    """Reports names of stages in words: to a function, to a bar (True), or to nobody (False)."""
     if callable(progress):
         tell = progress
         yield lambda stage: tell(in_words(stage, target))

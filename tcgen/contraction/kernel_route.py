@@ -27,10 +27,9 @@ _MIN_STRIDED_ELEMENTS = 2**17
 class OperandView:
     """The view of an operand that is passed to a kernel.
 
-    Attributes:
-        index: index that drops broadcast axes; None if there are none.
-        dtype: element type to cast to; None if the operand has the kernel's.
-        axes: order of axes in memory; None for C order, or if no order makes the array contiguous.
+    ``index`` drops broadcast axes, and ``dtype`` is the type to cast to; None if there is nothing
+    to do. ``axes`` are in memory order; None for C order, or if no order makes the array
+    contiguous.
     """
 
     index: tuple[Any, ...] | None
@@ -51,9 +50,7 @@ class KernelRoute:
     """Calls that a kernel runs.
 
     Attributes:
-        library: library of the arrays.
         row: row of the report: expression, element type.
-        request: request for the program.
         operands: name and view of each operand; None if the array itself is passed.
         layout: axes of the result in the order of memory, the slowest first; None for C order.
         back: permutation that transposes the kernel's result; None for C order.
@@ -75,11 +72,7 @@ class KernelRoute:
     swapped: Dtype | None
 
     def run(self, arrays: Arrays, out: Any) -> Any:
-        """The result, in ``out`` if there is one.
-
-        Raises:
-            MemoryLimitError: no plan fits the limit.
-        """
+        """The result, in ``out`` if there is one; MemoryLimitError if no plan fits the limit."""
         started = self._started
         target, program = with_kernels(started) if self.library is NUMPY else started("cuda")
         inputs: dict[str, Array] = {}
@@ -152,10 +145,7 @@ def kernel_route(call: Signature, library: Library) -> KernelRoute:
 
 
 def stored_labels(call: Signature) -> set[int]:
-    """Labels along which an operand has distinct elements in memory.
-
-    Elements of all operands repeat along the others, the broadcast labels.
-    """
+    """Labels along which an operand has distinct elements in memory; others are broadcast."""
     return {
         label
         for array, labels in zip(call.arrays, call.expression.inputs, strict=True)

@@ -45,11 +45,7 @@ class Library(Protocol):
         """Keywords of ``einsum`` for a call, ``out`` excepted."""
 
     def einsum(self, subscripts: str, arrays: tuple[Any, ...], out: Any, keywords: Any) -> Any:
-        """The library's einsum.
-
-        Raises:
-            DtypeError: it cannot multiply elements of this type.
-        """
+        """The library's einsum; DtypeError if it cannot multiply elements of this type."""
 
 
 class _NumPy:
@@ -97,11 +93,7 @@ def _takes_pairs(call: Signature) -> bool:
 
 
 class CuPy:
-    """CuPy on one GPU.
-
-    Args:
-        device: the GPU.
-    """
+    """CuPy on one GPU."""
 
     name, title = "cupy", "CuPy"
 
@@ -149,20 +141,9 @@ def any_on_gpu(arrays: tuple[Any, ...]) -> bool:
 
 
 class GpuOperands:
-    """Operands of a call as arrays of CuPy.
+    """Operands of a call as arrays of CuPy, and ``out`` as one over the memory of the caller's.
 
-    Args:
-        given: operands of the caller.
-        out: array of the caller for the result, or None.
-
-    Attributes:
-        library: CuPy on the current GPU.
-        arrays: operands.
-        out: array for the result, over the memory of the caller's.
-
-    Raises:
-        UnavailableError: CuPy or a GPU is missing.
-        ArgumentError: an operand is not on this GPU.
+    Raises UnavailableError if CuPy or a GPU is missing, ArgumentError if an operand is not on it.
     """
 
     def __init__(self, given: tuple[Any, ...], out: Any = None) -> None:

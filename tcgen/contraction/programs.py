@@ -27,16 +27,11 @@ PROGRAMS = ProgramCache(Execution, einsum_programs)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request for a program.
+    """A request for a program with operands x0, x1, ... and result y.
 
-    Attributes:
-        kernel: labels of operands x0, x1, ... and of the result y.
-        extents: extent of each label.
-        dtype: element type of all arrays.
-        path: order of contraction, or None for the cheapest.
-        order: order of the program: ``path``, else the cheapest one at the extents.
-        memory_limit: bytes; where the plain plan needs more, the one of least predicted time that
-            keeps the limit at these extents.
+    ``path`` is an order of contraction, or None for the cheapest; ``order`` is that of the program:
+    ``path``, else the cheapest one at the extents. Where the plain plan needs more bytes than
+    ``memory_limit``, the plan is the one of least predicted time that keeps it at these extents.
     """
 
     kernel: LabelPattern
@@ -62,12 +57,7 @@ def request(
 def kernel_program(wanted: Request, target: str) -> Execution:
     """The program of a request, planned for the first extents of about its size.
 
-    Args:
-        wanted: requested program.
-        target: "cpu" or "numpy".
-
-    Raises:
-        MemoryLimitError: no plan fits the limit.
+    The target is "cpu" or "numpy". Raises MemoryLimitError if no plan fits the limit.
     """
     tune = einsum_tunes() and target == "cpu"  # NumPy's programs have no variants
     limit = wanted.memory_limit

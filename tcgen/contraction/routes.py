@@ -43,18 +43,8 @@ def run_einsum(
 ) -> Any:
     """The result of a call of :func:`tcgen.einsum`, whose keywords these are, by its route.
 
-    Args:
-        library: library of the arrays.
-        subscripts: text or labels.
-        arrays: operands.
-        out: array for the result, or None.
-        optimize: order of contraction.
-        dtype: element type of the computation.
-        order: memory order of the result.
-        casting: allowed casts.
-        memory_limit: bytes or text.
-        update: factor of the result, and whether it is added to ``out``. The result is
-            NotImplemented if a kernel cannot apply it in place.
+    ``subscripts`` are text or labels; ``update`` is the factor of the result, and whether it is
+    added to ``out``. The result is NotImplemented if a kernel cannot apply it in place.
     """
     path = None if optimize is True else contraction_path(optimize, len(arrays))
     if order is not None and not isinstance(order, str):
@@ -91,13 +81,10 @@ def run_einsum(
 class LibraryRoute:
     """Calls that the array library runs.
 
-    Attributes:
-        library: library of the arrays.
-        row: row of the report: expression, element type, route and reason.
-        subscripts: subscripts in the library's letters.
-        keywords: keywords for the library.
-        scalar: products of pairs give an array, for which NumPy's own loop gives a scalar.
-        swapped: element type of a new result with non-native byte order, else None.
+    ``row`` is that of the report: expression, element type, route and reason; ``subscripts`` are in
+    the library's letters. With ``scalar``, products of pairs give an array, for which NumPy's own
+    loop gives a scalar; ``swapped`` is the element type of a new result with non-native byte order,
+    else None.
     """
 
     library: Library
@@ -108,11 +95,7 @@ class LibraryRoute:
     swapped: Dtype | None
 
     def run(self, arrays: Arrays, out: Any) -> Any:
-        """The result, in ``out`` if there is one.
-
-        Raises:
-            DtypeError: the library cannot multiply elements of this type.
-        """
+        """The result, in ``out`` if there is one; raises as the library's ``einsum``."""
         count_call(self.row)
         result = self.library.einsum(self.subscripts, arrays, out, self.keywords)
         if self.swapped is not None:
@@ -125,14 +108,11 @@ class BroadcastRoute:
     """Calls with broadcast labels: elements of all operands repeat along them in memory.
 
     Attributes:
-        library: library of the arrays.
         inner: route of the call without these labels.
         indices: index of each operand that drops their axes.
         factor: product of the extents of the summed broadcast labels.
         expand: index of the inner result that inserts an axis for each unsummed one.
-        shape: shape of the result.
         fortran: the result is in Fortran order.
-        dtype: element type of the computation.
         swapped: element type of a new result with non-native byte order, else None.
     """
 
@@ -147,11 +127,7 @@ class BroadcastRoute:
     swapped: Dtype | None
 
     def run(self, arrays: Arrays, out: Any) -> Any:
-        """The result, in ``out`` if there is one.
-
-        Raises:
-            MemoryLimitError: no plan fits the limit.
-        """
+        """The result, in ``out`` if there is one."""
         parts = tuple(array[index] for array, index in zip(arrays, self.indices, strict=True))
         values = self.inner.run(parts, None).astype(self.dtype, copy=False)
         if self.factor != 1:
@@ -174,10 +150,7 @@ _routes: LeastRecentlyUsed[Route | None] = LeastRecentlyUsed(lambda: _MAX_ROUTES
 
 
 def choose_route(call: Signature, library: Library) -> Route | None:
-    """The route of all calls of a signature.
-
-    None for an update that no kernel can apply to ``out`` in place.
-    """
+    """The route of calls of a signature; None for an update that no kernel can apply in place."""
     reason = "a view of the operand" if call.view else _delegation_reason(call)
     broadcast = set(range(len(call.extents))) - (stored_labels(call) if reason is None else set())
     if call.update is not None:

@@ -32,20 +32,11 @@ _PLAIN_KINDS = "biufc"
 class Signature:
     """A call after its checks.
 
-    Attributes:
-        expression: labels of operands and result.
-        arrays: operands, or stand-ins for them.
-        extents: extent of each label.
-        dtype: element type of the computation; None if the library decides (views, objects, text,
-            dates).
-        out: array for the result, or None.
-        order: memory order, "C", "F", "A" or "K".
-        casting: ``casting`` of the call.
-        requested_dtype: ``dtype`` of the call.
-        path: order of contraction, or None for the cheapest.
-        memory_limit: limit in bytes, or None.
-        min_flops: flops below which the library runs the call.
-        update: factor of the product, and whether it is added to ``out``; None for neither.
+    ``arrays`` are operands or stand-ins for them; ``extents`` has that of each label. ``dtype`` is
+    that of the computation, or None if the library decides (views, objects, text, dates). ``order``
+    is "C", "F", "A" or "K"; ``path`` is None for the cheapest order of contraction, and
+    ``memory_limit`` is bytes or None. The library runs calls of fewer than ``min_flops``.
+    ``update`` is the factor of the product, and whether it is added to ``out``; None for neither.
     """
 
     expression: Expression
@@ -138,8 +129,7 @@ def checked(
 ) -> Signature:
     """The signature of a call that keeps NumPy's rules.
 
-    Raises:
-        ShapeError, DtypeError, EinsumError: an array or an option does not fit.
+    Raises ShapeError, DtypeError or EinsumError if an array or an option does not fit.
     """
     expression = subscripts
     if isinstance(expression, str):
@@ -173,8 +163,7 @@ def checked(
 def check_shape(out: Array, shape: tuple[int, ...]) -> None:
     """Apply NumPy's rule for ``out``: an axis may be longer if the result has extent 1 there.
 
-    Raises:
-        ShapeError: it has another shape.
+    Raises ShapeError if it has another shape.
     """
     fits = len(shape) == out.ndim
     if not fits or any(n not in (1, m) for n, m in zip(shape, out.shape, strict=True)):
@@ -184,9 +173,7 @@ def check_shape(out: Array, shape: tuple[int, ...]) -> None:
 def check_out(out: object) -> None:
     """Check that results can be written to an array of the CPU.
 
-    Raises:
-        ArgumentError: it is not a NumPy array.
-        EinsumError: it is read-only.
+    Raises ArgumentError if it is not a NumPy array, EinsumError if it is read-only.
     """
     if not isinstance(out, np.ndarray):
         raise ArgumentError(f"out must be a NumPy array, not {type(out).__name__}")
@@ -195,11 +182,7 @@ def check_out(out: object) -> None:
 
 
 def read_dtype(requested: npt.DTypeLike, *, native: bool) -> Dtype:
-    """The element type that a caller names, or the one of native byte order.
-
-    Raises:
-        DtypeError: NumPy has no such type.
-    """
+    """The element type that a caller names, or the one of native byte order; else DtypeError."""
     try:
         dtype = np.dtype(requested)
     except TypeError as error:
@@ -213,10 +196,8 @@ def _computed_dtype(
 ) -> Dtype | None:
     """Element type of the computation; None if the elements are not plain numbers.
 
-    A call of NumPy with operands of one element checks whether the casts are allowed.
-
-    Raises:
-        DtypeError, EinsumError: a cast is not allowed, or ``casting`` is unknown.
+    A call of NumPy with operands of one element checks whether the casts are allowed: DtypeError if
+    not, EinsumError if ``casting`` is unknown.
     """
     types = [*dtypes, *(d for d in (requested, out) if d is not None)]
     if any(d.kind not in _PLAIN_KINDS for d in types):

@@ -42,9 +42,7 @@ def emit_artifact(
     with_runtime: bool = True,
     counted: bool = False,
 ) -> Artifact:
-    """Print a verified module for a target.
-
-    The same module and options give the same bytes on every machine.
+    """Print a verified module for a target; equal modules and options give equal bytes anywhere.
 
     Args:
         module: verified loops.

@@ -76,10 +76,7 @@ def _parameter(tensor: Tensor, word: str, dtype: str) -> str:
 
 
 def describe(tensor: Tensor, dtype: str) -> str:
-    """One line: name, axes of the stored array, element type, and further properties.
-
-    ``t2(o, o, v, v) float64``; ``vv(v >= v)`` is a packed triangle.
-    """
+    """One line, such as ``t2(o, o, v, v) float64, constant``; ``v >= v`` is a packed triangle."""
     axes = []
     for axis, pair in tensor.stored():
         space = tensor.spaces[axis].name

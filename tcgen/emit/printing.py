@@ -1,9 +1,8 @@
 """Text that is equal in all targets: numbers, lengths, precedences, indentation, kernel comments.
 
-Reads level 4. It decides nothing. The comment that opens each kernel has its equations, inputs,
-outputs, executed flops and bytes. Flops and bytes are polynomials in the extents, in all launches
-of a call: those of the reports (:mod:`tcgen.ir.executed`), so the source is the same for all
-extents.
+Reads level 4. It decides nothing. The comment of a kernel has its equations, inputs, outputs,
+executed flops and bytes in all launches of a call, as in reports (:mod:`tcgen.ir.executed`): as
+polynomials in the extents, so the source is the same for all extents.
 """
 
 from __future__ import annotations

@@ -104,12 +104,10 @@ class Scope:
 
     Attributes:
         buffers: buffers of the kernel by name, in order of first use.
-        names: names of buffers in the source.
-        variables: names of host, loop and band variables in the source.
+        names, variables: names in the source of buffers, and of host, loop and band variables.
         bases: base spaces of the module, in the order of the extents.
         private: buffers that have a copy for each thread.
         number: position of the kernel in the module.
-        dtype: element type of the program.
         ordered: pairs of variables in the source whose first one is never smaller.
         apart: pairs of ``ordered`` that are never equal.
         totals: numbers that the printed loops add up in variables of their own, those of single

@@ -88,9 +88,8 @@ def express(text: str, ranks: tuple[int, ...]) -> Expression:
 def interleaved(operands: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
     """Text and operands of a call ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
 
-    Raises:
-        ArgumentError: a list of labels is not a list of integers.
-        EinsumError: a label is not in NumPy's range, or an ellipsis repeats.
+    An ArgumentError refuses labels that are not lists of integers; an EinsumError those beyond
+    NumPy's range, and a repeated ellipsis.
 
     Example:
         >>> interleaved(("a", [0, 1], "b", [1, 2], [0, 2]))
@@ -309,12 +308,7 @@ class LabelPattern:
 
 
 def label_names(labels: Sequence[int]) -> tuple[str, ...]:
-    """Index names of numbered labels.
-
-    Example:
-        >>> label_names((0, 1, 27))
-        ('i', 'j', 'x27')
-    """
+    """Index names of numbered labels: ``i``, ``j``, ...; after 26 letters ``x26``, ``x27``, ..."""
     return tuple(_NAMES[n] if n < len(_NAMES) else f"x{n}" for n in labels)
 
 
@@ -352,12 +346,7 @@ def subscripts_system(text: str) -> System:
 
 
 def is_subscripts(text: str) -> bool:
-    """True for text that can only be subscripts: one line with ``->`` or a comma, no file name.
-
-    Example:
-        >>> [is_subscripts(t) for t in ("ij,jk->ik", "ccsd.spec", "ij")]
-        [True, False, False]
-    """
+    """True for text that can only be subscripts: one line with ``->`` or a comma, no file name."""
     plain = text.replace("...", "")
     return ("->" in text or "," in text) and not any(c in plain for c in "./\\\n=[")
 

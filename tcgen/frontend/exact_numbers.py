@@ -33,8 +33,7 @@ _NUMBER = re.compile(
 def literal(text: str) -> Fraction:
     """The exact value of a number: ``0.25``, ``-1e-3``, ``1/4``.
 
-    Raises:
-        ValueError: it is not a number, or not representable (:func:`rejection_reason`).
+    A ValueError refuses other text, and what is not representable (:func:`rejection_reason`).
     """
     text = text.strip()
     shown = text if len(text) <= 20 else f"{text[:20]}..."

@@ -47,10 +47,7 @@ def variables(graph: FusionGraph, part: tuple[int, ...]) -> tuple[Variable, ...]
 
 
 def path_inequalities(graph: FusionGraph, part: tuple[int, ...]) -> tuple[Inequality, ...]:
-    """All inequalities of a tree, vacuous ones included: two for each path and pair of loops.
-
-    Source: Allam et al., Eq. (1) and Figure 5.
-    """
+    """Inequalities of Eq. (1), Figure 5: two for each path and pair of loops, also vacuous ones."""
     order = {v: n for n, v in enumerate(variables(graph, part))}
     inequalities: list[Inequality] = []
     for first, inner, last in _paths(graph, part):

@@ -1,12 +1,11 @@
 """Physical order of the intermediates' axes: the least time, and the fewest copied elements.
 
-The order of an intermediate's axes is free. For each intermediate, in the order of first use, the
-candidates are the declared order and the orders that suit its producers and consumers (for a matrix
-product the groups in the order of the other operands, for a permutation the order of its other
-side). The cost of a candidate is the sum over all statements with the intermediate: 2 for each
-element that a matrix product copies, 1 for each point of an element-wise statement whose target and
-main operand have different unit-stride variables. The first of the cheapest candidates is taken.
-Where a model of the time of contractions is given, as for a GPU, time is compared first.
+For each intermediate, in the order of first use, the candidates are the declared order and those
+that suit its producers and consumers (for a matrix product the groups in the order of the other
+operands, for a permutation the order of its other side). Over all statements with the intermediate,
+a candidate costs 2 for each element that a matrix product copies, and 1 for each point of an
+element-wise statement whose target and main operand have different unit-stride variables. The first
+of the cheapest is taken. If contractions have a model of time, as for a GPU, time comes first.
 """
 
 from __future__ import annotations

@@ -27,7 +27,6 @@ class Product:
         batch, m, n, k: variables of each group in order.
         copy_a, copy_b: the operand is copied to scratch in the form [batch, m, k] or [batch, n, k].
         copy_out: the product goes to scratch and is copied from there to the target.
-        dtype: element type of the three operands of the product.
         elements: number of copied elements under the planning extents; a call for each point of a
             batch that is made of m or n also counts as copied elements.
         points: multiply-adds under the planning extents.

@@ -14,12 +14,7 @@ from ..ir.plan import FusionPlan, LoopId
 
 
 def unique(name: str, taken: Container[str]) -> str:
-    """``name``, or ``name_2``, ``name_3`` ... where it is taken.
-
-    Example:
-        >>> unique("i", {"i", "i_2"})
-        'i_3'
-    """
+    """``name``, or ``name_2``, ``name_3`` ... where it is taken."""
     candidate, count = name, 1
     while candidate in taken:
         count += 1

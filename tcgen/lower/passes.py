@@ -36,11 +36,8 @@ class Lowering:
         options: compilation options, whose memory limit is that of copies.
         rooms: bytes that the scratch of some visits may take, by visit.
         limit: bytes that calls may allocate, or None.
-        loops: variable of each shared loop.
-        starts: beginnings of the instances.
         statements: computing visits, by position.
         fetches: visits that produce a generated input, by position.
-        groupings: groups of symmetric indices of the contractions.
         leaves: bound statements of each visit, by position.
         before: copies of constants and zeroes, by (position, depth) of the item that follows.
         after: copies into packed outputs, by position of the visit before them.

@@ -42,8 +42,7 @@ class Statement:
         accumulate: add to the target instead of overwriting it.
         orbit: chains of triangular variables that are summed over, or whose images are added.
         home: innermost shared loop around it, in which its scratch lives.
-        position: position of the visit.
-        reduction: over the variables that ``out`` does not have.
+        reduction: reduction over the variables that ``out`` does not have.
     """
 
     out: Access

@@ -38,13 +38,7 @@ _TO_NUMPY = {
 def check_names(name: str, inputs: tuple[Tensor, ...], arrays: Mapping[str, object]) -> None:
     """Check that every input is passed or has a default, and that no other array is passed.
 
-    Args:
-        name: name of the program, for the message.
-        inputs: inputs of the call.
-        arrays: arrays of the caller by keyword.
-
-    Raises:
-        ArgumentError: with the missing and the unknown keywords and the names of the inputs.
+    ArgumentError has the missing and the unknown keywords and the names of the inputs.
     """
     names = [t.name for t in inputs]
     if len(arrays) == len(names) and all(map(arrays.__contains__, names)):
@@ -69,11 +63,7 @@ def only_inputs(inputs: tuple[Tensor, ...], arrays: Mapping[str, object]) -> dic
 
 
 def refuse_positional(name: str, inputs: tuple[Tensor, ...]) -> NoReturn:
-    """Refuse arrays without names, since equations do not order their inputs.
-
-    Raises:
-        ArgumentError: always, with the call to write.
-    """
+    """Raise ArgumentError with the call to write, since equations do not order their inputs."""
     example = ", ".join(f"{tensor.name}=..." for tensor in inputs)
     raise ArgumentError(f"{name}: pass arrays by name: program({example})")
 
@@ -83,27 +73,14 @@ def read_inputs(
 ) -> dict[str, Source]:
     """Each input as an array of the right element type and rank, on the CPU or on ``device``.
 
-    No array is copied, whatever its strides. Generated inputs stay as they are.
-
-    Args:
-        device: device of the program.
-        inputs: inputs to read.
-        arrays: arrays of the caller by keyword.
-        dtype: element type of the program.
-
-    Raises:
-        ArgumentError, DtypeError, ShapeError: naming the input and what to pass.
+    No array is copied, whatever its strides. Generated inputs stay as they are. Raises
+    ArgumentError, DtypeError or ShapeError, naming the input and what to pass.
     """
     return {t.name: _read_input(device, t, arrays, element_type(t, dtype)) for t in inputs}
 
 
 class Reader:
-    """Checks the inputs of many calls, as :func:`check_names` and :func:`read_inputs` do.
-
-    Args:
-        inputs: inputs of each call.
-        dtype: element type of the program.
-    """
+    """Checks the inputs of many calls, as :func:`check_names` and :func:`read_inputs` do."""
 
     def __init__(self, inputs: tuple[Tensor, ...], dtype: str) -> None:
         self._inputs = inputs
@@ -112,13 +89,7 @@ class Reader:
         ]
 
     def read(self, name: str, device: Device, arrays: Mapping[str, object]) -> dict[str, Source]:
-        """The inputs of one call; arrays that fit take little time.
-
-        Args:
-            name: name of the program, for messages.
-            device: memory of the program.
-            arrays: arrays of the caller.
-        """
+        """The inputs of one call; arrays that fit take little time."""
         if len(arrays) != len(self._expected):
             check_names(name, self._inputs, arrays)
         sources: dict[str, Source] = {}
@@ -180,10 +151,9 @@ def _array(name: str, given: Any) -> Array:
 
 
 def check_here(name: str, array: Any, device: Device) -> None:
-    """An array of the device is on the current one: kernels cannot read another one's memory.
+    """Raise ArgumentError, naming both, if an array is on another device than the current one.
 
-    Raises:
-        ArgumentError: naming both devices.
+    Kernels cannot read another one's memory.
     """
     where = device.elsewhere(array)
     if where is not None:
@@ -247,16 +217,9 @@ def _generated(tensor: Tensor, given: Any, dtype: str) -> Source:
 
 
 def check_dtype(tensor: Tensor, wanted: str, dtype: np.dtype[Any], *, target: bool = False) -> None:
-    """Check that an array has the element type of its tensor.
+    """Check that an array has the element type ``wanted`` of its tensor in this program.
 
-    Args:
-        tensor: the input or output.
-        wanted: element type of the tensor in this program.
-        dtype: element type of the array.
-        target: whether it is an array of ``out``.
-
-    Raises:
-        DtypeError: with the cast to write.
+    ``target`` is true for an array of ``out``. Raises DtypeError with the cast to write.
     """
     if dtype == _DTYPES[wanted]:  # and has the byte order of the machine
         return
@@ -273,11 +236,7 @@ def check_dtype(tensor: Tensor, wanted: str, dtype: np.dtype[Any], *, target: bo
 
 
 def check_rank(tensor: Tensor, shape: tuple[int, ...]) -> None:
-    """Check that an array has as many axes as its tensor has in memory.
-
-    Raises:
-        ShapeError: with the axes that are expected.
-    """
+    """Check that an array has as many axes as its tensor in memory; else ShapeError names them."""
     if len(shape) != tensor.stored_rank:
         pairs = [str(tuple(p.axes)) for p in tensor.storage.packed]
         sign = ", antisymmetric=True" if any(p.antisymmetric for p in tensor.storage.packed) else ""
@@ -310,13 +269,8 @@ def shape_of(source: Source) -> tuple[int, ...] | None:
 def find_extents(manifest: Manifest, shapes: Shapes, *, complete: bool = True) -> dict[str, int]:
     """Extents of the base spaces from the arrays, else those that the program was compiled for.
 
-    Args:
-        manifest: manifest of the program.
-        shapes: shapes of inputs that :func:`read_inputs` accepted.
-        complete: if False, return only the extents that follow from these inputs.
-
-    Returns:
-        Extents in the order of the base spaces; all of them, if ``complete``.
+    They are in the order of the base spaces. If not ``complete``, they are only those that follow
+    from ``shapes``, of inputs that :func:`read_inputs` accepted.
 
     Raises:
         ExtentError: two arrays contradict each other, or the extent of a space follows from none.

@@ -55,17 +55,12 @@ class Device(Protocol):
         """An array of the device that kernels can take: the same one if ``direct``, else a copy."""
 
     def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Any:
-        """A new array on the device, in C order, of unknown values.
-
-        Raises:
-            MemoryLimitError: the device has no memory for it.
-        """
+        """A new array in C order, of unknown values; MemoryLimitError if memory is short."""
 
     def arena(self, layout: Layout) -> Any:
         """The memory of an arena as an array of bytes, which starts as the layout asks.
 
-        Raises:
-            MemoryLimitError: the device has no memory for it.
+        Raises MemoryLimitError if the device has no memory for it.
         """
 
     @property
@@ -73,14 +68,7 @@ class Device(Protocol):
         """An arena without memory."""
 
     def inside(self, memory: Any, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-        """An array in the memory of an arena.
-
-        Args:
-            memory: made by ``arena``.
-            offset: offset of its first element in bytes.
-            shape: shape of an array in C order.
-            dtype: element type.
-        """
+        """An array in C order in the memory of an ``arena``, from a byte ``offset`` on."""
 
     def put(self, array: Array) -> Any:
         """A copy on the device of an array of the CPU; on the CPU the array itself."""
@@ -95,19 +83,13 @@ class Device(Protocol):
         """Wait for the work that is queued on the current stream."""
 
     def update(self, target: Any, array: Array) -> None:
-        """Copy an array of the CPU to one of the device, behind the work that is queued.
+        """Copy an array of the CPU to one in C order, behind the work that is queued.
 
-        Args:
-            target: array in C order.
-            array: array of the same shape and element type; it may change when the call returns.
+        Both have the same shape and element type; ``array`` may change when the call returns.
         """
 
     def begin(self) -> None:
-        """Called before a call makes arrays.
-
-        Raises:
-            ArgumentError: the current stream takes no such call.
-        """
+        """Called before a call makes arrays; ArgumentError if the current stream takes no calls."""
 
 
 class Function(Protocol):
@@ -127,11 +109,8 @@ class Function(Protocol):
 class Matrix:
     """A matrix inside an array of a device; all numbers count elements.
 
-    Attributes:
-        offset: offset of its first element in the array.
-        row, column: between neighbours in a column, and in a row; one of them is 1, or the matrix
-            has one row or one column.
-        apart: between two matrices of a batch.
+    ``row`` and ``column`` are steps between neighbours in a column, and in a row; one of them is 1,
+    or the matrix has one row or one column. Two matrices of a batch are ``apart``.
     """
 
     offset: int
@@ -142,15 +121,10 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class MatrixProduct:
-    """``out[m, n] (+)= factor * a[m, k] * b[k, n]``, ``count`` times.
+    """``out[m, n] (+)= factor * a[m, k] * b[k, n]``, for a batch of ``count``; k may be 0.
 
-    Attributes:
-        dtype: element type of all three arrays.
-        m, n, k: rows and columns; k may be 0.
-        count: products of the batch.
-        factor: a number.
-        accumulate: add to the result; else it is overwritten, whatever it holds.
-        out, a, b: the matrices.
+    The arrays have one element type. Unless ``accumulate``, the result is overwritten, whatever it
+    holds.
     """
 
     dtype: str
@@ -169,10 +143,7 @@ class MatrixProduct:
 class Operand:
     """The elements of an array of a device that a contraction uses; numbers count elements.
 
-    Attributes:
-        offset: offset of its first element in the array.
-        modes: the variable of each axis, by number.
-        strides: stride of each axis.
+    ``modes`` has the number of the variable of each axis.
     """
 
     offset: int
@@ -184,12 +155,8 @@ class Operand:
 class Contraction:
     """``out (+)= factor * sum of a * b`` over the modes that ``out`` has not.
 
-    Attributes:
-        dtype: element type of all three arrays.
-        lengths: length of each mode; may be 0.
-        factor: a number.
-        accumulate: add to the result; else it is overwritten, whatever it holds.
-        out, a, b: the operands.
+    The arrays have one element type; ``lengths`` has the length of each mode, which may be 0.
+    Unless ``accumulate``, the result is overwritten, whatever it holds.
     """
 
     dtype: str
@@ -218,23 +185,14 @@ class Gpu(Device, Protocol):
         """Compile a source, or take it from a cache."""
 
     def function(self, module: Any, name: str, shared_bytes: int) -> Function:
-        """A kernel of a compiled source, for launches on the current GPU.
+        """A kernel of a compiled ``module``, for launches on the current GPU.
 
-        Args:
-            module: made by ``module``.
-            name: name of the kernel.
-            shared_bytes: most dynamic shared memory that a launch gives each block.
-
-        Raises:
-            ExtentError: a block of this GPU has not as much.
+        ``shared_bytes`` is the most dynamic shared memory that a launch gives each block;
+        ExtentError if a block of this GPU has not as much.
         """
 
     def load_library(self, name: str) -> None:
-        """Load a library of :data:`tcgen.hardware.GPU_LIBRARIES`.
-
-        Raises:
-            UnavailableError: it is missing.
-        """
+        """Load a library of :data:`tcgen.hardware.GPU_LIBRARIES`; UnavailableError if missing."""
 
     def multiply(self, product: MatrixProduct, out: Any, a: Any, b: Any) -> None:
         """Queue products of matrices of three arrays on the current stream."""

@@ -32,19 +32,10 @@ def on_a_gpu(array: Any) -> bool:
 
 
 def adopt(device: Device, name: str, array: Any) -> tuple[Any, str | None]:
-    """An array of the device over the memory of the given one, and the library of that one.
+    """An array of the GPU over the memory of the given one, and the library of that one.
 
-    Args:
-        device: a GPU.
-        name: name of the array, for messages.
-        array: any object.
-
-    Returns:
-        The array and its library; an object that is not an array of another library on a GPU is
-        returned unchanged, with None.
-
-    Raises:
-        ArgumentError: the library does not hand the array over.
+    An object that is not an array of another library on a GPU is returned unchanged, with None.
+    Raises ArgumentError if the library does not hand the array over; ``name`` is for the message.
     """
     if type(array) is np.ndarray or device.holds(array) or not on_a_gpu(array):
         return array, None
@@ -77,16 +68,10 @@ def hand_back(array: Any, library: str | None) -> Any:
 def adopt_arguments(
     device: Device, arrays: Mapping[str, Any], out: Any
 ) -> tuple[dict[str, Any], Any, Callable[[dict[str, Any]], dict[str, Any]]]:
-    """The arrays of a call as the device's own.
+    """The inputs and ``out`` of a call as the GPU's own arrays; other objects stay unchanged.
 
-    Args:
-        device: a GPU.
-        arrays: inputs by name.
-        out: arrays for results by name, or None; other objects are returned unchanged.
-
-    Returns:
-        The inputs, the arrays for results, and a function that turns results of the call into
-        those of the caller: their own arrays of ``out``, others as arrays of their library.
+    The third value turns results of the call into those of the caller: their own arrays of ``out``,
+    others as arrays of their library.
     """
     if out is None and all(map(device.holds, arrays.values())):
         return dict(arrays), None, _unchanged  # fast path

@@ -34,13 +34,8 @@ _MAX_CACHED = 256  # shapes of inputs, and layouts, of a program
 class Execution:
     """The calls of one program.
 
-    Attributes:
-        artifact: files of the program.
-        manifest: manifest of the program.
-        inputs: inputs in declared order.
-        reader: checker of inputs.
-        backend: compiler and runner of the kernels.
-        allocated_bytes: peak of the latest call in bytes beyond the inputs.
+    ``inputs`` are in declared order. ``allocated_bytes`` is the peak of the latest call in bytes
+    beyond the inputs.
     """
 
     def __init__(self, artifact: Artifact) -> None:
@@ -65,20 +60,11 @@ class Execution:
 
     @property
     def device(self) -> Device:
-        """The memory of the kernels.
-
-        Raises:
-            UnavailableError: the program is for a GPU, and there is none, or no CuPy.
-        """
+        """The memory of the kernels; UnavailableError if that is a GPU's, without a GPU or CuPy."""
         return self.backend.device
 
     def start(self) -> None:
-        """Load the kernels; compile them if that was never done.
-
-        Raises:
-            BuildError: the compiler is missing or failed.
-            UnavailableError: no folder takes the libraries, or the compiler's temporary files.
-        """
+        """Load the kernels; compile them if that was never done."""
         _ = self.backend.threads  # read from the library of the kernels
 
     def on_device(self, sources: Mapping[str, Source]) -> bool:
@@ -87,11 +73,7 @@ class Execution:
         return device.on_cpu or any(map(device.holds, sources.values()))
 
     def extents(self, sources: Mapping[str, Source]) -> Mapping[str, int]:
-        """Extents of a call; those of recent shapes are cached.
-
-        Raises:
-            ShapeError, ExtentError: the shapes do not fit each other.
-        """
+        """Extents of a call; those of recent shapes are cached."""
         extents = self._extents(tuple([shape_of(sources[name]) for name in self._names]))
         if not self._gapped:
             return extents
@@ -102,11 +84,7 @@ class Execution:
         return {**extents, **gaps}
 
     def inferred_extents(self, constants: Mapping[str, Source]) -> Mapping[str, int]:
-        """Extents inferred from a subset of the inputs.
-
-        Args:
-            constants: inputs in C order.
-        """
+        """Extents inferred from a subset of the inputs, which are in C order."""
         shapes = {name: shape_of(array) for name, array in constants.items()}
         return {**find_extents(self.manifest, shapes, complete=False), **self._no_gaps()}
 
@@ -123,12 +101,7 @@ class Execution:
         return self._layouts(tuple(map(extents.get, self._bases)), self.backend.threads)
 
     def layout_within_limit(self, layout: CallLayout, other: int) -> CallLayout:
-        """The layout with as many of its threads as the memory limit leaves room for.
-
-        Args:
-            layout: layout with all threads.
-            other: bytes that the call allocates outside its arenas.
-        """
+        """The layout with as many threads as fit the memory limit beside ``other`` bytes."""
         limit = self.manifest.memory_limit
         if limit is not None:
             while layout.threads > 1 and layout.use.arenas + other > limit:
@@ -137,11 +110,7 @@ class Execution:
         return layout
 
     def sample(self, sources: Mapping[str, Source]) -> None:
-        """Check once a few elements of each input whose symmetry the plan relies on.
-
-        Raises:
-            CheckError: an input does not have the symmetry that is declared for it.
-        """
+        """Check once a few elements of each input whose symmetry the plan relies on."""
         if len(self._sampled) == len(self.inputs) or self._sampled >= sources.keys():
             return
         for tensor in self.inputs:
@@ -159,11 +128,7 @@ class Execution:
         self._sampled |= frozenset(sources)
 
     def hold(self, constants: Mapping[str, Source]) -> tuple[dict[str, Source], int]:
-        """Constant inputs as kernels take them, for calls on any stream; the bytes that it copied.
-
-        Args:
-            constants: some of the inputs, checked.
-        """
+        """Checked constants as kernels take them, for calls on any stream; the bytes copied."""
         device = self.device
         ledger = Ledger(device)
         held = dict(constants)
@@ -184,17 +149,8 @@ class Execution:
     ) -> dict[str, Array]:
         """Run both phases on inputs that :func:`read_inputs` accepted, or that are known to fit.
 
-        Args:
-            sources: every input.
-            out: arrays for some or all results.
-            note: called with the bytes of inputs and results that were copied because kernels
-                cannot read or write them in place.
-            part: ``part`` of :meth:`run`.
-
-        Raises:
-            ArgumentError, DtypeError, ShapeError, ExtentError: an array does not fit.
-            MemoryLimitError: the extents need more than the program's limit.
-            BuildError: the first call cannot compile the source.
+        ``note`` is called with the bytes of inputs and results that were copied because kernels
+        cannot read or write them in place. For the other arguments and errors see :meth:`run`.
         """
         extents = self.extents(sources)
         if part is None:
@@ -215,18 +171,14 @@ class Execution:
     ) -> dict[str, Array]:
         """Run the volatile phase; without a state, run the constant phase first.
 
-        Args:
-            sources: every input, checked.
-            extents: extents of all base spaces.
-            out: arrays for some or all results.
-            state: state of the constant phase, or None.
-            on_device: true if new results stay on the device.
-            note: ``note`` of :meth:`call`.
-            part: first and end of the parts, whose inputs are not checked, or None for all.
+        ``sources`` has every input, checked, and ``extents`` all base spaces; ``out`` has arrays
+        for some or all results. New results stay on the device if ``on_device``. ``part`` is the
+        first and the end of the parts, whose inputs are not checked, or None for all.
 
         Raises:
             MemoryLimitError: the call needs more than the program's limit.
             ArgumentError, DtypeError, ShapeError: a result does not fit.
+            BuildError: the first call cannot compile the source.
         """
         device, manifest = self.backend.device, self.manifest
         if not device.on_cpu:

@@ -1,8 +1,7 @@
 """Locks that are open in a forked process, and values that are made once.
 
-A thread of the parent may hold a lock at the moment of a fork. That thread does not exist in
-the child, so nobody would release the lock there, and the next thread that asks for it would wait
-forever.
+A thread of the parent may hold a lock at the moment of a fork. It does not exist in the child, so
+nobody would release the lock there, and the next thread that asks for it would wait forever.
 """
 
 from __future__ import annotations
@@ -58,14 +57,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Once(Generic[Value]):
-    """A value that is made at most once, when it is first asked for.
-
-    Args:
-        make: returns the value, which is not None.
-
-    Attributes:
-        value: None as long as it was not made.
-    """
+    """A value that ``make`` returns at the first request; ``value`` is None before that."""
 
     __slots__ = ("_lock", "_make", "value")
 

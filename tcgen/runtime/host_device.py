@@ -31,8 +31,7 @@ MIN_POOLED_BYTES = 2**19
 def new_array(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     """An array with arbitrary elements; only this function of the runtime asks for memory.
 
-    Raises:
-        MemoryLimitError: the system refuses as many bytes.
+    Raises MemoryLimitError if the system refuses as many bytes.
     """
     try:
         return np.empty(shape, dtype)
@@ -47,11 +46,8 @@ def new_array(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
 class _Block:
     """Memory that arrays use in turn.
 
-    Attributes:
-        memory: array of bytes.
-        count: number of the bytes.
-        start: address of the first cache line.
-        released: number of the last release, of all releases of the pool.
+    It has ``count`` bytes; ``start`` is the address of its first cache line, and ``released`` the
+    number of its last release among all of the pool.
     """
 
     __slots__ = ("count", "memory", "released", "start")
@@ -92,9 +88,7 @@ def _rounded(count: int) -> int:
 class Pool:
     """Arrays that start on cache lines, in the memory of released arrays of about the same size.
 
-    Args:
-        new: function that makes an array of bytes.
-        most: function that returns the most bytes that the pool retains.
+    ``new`` makes an array of bytes; ``most`` returns the most bytes that the pool retains.
     """
 
     def __init__(self, new: Callable[[int], Array], most: Callable[[], int]) -> None:
@@ -172,10 +166,9 @@ _pool = Pool(lambda count: new_array((count,), np.uint8), pool_bytes)
 class HostDevice:
     """The memory of the CPU.
 
-    Args:
-        reuse: arrays of MIN_POOLED_BYTES or more start on cache lines and may take memory that
-            earlier ones have released. Programs with a memory limit do not use it, since the memory
-            of the pool would count.
+    With ``reuse``, arrays of MIN_POOLED_BYTES or more start on cache lines and may take memory that
+    earlier ones have released. Programs with a memory limit do not use it, since the memory of the
+    pool would count.
     """
 
     on_cpu = True
@@ -276,8 +269,8 @@ _interface_of = ctypes.PYFUNCTYPE(
 def address(array: Array) -> int:
     """Address of the first element.
 
-    It is read from NumPy's interface for C, since the one for Python, a dictionary, takes four
-    times as long, for each array of a call.
+    It is read from NumPy's interface for C: the one for Python, a dictionary, takes four times as
+    long, for each array of a call.
     """
     capsule = array.__array_struct__  # it owns the structure that is read
     data: int | None = _interface_of(capsule, None).contents.data

@@ -52,18 +52,15 @@ def fetch_tile(
     buffer: Array,
     order: tuple[int, ...],
 ) -> None:
-    """Read one tile of a generated or sliced input into ``buffer``.
+    """Read one tile of a generated or sliced input into ``buffer``, which is C-contiguous.
 
     A source that reads into an array (a callable, a dataset of h5py) fills the buffer itself. If
     the tile is shorter than the buffer, it arrives contiguous at the start of the buffer, and is
     then spread. A source that can only be indexed, or that stores a packed pair, makes a new array.
 
-    Args:
-        tensor: the input.
-        source: ``f(out, ranges)``, or anything that slices like an array in stored order.
-        ranges: range of the tile on each logical axis.
-        buffer: C-contiguous; longer than the tile if the last tile is short.
-        order: logical axes in the order of the buffer's.
+    The source is ``f(out, ranges)``, or anything that slices like an array in stored order;
+    ``ranges`` are those of the tile on each logical axis, and ``order`` has the logical axes in the
+    order of the buffer's.
 
     Raises:
         ArgumentError, ShapeError, DtypeError: the source gives another shape or element type, or a

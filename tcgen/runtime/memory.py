@@ -58,9 +58,8 @@ def memory_use(
     """Bytes of a call at extents of the base spaces.
 
     With ``constant_only``, only arenas and results of the constant phase count; extents that it
-    does not need may be missing.
-
-    With several threads, the private arrays of each are one block, live while its kernel runs.
+    does not need may be missing. With several threads, the private arrays of each are one block,
+    live while its kernel runs.
     """
     if manifest.target == "cuda":
         return gpu_memory_use(manifest, extents, constant_only=constant_only)
@@ -151,17 +150,10 @@ def check_limit(
     copies: tuple[str, ...] = (),
     direct_kind: str = "in C order",
 ) -> None:
-    """Refuse a call that needs more than the memory limit of the program.
+    """Refuse a call whose ``needed`` bytes in all exceed the memory limit of the program.
 
-    Args:
-        manifest: manifest of the program.
-        extents: known extents of the base spaces.
-        needed: bytes of everything that the call allocates.
-        copies: inputs and results whose arrays kernels cannot take as they are.
-        direct_kind: the arrays that they can take, in words.
-
-    Raises:
-        MemoryLimitError: with the bytes, the largest arrays, and advice.
+    ``copies`` are inputs and results that kernels cannot take as they are, and ``direct_kind`` says
+    which arrays they can take. MemoryLimitError gives the bytes, the largest arrays, and advice.
     """
     limit = manifest.memory_limit
     if limit is None or needed <= limit:
@@ -244,16 +236,7 @@ def scratch_bytes(kernel: KernelEntry, manifest: Manifest, extents: Mapping[str,
 
 
 class Ledger:
-    """Bytes that a call holds, now and at most.
-
-    Args:
-        device: makes the arrays.
-        held: bytes that were allocated before.
-
-    Attributes:
-        now: bytes held at this moment.
-        peak: most bytes held at one time.
-    """
+    """Bytes that a call holds, ``now`` and at most (``peak``); ``held`` were allocated before."""
 
     __slots__ = ("_device", "now", "peak")
 

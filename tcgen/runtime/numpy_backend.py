@@ -49,11 +49,7 @@ class NumpyBackend:
 
 
 def _functions(artifact: Artifact) -> dict[str, Any]:
-    """The names that the source defines.
-
-    Raises:
-        ArtifactError: it is not the source of the manifest's kernels.
-    """
+    """The names that the source defines; ArtifactError if a kernel of the manifest is missing."""
     names: dict[str, Any] = {}
     source = artifact.text(SOURCES["numpy"])
     with _fits(artifact.manifest):

@@ -25,14 +25,7 @@ _PRODUCT = 4  # groups of the loops of a matrix product: the batch, m, n and k
 def predicted_seconds(
     manifest: Manifest, first: int, last: int, extents: Mapping[str, int]
 ) -> float:
-    """Predicted time of the volatile phase's parts ``first .. last - 1`` in one call.
-
-    Args:
-        manifest: manifest of the program.
-        first: number of the first part.
-        last: number after the last part.
-        extents: extents of the base spaces.
-    """
+    """Predicted time of the volatile phase's parts ``first .. last - 1`` in one call."""
     machine = Machine(**dict(manifest.machine))
     works = _works_of_parts(manifest, first, last, extents)
     return _seconds(manifest, machine, extents, works)
@@ -73,10 +66,8 @@ def executed_flops(manifest: Manifest, first: int, last: int, extents: Mapping[s
 class _Work:
     """A statement at some lengths of the tiles of the chain, with the loops around it.
 
-    Attributes:
-        statement: entry of the statement.
-        calls: number of runs in one iteration of the chain, or outside of it.
-        lengths: lengths of the spans of its groups.
+    It runs ``calls`` times in an iteration of the chain, or outside of it; ``lengths`` has those of
+    the spans of its groups.
     """
 
     statement: StatementEntry
@@ -91,10 +82,8 @@ class _Work:
     def picoseconds(self, machine: Machine, passing: Mapping[str, int], dtype: str) -> int:
         """Time of all calls.
 
-        Args:
-            machine: constants of the prediction.
-            passing: bytes of an element of each buffer that passes between memory and caches.
-            dtype: element type of the program.
+        ``passing`` has the bytes of an element of each buffer that passes between memory and
+        caches.
         """
         slowness = (1, 1)
         if len(self.lengths) == _PRODUCT:
@@ -134,14 +123,7 @@ def _works(
     extents: Mapping[str, int],
     runs: Mapping[tuple[tuple[str, int], ...], int],
 ) -> Iterator[tuple[_Work, int]]:
-    """Statements in some iterations of the chain.
-
-    Args:
-        manifest: manifest of the program.
-        first: number of the first part.
-        extents: extents of the base spaces.
-        runs: number of iterations by the lengths of their tiles.
-    """
+    """Statements in iterations of the chain; ``runs`` counts them by the lengths of tiles."""
     for statement in manifest.statements:
         if not runs_in(statement.share, first):
             continue

@@ -25,10 +25,7 @@ _Range: TypeAlias = tuple[int, int]
 class Part:
     """A range of the volatile phase: the iterations ``first .. last - 1`` of its chain.
 
-    Attributes:
-        entry: the chain, and its kernels and buffers.
-        first: first number.
-        last: end of the numbers, exclusive; the whole phase ends at ``MOST``.
+    ``entry`` has the chain, its kernels and its buffers; the whole phase ends at ``MOST``.
     """
 
     entry: Parts
@@ -53,11 +50,7 @@ def count_parts(manifest: Manifest, extents: Mapping[str, int]) -> int:
 
 
 def checked_part(manifest: Manifest, part: object, extents: Mapping[str, int]) -> tuple[int, int]:
-    """The numbers of a part.
-
-    Raises:
-        ArgumentError: it is not a pair of integers, or is outside of the parts.
-    """
+    """The numbers of a part; ArgumentError unless it is a pair of integers within the parts."""
     count = count_parts(manifest, extents)
     try:
         if isinstance(part, str | bytes | Mapping):
@@ -82,15 +75,8 @@ def touched(
 ) -> dict[str, tuple[Rectangle, ...]]:
     """Rectangles of the caller's arrays that the parts ``first .. last - 1`` read and write.
 
-    Args:
-        manifest: manifest of the program.
-        first: number of the first part.
-        last: number after the last part.
-        extents: extents of the base spaces.
-
-    Returns:
-        Rectangles of each input and output: a slice for each axis of the array, a packed pair being
-        one axis. They do not overlap along one axis; () if nothing is touched.
+    A rectangle of an input or output has a slice for each axis of the array, a packed pair being
+    one axis. They do not overlap along one axis; () if nothing is touched.
     """
     tensors = {t.name: t for t in manifest.tensors}
     found: dict[str, set[tuple[_Range, ...]]] = {name: set() for name in tensors}

@@ -38,16 +38,11 @@ def check_symmetry(
 ) -> None:
     """Compare an array, axes in logical order, with its images under the declared symmetries.
 
-    Args:
-        name: name of the tensor, for the message.
-        array: whole array, not packed.
-        generators: (perm, sign, conj): ``A[x[perm[0]], ...] == sign * A[x]``, conjugated if conj.
-        samples: compare this many elements, spread evenly; None compares all of them.
-
-    Deviations pass if they are at most TOLERANCE times the largest element, or at most ROUNDING.
-
-    Raises:
-        CheckError: with the tensor, two elements that should agree, and the deviation.
+    The array is whole, not packed. A generator (perm, sign, conj) says that
+    ``A[x[perm[0]], ...] == sign * A[x]``, conjugated if conj. ``samples`` is the number of elements
+    to compare, spread evenly; None compares all. Deviations pass if they are at most TOLERANCE
+    times the largest element, or at most ROUNDING; else CheckError names the tensor, two elements
+    that should agree, and the deviation.
 
     Example:
         >>> check_symmetry("f", np.eye(3), [((1, 0), 1, False)])

@@ -246,7 +246,12 @@ def signs_of(perms: tuple[Permutation, ...]) -> dict[tuple[int, ...], int]:
 
 @lru_cache(maxsize=1000)
 def is_signed_group(perms: tuple[Permutation, ...]) -> bool:
-    """True if the permutations form a group and the sign is a homomorphism."""
+    """True if the permutations form a group and the sign is a homomorphism.
+
+    Example:
+        >>> is_signed_group((Permutation(1, (0, 1)), Permutation(-1, (1, 0))))
+        True
+    """
     signs = {p.images: p.sign for p in perms}
     start = tuple(range(len(perms[0].images)))
     if len(signs) < len(perms) or signs.get(start) != 1:

@@ -43,12 +43,10 @@ class State:
 
 @dataclass(slots=True)
 class _CommonFactor:
-    """Terms with a common factor.
+    """Terms with a common factor, each split into that factor and the rest.
 
-    Attributes:
-        splits: each term, split into the common factor and the rest.
-        weighed: the saving if the factor is taken out, and the terms that gain by it; None until
-            it is computed.
+    ``weighed`` is the saving if the factor is taken out, and the terms that gain by it; None until
+    it is computed.
     """
 
     splits: dict[Product, Split] = field(default_factory=dict)

@@ -248,11 +248,7 @@ def _mask(node: object) -> int:
 
 
 def split_products(search: Search, costs: PackedSequenceCosts, state: State) -> State:
-    """A state of equal value in which every term has at most two factors.
-
-    Terms are split in their cheapest packed order. The array of an inner product gets every
-    symmetry under which the other factors and the left side do not change.
-    """
+    """A state of equal value: at most two factors a term, split in their cheapest packed order."""
     result = state.copy()
     pending = list(result.sums)
     while pending:

@@ -20,7 +20,8 @@ from .canonical_forms import Form, Forms, Part, Parts
 class Product(NamedTuple):
     """A product over numbered indices, those of the left side first.
 
-    The factors, each a label and its indices, are sorted. ``spaces`` has a number for each index.
+    The factors, each a label and its indices, are sorted; ``spaces`` numbers the space of each
+    index.
     """
 
     factors: Parts
@@ -74,7 +75,6 @@ class Split:
         common: the common factors, over the indices of the new term.
         place: index of the new term at each left index of the rest.
         outer: index of the new term at each left index of the sum.
-        spaces: spaces of the indices of the new term.
         frame: left side of the rest.
         rest: the other factors, canonical in that frame.
     """
@@ -232,7 +232,8 @@ class Algebra:
     def joined(self, split: Split, label: int, axes: tuple[int, ...]) -> Product:
         """The common factors of a split times an array, the left indices first.
 
-        ``axes`` has the left index of the rest on each axis of the array.
+        ``axes`` has the left index of the rest on each axis of the array. The split may be that of
+        any term with these common factors.
         """
         number = {index: n for n, index in enumerate(split.outer)}
         for n in range(len(split.spaces)):
@@ -249,7 +250,7 @@ class Algebra:
     ) -> tuple[tuple[tuple[Product, Fraction], ...], tuple[int, ...], Fraction]:
         """The canonical terms of a sum, the old left index at each new one, and a factor.
 
-        The sum is this factor times its canonical form.
+        Up to the order of its left indices, the sum is this factor times the canonical terms.
         """
         best, ties = self._least(frame, terms)
         return best, *ties[0]

@@ -204,10 +204,10 @@ def with_constants(program: FormulaSequence, inputs: tuple[Tensor, ...]) -> Form
 
 
 def _numbered(drafts: tuple[Draft, ...]) -> tuple[Step, ...]:
-    """The steps with numbers, accumulation flags and phases.
+    """The steps with numbers, accumulation flags and phases; all steps of an array have one phase.
 
     An array is constant if its steps read constant arrays alone and it does not accumulate on an
-    array of the caller. All steps of an array have one phase.
+    array of the caller.
     """
     constant: dict[str, bool] = {}
     for draft in drafts:

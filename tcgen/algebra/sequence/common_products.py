@@ -99,7 +99,6 @@ class Workspace:
         merge_equal: False gives every product a node of its own.
         sums_alone: True sums a factor over its own indices before it is multiplied.
         calls: number of calls of a bound program; products of constants are computed once.
-        keys: name of each node by its canonical key.
         wholes: arrays of products of three and more factors, by their canonical keys: the sign,
             the node and the places of its axes in the canonical order.
     """
@@ -365,7 +364,14 @@ def operation(factors: tuple[Factor, ...]) -> Operation:
 
 
 def multiplied(exprs: tuple[Expr, ...]) -> Expr:
-    """The product of expressions: x * (1/d) becomes x/d, and nested products become flat."""
+    """The product of expressions: x * (1/d) becomes x/d, and nested products become flat.
+
+    Example:
+        >>> from tcgen.ir.expr import format_expr
+        >>> x = Ref(Tensor("x", (), Role.INPUT))
+        >>> format_expr(multiplied((x, Quot(_ONE, x))))
+        'x/x'
+    """
     above: list[Expr] = []
     below: list[Expr] = []
     for expr in exprs:

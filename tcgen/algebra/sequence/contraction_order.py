@@ -23,20 +23,14 @@ def best_order(
     exact_factors: int,
     runs: Sequence[int] = (),
 ) -> Tree:
-    """Binary tree over the positions of the operands with the fewest flops.
+    """Binary tree over the positions of the operands, as nested pairs, with the fewest flops.
 
-    Args:
-        operands: distinct indices of each factor, and the flops to compute one of its elements (0
-            for a reference, the operation count for an element-wise expression).
-        left: indices of the result.
-        extents: extent of every index.
-        exact_factors: products of more factors get the greedy order of opt_einsum.
-        runs: number of times that each factor changes in the calls: 1 for a constant; by default
-            all change alike. A product of constants is computed once.
-
-    Returns:
-        Nested pairs of positions. Among orders of equal flops one with fewer temporary elements
-        is taken, then one in which expressions are factors of the outermost product.
+    An operand has the distinct indices of a factor, and the flops to compute one of its elements (0
+    for a reference, the operation count for an element-wise expression). Products of more than
+    ``exact_factors`` factors get the greedy order of opt_einsum. ``runs`` has the number of times
+    that each factor changes in the calls: 1 for a constant; by default all change alike. A product
+    of constants is computed once. Among orders of equal flops one with fewer temporary elements is
+    taken, then one in which expressions are factors of the outermost product.
 
     Example:
         >>> from tcgen.ir.tensor import Space

@@ -443,7 +443,14 @@ def _positions(flow: tuple[int, ...], direction: int) -> str:
 
 
 def without_zeros(expr: Expr) -> Expr:
-    """The expression without the parts that a zero in it makes zero; a division by zero stays."""
+    """The expression without the parts that a zero in it makes zero; a division by zero stays.
+
+    Example:
+        >>> from tcgen.ir.tensor import Ref, Role, Tensor
+        >>> x = Ref(Tensor("x", (), Role.INPUT))
+        >>> without_zeros(Sum((x, Prod((x, _ZERO))))) == x
+        True
+    """
     match expr:
         case Sum(args):
             kept = tuple(a for a in map(without_zeros, args) if a != _ZERO)

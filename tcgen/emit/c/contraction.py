@@ -103,7 +103,7 @@ def _packed(scheme: PackingScheme) -> tuple[bool, bool]:
 
 
 def _staged(stmt: Gemm, dtype: str) -> bool:
-    """Complex numbers are never staged."""
+    """Whether C is staged; complex numbers never are."""
     return "staged" in _parts(stmt, dtype)
 
 

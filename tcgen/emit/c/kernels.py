@@ -348,10 +348,7 @@ def _filled(scope: Scope, name: str, value: str, *, threads: bool) -> list[str]:
 
 
 def _phase(name: str, host: tuple[Host, ...], module: Module) -> str:
-    """A function for a whole phase, unless the runtime walks its loops.
-
-    It does so where the phase fetches tiles from the user's code, or is divided on the host.
-    """
+    """A function for a phase, unless the runtime walks its loops to fetch tiles or divide them."""
     kernels = {k.name: k for k in module.kernels}
     parts = module.parts if name == "volatile" else None
     with_chain = None if parts is None else parts.kernel

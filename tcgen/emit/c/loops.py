@@ -187,7 +187,7 @@ def _local_sum(
 ) -> list[str]:
     """Declare ``tc_sum`` and add up over ``tail``, by its own loops unless ``heads`` are given.
 
-    The innermost loop is a vector reduction. A complex sum is two real ones, which every compiler
+    The innermost loop is a vector reduction; a complex sum is two real ones, which every compiler
     can vectorise. Threads divide the first ``divided`` loops. The last of these checks ``tc_stop``
     if it has inner loops.
     """

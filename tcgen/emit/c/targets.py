@@ -27,10 +27,9 @@ _NO_LIMIT = 1 << 20  # pages of a sum that has one part
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A row of the table; ``COLUMNS`` explains the numbers.
+    """A row of the table, a micro-architecture; ``COLUMNS`` explains the numbers.
 
     Attributes:
-        name: name of the micro-architecture.
         chosen: condition of the preprocessor; the first row whose condition holds is taken.
         measured: machine on which its numbers were measured.
     """

@@ -24,7 +24,7 @@ TILES = "cuda/kernels/tiles.cu"
 
 @dataclass(frozen=True, slots=True)
 class TilePrinter:
-    """A kernel of tiles, its products ``stmts``, the epilogue of the tile, and names."""
+    """A kernel of tiles: products, statements on a tile before it is stored, and names."""
 
     stmts: tuple[Assign, ...]
     epilogue: tuple[Assign, ...]

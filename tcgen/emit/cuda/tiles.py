@@ -277,8 +277,7 @@ def _spread(points: int, run: int, block: int, itemsize: int, *, along_k: bool) 
     """Segment and pitch of rows for which fragments are read with fewest conflicts.
 
     The lanes that read 128 bytes together are served at once: lane 4*g + t reads point g of m or n
-    and point t of k, or two of k that are neighbours in a block. Copies need a segment and a pitch
-    of a multiple of 16 bytes.
+    and point t of k, or two neighbours of k in a block. Copies need multiples of 16 bytes.
     """
     read = itemsize * (2 if block > 1 else 1)
     lanes = [(g, t) for g in range(_BANKS // read) for t in range(4)]

@@ -98,10 +98,7 @@ class _Values:
         self._inputs: set[str] = set()
 
     def line(self, data: Any) -> _Named:
-        """Number the values of the next line.
-
-        It must not read an intermediate before it is written, nor write an input (ValueError).
-        """
+        """Number a line's values; a ValueError if it reads one too early or writes an input."""
         operands = []
         for operand in data["operands"]:
             name = operand["name"]

@@ -52,10 +52,7 @@ def declare(
     letters: tuple[str, ...],
     problems: Problems,
 ) -> Declared | None:
-    """The tensor that a declaration describes, or None after an error.
-
-    ``letters`` are the indices that name its axes in attributes, or () if spaces name them.
-    """
+    """The declared tensor, None after an error; ``letters`` name its axes, () if spaces do."""
     before = problems.count
     reader = _Reader(declaration, spaces, letters, problems)
     for attribute in declaration.attributes:

@@ -151,14 +151,7 @@ def _split(word: Word) -> tuple[Word, ...]:
 
 
 def tuple_operator(items: tuple[tuple[Index, ...], ...], signed: bool) -> Signed:
-    """P(i,j) and S(ia,jb): all permutations of the tuples, signed for P.
-
-    Example:
-        >>> from tcgen.ir.tensor import Space
-        >>> i, j = Index("i", Space("o")), Index("j", Space("o"))
-        >>> [(sign, [f"{a}->{b}" for a, b in m]) for sign, m in tuple_operator(((i,), (j,)), True)]
-        [(1, []), (-1, ['i->j', 'j->i'])]
-    """
+    """P(i,j) and S(ia,jb): all permutations of the tuples, identity first, signed for P."""
     result = []
     for order in itertools.permutations(range(len(items))):
         sign = parity(order) if signed else 1
@@ -173,14 +166,7 @@ def tuple_operator(items: tuple[tuple[Index, ...], ...], signed: bool) -> Signed
 
 
 def slash_operator(groups: tuple[tuple[Index, ...], ...], signed: bool) -> Signed:
-    """P(A/B): all exchanges of k letters of A with k of B, sign (-1)**k; A/B/C: P(A/BC) P(B/C).
-
-    Example:
-        >>> from tcgen.ir.tensor import Space
-        >>> i, j, k, l = (Index(x, Space("o")) for x in "ijkl")
-        >>> len(slash_operator(((i, j), (k, l)), True))
-        6
-    """
+    """P(A/B): all exchanges of k letters of A with k of B, sign (-1)**k; A/B/C: P(A/BC) P(B/C)."""
     first, rest = groups[0], groups[1:]
     others = tuple(x for group in rest for x in group)
     here = []
@@ -193,13 +179,9 @@ def slash_operator(groups: tuple[tuple[Index, ...], ...], signed: bool) -> Signe
 
 
 def term_count(groups: tuple[int, ...], slashed: bool) -> int:
-    """Terms of an operator, before it is made: of P(i,j,k) 6, of P(i/jk) 3.
+    """Terms of an operator, before it is made: 6 of P(i,j,k) and of P(i/j/k), 3 of P(i/jk).
 
     ``groups`` are the numbers of letters between slashes, or the number of tuples.
-
-    Example:
-        >>> term_count((3,), False), term_count((1, 2), True), term_count((1, 1, 1), True)
-        (6, 3, 6)
     """
     if not slashed:
         return math.factorial(groups[0])

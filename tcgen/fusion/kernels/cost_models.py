@@ -20,13 +20,11 @@ from .wsp import Block, Graph, Operation, Partition, View
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """A cost that is a sum over blocks and their arrays, plus a constant.
+    """A cost that is a sum over blocks (``each``) and their arrays, plus a constant (``fixed``).
 
     Attributes:
-        fixed: the constant.
         array: the cost of an array in a block, from the operations of the block that touch it, in
             program order; negative where the model counts savings.
-        each: the cost of each block.
         counts_accesses: a block costs the elements of the views that it reads and writes, so that
             without some reads an array costs no more.
         counts_own_reads: also of views that it has written before.

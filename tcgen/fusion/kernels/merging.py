@@ -23,8 +23,7 @@ class Merging:
         arrays: operations of each block that touch an array, if they cost something.
         members: operations of each block, as bits.
         barred: operations with which a block may share no kernel.
-        after: operations that run after a block, through any number of others.
-        before: operations that run before it.
+        after: operations that run after a block, through any number of others; ``before`` likewise.
     """
 
     def __init__(self, graph: Graph, cost: CostModel, blocks: Partition) -> None:

@@ -25,10 +25,9 @@ Partition: TypeAlias = tuple[Block, ...]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A part of an array as an operation uses it.
+    """A part of the array ``base`` as an operation uses it.
 
     Attributes:
-        base: name of the array.
         ranges: first element and end on each axis, whatever the direction.
         order: the loop of each axis; () where it is the same for all views of the base.
         weight: weight of an element, for example its bytes.
@@ -76,8 +75,7 @@ class Operation:
     """One array operation (a vertex).
 
     Attributes:
-        new: arrays that begin here.
-        freed: arrays that end here.
+        new: arrays that begin here; those of ``freed`` end here.
         observed: arrays with values that are used outside from here on; they are not contracted.
         space: loops; operations of different spaces share no kernel. None shares with all.
     """

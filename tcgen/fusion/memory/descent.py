@@ -97,8 +97,7 @@ class Descent:
     ) -> NestedLoops:
         """Lower the peak as long as one more axis, or one more loop, helps.
 
-        It ends at a peak of ``at_least``, or after ``trials`` arrangements. Axes of ``fixed`` are
-        never given up.
+        It ends at peak ``at_least`` or after ``trials`` arrangements, and keeps the ``fixed`` axes.
         """
         best, ends = start, self.thresholds
         while best.peak > at_least and trials > 0:

@@ -76,8 +76,6 @@ class _Gap:
     """The gap between the best peak and the proven bound, which models of some arrays close.
 
     Attributes:
-        best: the arrangement of least cost so far.
-        bound: proven lower bound on the peak.
         close: a gap, or progress, of so many bytes does not count.
         arrays: positions of the arrays of the next model; the largest ones at first.
         latest: the latest arrangement by a model, whose peak shows the obstacles.

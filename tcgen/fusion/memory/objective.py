@@ -38,7 +38,6 @@ class _Progress:
         seconds: deterministic seconds of all searches.
         placements: the latest one first.
         hint: the latest arrangement, from which the next search starts.
-        bound: proven lower bound.
         proven: the last search was complete, so that the best placement is optimal.
     """
 

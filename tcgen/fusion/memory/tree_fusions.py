@@ -201,11 +201,7 @@ class TreeFusions:
         self.ended: dict[int, dict[Order, list[SubtreeFusion]]] = {}
 
     def least(self, root: int) -> SubtreeFusion | None:
-        """The fusion of least peak; None where all exceed ``most``.
-
-        Raises:
-            StepsSpent: the search takes too many steps.
-        """
+        """The fusion of least peak; None where all exceed ``most``; may raise ``StepsSpent``."""
         nodes = [root]
         for node in nodes:
             nodes += self.below.get(node, ())

@@ -336,9 +336,7 @@ def _place(array: ArrayPlan, group_of: Mapping[int, int]) -> Place:
 class Fetched:
     """The visits of a generated input and of its reader, inside the added tile loops.
 
-    Attributes:
-        contracted: axes of the input, each with the loop that cuts it into tiles.
-        added: the new tile loops, outermost first.
+    Loops of ``contracted`` cut axes of the input into tiles; ``added`` begins with the outermost.
     """
 
     fetch: Visit

@@ -34,7 +34,6 @@ class FusionCandidates:
     """The fusions that a program allows.
 
     Attributes:
-        graph: its nodes are the statements.
         instances: arrays; outputs are among them, without an axis that may be contracted.
         groups: groups of loop uses, in order; two groups never have a loop in common.
         repeats: loop uses of statements that have no index for the loop, so that each iteration
@@ -105,8 +104,7 @@ def _with_axes(
 ) -> Instance:
     """The instance with the axes that may be contracted.
 
-    On such an axis every user covers the whole space with one index, and their loop uses may be one
-    loop.
+    There every user covers the whole space with one index, and their loop uses may be one loop.
     """
     array = instance.array
     if array.role is Role.OUTPUT or instance.persistent or not instance.consumers:
@@ -199,8 +197,7 @@ def pairs_of(candidates: FusionCandidates) -> tuple[tuple[LoopUse, LoopUse], ...
 def exclusive_uses(candidates: FusionCandidates) -> ExclusiveUses:
     """Pairs of readers of one generated input: (producer, reader) of each.
 
-    Only one instance of a generated input is live at a time: one reader is done before the input
-    is produced for the other.
+    One instance of an input is live at a time: one reader is done before the other's is produced.
     """
     made = [i for i in candidates.instances if i.reader is not None]
     return [

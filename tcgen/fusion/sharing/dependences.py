@@ -49,7 +49,6 @@ class Dependences:
         index_pairs: pairs of indices that may be one loop, by producer and consumer.
         after: bits of the statements that come later in every order, by statement, because they
             depend on it, write the same array after it, or belong to the volatile phase.
-        before: bits of the statements that come earlier.
         next: the immediate successors among those in ``after``.
         links: producers and consumers of each statement, and their indices that may be one loop
             with its own.

@@ -21,8 +21,7 @@ class Node:
 
     Attributes:
         id: position among the nodes; producers come before consumers.
-        reader: if the array is made once for each of its readers, the id of the step that reads
-            this copy.
+        reader: id of the step that reads this copy, if the array is made once for each reader.
     """
 
     id: int
@@ -34,8 +33,7 @@ class Node:
 class Candidate:
     """A potential fusion edge of the paper: an axis whose loop producer and consumer could share.
 
-    A loop has the same number wherever it could be one loop. The indices are those of the producer
-    and of the consumer on that axis.
+    A loop has one number wherever it could be one loop; the indices are those on the axis.
     """
 
     axis: int
@@ -65,9 +63,7 @@ class FusionGraph:
     """A forest: each node has at most one edge to a consumer.
 
     Attributes:
-        nodes: statements, producers first.
-        per_reader: arrays that are made once for each of their readers: generated inputs, and
-            recomputed intermediates.
+        per_reader: generated inputs and recomputed intermediates, made once for each reader.
         edges: edges in post-order of each tree, operands left to right.
         parts: the edges' ids, one tuple for each tree.
         restricted: some array has no edge, because it has several producers or consumers, is read

@@ -54,8 +54,7 @@ class Answer:
 def solve(model: cp_model.CpModel, seconds: float, *, bound_only: bool = False) -> Answer:
     """The same answer every time: one worker, and deterministic seconds (negative: zero).
 
-    With ``bound_only`` the model is neither relaxed nor probed, which costs most if few arrays can
-    be contracted.
+    ``bound_only`` leaves out relaxing and probing, which cost most if few arrays can be contracted.
     """
     solver = cp_model.CpSolver()
     parameters = solver.parameters

@@ -193,11 +193,7 @@ class FusionModel(LoopConstraints):
         return replace(best, arrangement=fewer or best.arrangement, spent=self.spent)
 
     def least(self, seconds: float, *, bound_only: bool = False) -> SearchResult:
-        """The arrangement of least memory.
-
-        Raises:
-            PlanError: CP-SAT refuses the model.
-        """
+        """The arrangement of least memory."""
         if not self.z and not self.nodes:
             return SearchResult(Arrangement((), ()), True, self.lowest)
         self.model.minimize(self.goal)

@@ -104,8 +104,7 @@ def _solve(plan: FusionPlan, bound: int, model: str, request: Request) -> Solve:
 def smaller_tiles(plan: FusionPlan, options: Options) -> FusionPlan | None:
     """A ``time`` plan with tiles for a smaller memory limit; None where none fit.
 
-    This is much quicker than a new plan. It makes room for operand copies, which are not known
-    before lowering.
+    This is much quicker than a new plan. It makes room for operand copies, unknown before lowering.
     """
     assert options.memory_limit is not None
     extents, dtype = plan.extent_of, options.dtype
@@ -124,10 +123,10 @@ def planned_bytes(plan: FusionPlan, dtype: str) -> int:
 
 
 def proven_bytes(program: FormulaSequence, options: Options) -> int:
-    """A lower bound on the bytes of any plan of this search, repeats and recomputation included.
+    """A lower bound on the bytes of any plan of these steps, repeats and recomputation included.
 
-    The bound is the most that one step touches, with each array contracted as far as it could be by
-    itself, and the results.
+    It is the smallest ``least_peak`` of these choices, and the results. Triangular nests may
+    rewrite the steps.
     """
     extents = dict(options.extents)
     request = _request(program, extents, 0, options)
@@ -138,10 +137,7 @@ def proven_bytes(program: FormulaSequence, options: Options) -> int:
 
 
 def recomputable(program: FormulaSequence, arrays: Collection[Tensor]) -> tuple[Tensor, ...]:
-    """The arrays that can be recomputed for each of their readers.
-
-    They have several readers, and none of them is made from another.
-    """
+    """Arrays with several readers that can be recomputed for each; none is made from another."""
     chosen: list[Tensor] = []
     made_from: set[Tensor] = set()
     for tensor in arrays:
@@ -188,10 +184,10 @@ class _Search:
     def run(self, seconds: float, bound: int, unfused: int) -> None:
         """Try one strategy after the other until a plan fits.
 
-        If the unfused plan fits, loops are only shared for speed. Each search has
-        ``seconds`` deterministic seconds. ``bound`` is a lower bound on the time, ``unfused`` the
-        time of the unfused plan, whether it fits or not, if symmetry saved nothing, as in loops
-        that are not triangular. Both are in picoseconds.
+        If the unfused plan fits, loops are only shared for speed. Each search has ``seconds``
+        deterministic seconds. ``bound`` is a lower bound on the time, ``unfused`` the time of the
+        unfused plan, whether it fits or not, if symmetry saved nothing, as in loops that are not
+        triangular. Both are in picoseconds.
         """
         generated = any(isinstance(s.op, Produce) for s in self.program.steps)
         if self.best is not None and not generated:

@@ -54,11 +54,9 @@ Renaming = dict[Index, Index]
 
 @dataclass(frozen=True, slots=True)
 class OrbitSum:
-    """A step whose sum over ``chain`` may be taken over a triangle.
+    """A step whose sum over ``chain`` may be taken over a triangle, in the order of the chain.
 
-    Attributes:
-        step: reads arrays with the chain on the same axes wherever symmetry allows it.
-        chain: summed indices of one space, in the order of the triangle.
+    It reads arrays with the chain, indices of one space, on the same axes if symmetry allows it.
     """
 
     step: Step
@@ -68,9 +66,8 @@ class OrbitSum:
 def orbit_sums(step: Step, arrays: Sequence[Tensor], longest: int) -> Iterator[OrbitSum]:
     """The chains of a step's summed indices that a triangle is enough for, longest first.
 
-    ``arrays`` are intermediates that should be read with the chain on the same axes; the
-    permutations are symmetries of all of them that the step reads. A chain has at most ``longest``
-    indices.
+    Intermediates of ``arrays`` should be read with the chain, of at most ``longest`` indices, on
+    the same axes; the permutations are symmetries of all of them that the step reads.
     """
     expr = _summand(step) if step.reduction is Reduction.SUM else None
     read = () if expr is None else tuple(r for r in refs(expr) if r.tensor in arrays)

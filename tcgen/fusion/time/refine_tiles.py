@@ -179,9 +179,9 @@ def smallest(
     *,
     peak: bool,
 ) -> dict[LoopId, int]:
-    """Tiles of least memory that cost little more time than whole steps.
+    """Tiles of least memory that cost little more time than whole steps, unless the limit needs it.
 
-    They cost more only where the limit needs it. The arguments are those of :func:`fastest`.
+    The arguments are those of ``_Exact``.
     """
     exact = _Exact(plan, request, elements, fetched)
     lists = exact.lists()

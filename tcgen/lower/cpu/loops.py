@@ -154,9 +154,8 @@ def streams_batch(
 ) -> bool:
     """True for a batch of small products that loops compute while they read the larger operand.
 
-    If the batch is on the unit-stride axis of that operand, points of the batch fill vectors;
-    matrix products would need a transposition. For a small matrix-vector product a call does not
-    pay.
+    If the batch is on the unit-stride axis of that operand, its points fill vectors; matrix
+    products would need a transposition. A small matrix-vector product does not repay a call.
     """
     # A batch made of variables of m or n, for want of a matrix layout, does not count.
     first, second = (set(f.variables) for f in statement.factors)
@@ -266,11 +265,7 @@ def bind_assign(statement: Statement, buffers: Mapping[str, Buffer]) -> Assign:
 
 
 def bind_packing(name: str, memory: Memory) -> Assign:
-    """Write the stored triangles of a packed output from its dense buffer.
-
-    ``r[p,q] = dense[p,q]   for p, q<=p``: a loop over the rows of the triangle and, inside it, one
-    over the columns of a row.
-    """
+    """Write a packed output from its dense buffer: ``r[p,q] = dense[p,q]   for p, q<=p``."""
     buffer = memory.buffers[name]
     assert buffer.tensor is not None, f"{name} holds no tensor"
     letters = [f"p{axis}" for axis in range(len(buffer.axes))]
@@ -289,10 +284,7 @@ def bind_packing(name: str, memory: Memory) -> Assign:
 
 
 def packed_band(band: Band, place: tuple[Subscript, ...], buffer: Buffer) -> Band:
-    """The band over the stored elements of a packed buffer alone.
-
-    The variables of packed axes follow each other, each below the one before it.
-    """
+    """The band over stored elements: each variable of packed axes is below the one before it."""
     held = {v.name: v for v in band}
     walked = list(band)
     for packing in buffer.packed:

@@ -99,8 +99,8 @@ def variant_benchmark(
 ) -> ProductBenchmark:
     """The program of the contraction of a kernel in several ways, without its other statements.
 
-    Its extents stand for a class of extents: they have the first binary digits of those given, and
-    the same alignment. So products of about the same size are measured once.
+    Its extents are those of :func:`extent_class`, so that products of about the same size are
+    measured once.
     """
     product = product_of(kernel, buffers, extents)
     classes = {name: extent_class(extent) for name, extent in extents.items()}
@@ -123,7 +123,7 @@ def variant_benchmark(
 
 
 def extent_class(extent: int) -> int:
-    """The extent that stands for all of about its size with the same alignment.
+    """The extent for all with the same first binary digits and the same alignment.
 
     Example:
         >>> extent_class(30), extent_class(200), extent_class(207), extent_class(601)

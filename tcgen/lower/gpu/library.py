@@ -69,7 +69,7 @@ def _times(
     room: int | None,
     thresholds: GpuThresholds,
 ) -> tuple[float, list[tuple[float, Product]]]:
-    """Of a generated kernel, and of the products of the library whose scratch has room."""
+    """Times of a generated kernel, and of the products of the library whose scratch has room."""
     products = products_of(statement, buffers, extents)
     if not products or not products[0].m or not products[0].n:
         return 0.0, []
@@ -84,7 +84,7 @@ def _times(
 def _library_time(
     product: Product, statement: Statement, extents: Mapping[str, int], thresholds: GpuThresholds
 ) -> float:
-    """Of the calls and of the transpositions."""
+    """Time of the calls and of the transpositions."""
     item = BY_NAME[product.dtype].itemsize
     bands = _operand_bands(product, statement)
     adds = statement.accumulate and not product.copy_out
@@ -110,7 +110,7 @@ def _own_time(
     extents: Mapping[str, int],
     thresholds: GpuThresholds,
 ) -> float:
-    """Of a generated kernel; inside a loop it may be a part of one launch."""
+    """Time of a generated kernel; inside a loop it may be a part of one launch."""
     stmt = bind_assign(statement, buffers)
     percent = _own_percent(stmt, buffers, extents, thresholds)
     real = real_products(stmt, buffers)

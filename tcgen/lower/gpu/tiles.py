@@ -229,8 +229,7 @@ def _order_of_k(
 ) -> tuple[BandVar, ...]:
     """The order of k: the memory order of a factor with unit stride along it, of A if both have.
 
-    If the unit strides of both are along different variables, that of A is the last, that of B the
-    one before.
+    If the two unit strides are along different variables, A's is the last and B's the one before.
     """
     names = {v.name: v for v in k}
     along_a, along_b = (unit_stride(f, buffers[f.buffer]) for f in (a, b))
@@ -254,8 +253,7 @@ def tiles_for(
 ) -> Tiles | None:
     """The thread mapping of statements that are products of two factors; None if it does not pay.
 
-    All statements have the same target and, by name, the same m and n. Without a tiling it is the
-    one of least estimate.
+    All have the same target and, by name, the same m and n; the default tiling has least estimate.
     """
     groups = [g for s in stmts if (g := groups_of(s, buffers)) is not None]
     tiling = tiling or next(iter(tilings_of(stmts, buffers, extents, thresholds)), None)

@@ -100,14 +100,9 @@ class _Walk:
 class PhaseBuffers:
     """Where each buffer of a phase is.
 
-    Attributes:
-        device: device of the memory.
-        layout: layout of the call.
-        phase: one of its phases.
-        arrays: inputs and results by tensor name, which kernels read and write.
-        lasting: memory of the arena that outlives the phases.
-        own: memory of the phase's arena.
-        part: the part of the phase that runs; None for an undivided phase.
+    ``arrays`` has inputs and results by tensor name, which kernels read and write; ``lasting`` is
+    memory of the arena that outlives the phases, ``own`` that of the phase's. ``part`` runs; it is
+    None for an undivided phase.
     """
 
     __slots__ = ("arrays", "device", "lasting", "layout", "own", "part", "phase")

@@ -23,14 +23,7 @@ _UNKNOWN = -1  # stands in the table for an extent that the constant phase does 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Output:
-    """An array that a call returns.
-
-    Attributes:
-        tensor: its entry in the manifest.
-        shape: extents in stored order.
-        dtype: element type.
-        bytes: bytes of the array.
-    """
+    """An array that a call returns; its shape is in stored order."""
 
     tensor: Tensor
     shape: tuple[int, ...]
@@ -40,13 +33,9 @@ class Output:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArenaArray:
-    """A buffer in an arena.
+    """A buffer in an arena, or in the one that outlives the phases if ``lasting``.
 
-    Attributes:
-        lasting: the arena is the one that outlives the phases.
-        offset: offset in bytes.
-        shape: extents in stored order.
-        dtype: element type.
+    ``offset`` counts bytes; the shape is in stored order.
     """
 
     lasting: bool
@@ -61,9 +50,7 @@ class Phase:
 
     Attributes:
         name: ``constant`` or ``volatile``.
-        host: its part of the host program.
         on_host: the runtime walks its loops, not a function of the source.
-        arena: layout of its arena.
         offsets: offsets of its blocks in bytes.
         arrays: buffers that have memory in an arena in this phase.
         table: type of the table; entries that none of the following fills stay null.
@@ -92,17 +79,9 @@ class Phase:
 class CallLayout:
     """Everything about a call except its arrays.
 
-    Attributes:
-        manifest: manifest of the program.
-        buffers: buffers of the manifest by name.
-        extents: known extents of the base spaces, in their order.
-        threads: threads of the kernels on the CPU.
-        use: layout of the arenas.
-        outputs: arrays that the call returns.
-        phases: the constant one, the volatile one.
-        extent_table: the extents, as generated C takes them.
-        stride_table: bytes from one thread's private arrays to the next thread's, for each kernel,
-            as generated C takes them.
+    ``extents`` has the known ones of the base spaces, in their order; ``phases`` are the constant
+    one and the volatile one. Generated C takes ``extent_table``, and ``stride_table``: bytes from
+    one thread's private arrays to the next thread's, for each kernel.
     """
 
     manifest: Manifest
@@ -117,13 +96,9 @@ class CallLayout:
 
 
 def resolve_layout(manifest: Manifest, values: tuple[int | None, ...], threads: int) -> CallLayout:
-    """The layout of calls at some extents.
+    """The layout of calls at the extents ``values`` of the base spaces, in their order.
 
-    Args:
-        manifest: manifest of the program.
-        values: extents of the base spaces, in their order. Where one is None, the layout is that
-            of the constant phase alone, which must not need the extent.
-        threads: threads of the kernels on the CPU.
+    If one is None, the layout is that of the constant phase only, which must not need the extent.
     """
     known = {b: n for b, n in zip(manifest.bases, values, strict=True) if n is not None}
     extents = MappingProxyType(known)

@@ -33,34 +33,19 @@ class Backend(Protocol):
 
     @property
     def device(self) -> Device:
-        """The memory in which kernels run.
-
-        Raises:
-            UnavailableError: it is a GPU's, and there is no GPU, no driver or no CuPy.
-        """
+        """The memory in which kernels run; UnavailableError if it lacks a GPU, driver or CuPy."""
 
     @property
     def threads(self) -> int:
-        """Threads of the CPU that a call uses.
-
-        Raises:
-            BuildError: the compiler is missing or failed.
-        """
+        """Threads of the CPU that a call uses; BuildError if the compiler is missing or failed."""
 
     def build(self) -> None:
-        """Compile now all that calls would compile.
-
-        Raises:
-            BuildError: the compiler is missing or failed.
-            UnavailableError: as for ``device``.
-        """
+        """Compile now all that calls would compile; raises as ``device`` and ``threads`` do."""
 
     def run(self, buffers: PhaseBuffers, fetch: Callable[[Fetch, Values], None]) -> None:
-        """Run the phase of the host program whose memory is given.
+        """Run the phase whose arrays on the device are given.
 
-        Args:
-            buffers: arrays on the device.
-            fetch: fills the buffer of a generated input with one tile.
+        ``fetch`` fills the buffer of a generated input with one tile.
         """
 
 
@@ -68,10 +53,8 @@ class Backend(Protocol):
 class ConstantState:
     """The state that the constant phase of a bound program leaves for its calls, on the device.
 
-    Attributes:
-        memory: memory of the arena that outlives the phase.
-        outputs: results of constants only, by name.
-        copied_bytes: bytes of the constants that were copied.
+    ``memory`` is that of the arena that outlives the phase, and ``outputs`` are results of
+    constants only; ``copied_bytes`` is the number of bytes of constants that were copied.
     """
 
     memory: Any
@@ -96,18 +79,11 @@ def run_phases(
 ) -> None:
     """Run the volatile phase of a call, after the constant one unless its state is given.
 
-    Args:
-        backend: runs the kernels.
-        layout: layout of the call.
-        sources: inputs by name, as the caller passed them.
-        arrays: arrays on the device that kernels read and write, by tensor name.
-        state: left by the constant phase, or None.
-        ledger: counter of allocated bytes.
-        part: numbers of the parts of the volatile phase that run, at least one; None for all. The
-            part with number 0 has the results of the constant phase.
+    ``sources`` are inputs as the caller passed them, ``arrays`` those on the device that kernels
+    read and write, by tensor name. ``part`` has the numbers of the parts of the volatile phase that
+    run, at least one; None runs all. The part with number 0 has the results of the constant phase.
 
-    Raises:
-        ArgumentError: the state is on another GPU than the current one.
+    Raises ArgumentError if the state is on another GPU than the current one.
     """
     begins = part is None or part[0] == 0
     if state is None:
@@ -134,17 +110,11 @@ def compute_state(
     results: tuple[Tensor, ...],
     copied_bytes: int,
 ) -> ConstantState:
-    """Run the constant phase of a bound program.
+    """Run the constant phase of a bound program, which computes ``results``.
 
-    Args:
-        backend: runs the kernels.
-        layout: layout of calls at the extents of the phase; other extents may be 0.
-        constants: all constant inputs, where kernels read them.
-        results: outputs that the phase computes.
-        copied_bytes: bytes of the constants that were copied.
-
-    Raises:
-        ArgumentError: a constant is on another GPU than the current one.
+    The layout is at the extents of the phase; others may be 0. ``constants`` has all constant
+    inputs, where kernels read them; ``copied_bytes`` of them were copied. Raises ArgumentError if a
+    constant is on another GPU than the current one.
     """
     device = backend.device
     for name, array in constants.items():

@@ -18,11 +18,8 @@ from .strided import gap_extents
 class Results:
     """Results of one call: first the bytes that they need, then the arrays.
 
-    Args:
-        device: kernels write in its memory.
-        outputs: outputs of the program.
-        sources: inputs, as the caller passed them.
-        out: the caller's arrays for some or all results.
+    Raises ArgumentError, DtypeError, ShapeError or ReadOnlyError if an array of ``out`` does not
+    fit.
 
     Attributes:
         needed: bytes of the arrays that must be made.
@@ -30,9 +27,6 @@ class Results:
         gaps: extents of the elements between those of arrays in ``out`` that kernels write to.
         working: array for each output that kernels write to, once allocated; C-contiguous where its
             tensor has no gaps.
-
-    Raises:
-        ArgumentError, DtypeError, ShapeError, ReadOnlyError: an array of ``out`` does not fit.
     """
 
     __slots__ = ("_device", "_given", "_outputs", "copied", "gaps", "needed", "working")
@@ -100,9 +94,7 @@ class Results:
     def finish(self, out: dict[str, Any] | None, *, on_device: bool) -> dict[str, Any]:
         """Copy results to arrays that kernels could not write to, and fill and return ``out``.
 
-        Args:
-            out: ``out`` of the call.
-            on_device: new results stay on the device; else they are copied to the CPU.
+        New results stay on the device if ``on_device``; else they are copied to the CPU.
         """
         device = self._device
         returned: dict[str, Any] = {}
@@ -138,9 +130,8 @@ def _is_read(device: Device, target: Any, sources: Iterable[Any]) -> bool:
 def _check_out(outputs: tuple[Output, ...], out: object) -> dict[str, Any]:
     """The arrays in ``out``, in the order of the outputs.
 
-    Raises:
-        ArgumentError: ``out`` is not a dict, names an array that is not an output, or lacks the
-            array that an accumulating output starts from.
+    Raises ArgumentError if it is not a dict, names an array that is not an output, or lacks the
+    array that an accumulating output starts from.
     """
     if out is not None and not isinstance(out, dict):
         raise ArgumentError(
@@ -187,11 +178,7 @@ def _check_target(device: Device, output: Output, target: Any) -> None:
 
 
 def _check_overlap(device: Device, given: Mapping[str, Any]) -> None:
-    """No two results go to the same memory.
-
-    Raises:
-        ArgumentError: naming the two.
-    """
+    """Raise ArgumentError, naming the two, if two results go to the same memory."""
     items = list(given.items())
     for n, (name, array) in enumerate(items):
         for other, second in items[:n]:

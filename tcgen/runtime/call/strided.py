@@ -15,12 +15,7 @@ Array = npt.NDArray[Any]
 def left_out(array: Array) -> tuple[int, ...] | None:
     """Elements behind each axis in the larger C-ordered array that this one is a slice of.
 
-    Args:
-        array: array of any shape and strides.
-
-    Returns:
-        The elements by which each axis is longer in the larger array, 0 for the first one; None if
-        the array is not a slice of a C-ordered one.
+    They are 0 for the first axis; None if the array is not a slice of a C-ordered one.
 
     Example:
         >>> import numpy as np
@@ -50,12 +45,9 @@ def left_out(array: Array) -> tuple[int, ...] | None:
 
 
 def gap_extents(device: Device, tensor: Tensor, array: Any) -> dict[str, int] | None:
-    """Extents of the gaps behind the axes of an array; None where kernels cannot take it in place.
+    """Extents of the gaps behind the axes of the caller's array, which has the tensor's shape.
 
-    Args:
-        device: kernels run there.
-        tensor: an argument or a result.
-        array: the caller's, of the tensor's shape.
+    None if kernels cannot take it in place.
     """
     if not tensor.storage.within or not device.holds(array) or not device.aligned(array):
         return None

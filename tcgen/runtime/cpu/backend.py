@@ -187,12 +187,7 @@ class _Linked:
 
 
 def _link(artifact: Artifact) -> _Linked:
-    """The libraries of a program.
-
-    Raises:
-        ArtifactError: the sources do not define the functions that the manifest names.
-        BuildError: they cannot be compiled.
-    """
+    """The libraries of a program; ArtifactError if they lack functions that the manifest names."""
     manifest = artifact.manifest
     symbols = {kernel.name: kernel.symbol for kernel in manifest.kernels}
     called = ["tcgen_threads"]

@@ -109,10 +109,7 @@ def _controls() -> tuple[Any, Any]:
 
 
 def blas_library() -> str | None:
-    """Name of the BLAS that programs call; None if they use their own plain products.
-
-    Example: ``SciPy 1.17.1: openblas 0.3.29``
-    """
+    """Name of the BLAS of programs (``SciPy 1.17.1: openblas 0.3.29``); None for plain products."""
     if not all(blas_pointers()):
         return None
     import scipy  # noqa: PLC0415  (present, as its pointers are)

@@ -19,12 +19,10 @@ from .toolchain import REQUIRED, Compiler, compile_source, cpu_macros, probe_com
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The source of one library.
+    """The C11 source of one library, and its optimisation level.
 
-    Attributes:
-        text: C11 source.
-        level: optimisation level. Code that is written in vectors gains nothing from ``-O3`` and
-            from the passes that ``toolchain.SKIPPED`` switches off.
+    Code that is written in vectors gains nothing from ``-O3`` and from the passes that
+    ``toolchain.SKIPPED`` switches off.
     """
 
     text: str
@@ -70,11 +68,9 @@ def build_libraries(
 ) -> list[ctypes.CDLL]:
     """Load the libraries of C sources from the cache, or compile all missing ones at once.
 
-    Bundled objects are loaded without a compiler.
-
-    Raises:
-        BuildError: no compiler, or it failed; a file has its log.
-        UnavailableError: no folder takes the libraries, or the compiler's temporary files.
+    Bundled objects are loaded without a compiler. Raises BuildError if the compiler is missing or
+    failed (a file has its log), UnavailableError if no folder takes the libraries or temporary
+    files.
     """
     begun: dict[Source, ctypes.CDLL | _Job] = {}
     for source in dict.fromkeys(sources):

@@ -25,11 +25,9 @@ INDEX = "objects/index.json"
 
 @dataclass(frozen=True, slots=True)
 class BundledObjects:
-    """The objects of an artifact that can run here.
+    """The objects of an artifact that can run here, in base 64, by the key of their source.
 
-    Attributes:
-        objects: objects in base 64, by the key of their source.
-        openmp: true if they can use several threads.
+    They can use several threads if ``openmp``.
     """
 
     objects: Mapping[str, str] = field(default_factory=dict)
@@ -54,11 +52,7 @@ NO_OBJECTS = BundledObjects()
 
 
 def read_objects(artifact: Artifact) -> BundledObjects:
-    """The objects of an artifact, if they were compiled for this processor.
-
-    Raises:
-        ArtifactError: their index is damaged.
-    """
+    """The objects of an artifact, if compiled for this processor; ArtifactError for a bad index."""
     if not artifact.has(INDEX):
         return NO_OBJECTS
     index = artifact.json(INDEX)
@@ -79,10 +73,8 @@ def with_objects(
 ) -> Artifact:
     """The artifact with libraries that were built from its sources.
 
-    Args:
-        artifact: artifact of the program.
-        built: texts of sources, levels of optimisation, and their libraries.
-        openmp: they can use several threads.
+    ``built`` has texts of sources, levels of optimisation, and their libraries, which can use
+    several threads if ``openmp``.
     """
     texts = {
         _name(text, level): base64.b64encode(Path(library._name).read_bytes()).decode() + "\n"

@@ -106,10 +106,7 @@ def on_main_thread() -> bool:
 def run_interruptible(function: Any, arguments: tuple[Any, ...], stop: ctypes.c_int) -> None:
     """Call a function of a library on the thread for long calls; for the main thread.
 
-    Args:
-        function: function of a library that returns nothing.
-        arguments: its arguments.
-        stop: flag that its loops poll, 0.
+    The function returns nothing, and its loops poll the flag ``stop``, which is 0.
 
     Raises:
         KeyboardInterrupt: or another exception of a signal handler; the function has ended then,

@@ -28,13 +28,10 @@ _CONTRACTION = ctypes.CFUNCTYPE(
 def standing_in(table: Any, later: Mapping[int, Once[int]]) -> AbstractContextManager[Any]:
     """The table of functions for one call, with stand-ins for functions that are not compiled.
 
-    Args:
-        table: addresses, as an array of ctypes; receives those of functions that were compiled.
-        later: functions that may not be compiled yet, by their place in the table.
-
-    Raises:
-        BuildError, UnavailableError: at the end of the context, if the call needed a function that
-            cannot be compiled; its results are wrong then.
+    ``table`` holds addresses, as an array of ctypes, and receives those of functions that were
+    compiled; ``later`` has functions that may not be compiled yet, by their place in the table.
+    Raises BuildError or UnavailableError at the end of the context if the call needed a function
+    that cannot be compiled; its results are wrong then.
     """
     missing = {}
     for place, function in later.items():

@@ -67,11 +67,8 @@ def _objects_of(key: str, folder: Path) -> list[Path]:
 def load_object(key: str, content: bytes) -> ctypes.CDLL:
     """The library of these bytes, put into the cache, or else into a folder of this process.
 
-    Warns:
-        CacheWarning: the cache cannot be used; once for each folder.
-
-    Raises:
-        UnavailableError: it can be loaded from neither folder.
+    It warns (CacheWarning) once for each cache folder that cannot be used; UnavailableError if the
+    library can be loaded from neither folder.
     """
     cache, failed = cache_folder(OBJECTS), ""
     if cache not in _unusable_folders:
@@ -96,8 +93,7 @@ def load_object(key: str, content: bytes) -> ctypes.CDLL:
 def cache_problem(content: bytes | None) -> str | None:
     """Why no objects can be kept in the cache folder and loaded from it; None if they can.
 
-    Args:
-        content: a library to store and load; None only tries to store a file.
+    The trial stores and loads the library ``content``, or only stores a file if it is None.
     """
     path = cache_folder(OBJECTS) / f"trial-{os.getpid()}.so"
     try:
@@ -123,10 +119,7 @@ def _load_from(folder: Path, key: str, content: bytes) -> ctypes.CDLL:
 
 
 def try_loading(content: bytes) -> None:
-    """Load the library of a trial from where those of programs are loaded.
-
-    Warns, raises: as :func:`load_object`.
-    """
+    """Load the library of a trial as :func:`load_object` loads those of programs."""
     library = load_object(f"trial-{os.getpid()}", content)
     with contextlib.suppress(OSError):
         Path(library._name).unlink()
@@ -163,11 +156,7 @@ def _digest(content: bytes) -> str:
 
 
 def cache_info() -> CacheInfo:
-    """Folder and contents of the cache.
-
-    Raises:
-        UnavailableError: it cannot be read.
-    """
+    """Folder and contents of the cache; UnavailableError if it cannot be read."""
     files = list_files(cache_folder(OBJECTS), ".so")
     return {
         "folder": str(cache_dir()),
@@ -179,8 +168,7 @@ def cache_info() -> CacheInfo:
 def cache_clear() -> int:
     """Remove all objects, logs and answers of compilers; returns how many objects there were.
 
-    Raises:
-        UnavailableError: it cannot be read or changed.
+    Raises UnavailableError if the cache cannot be read or changed.
     """
     files = list_files(cache_folder(OBJECTS), ".so")
     remove_files(

@@ -30,11 +30,7 @@ _SWEPT_AFTER = 3600  # seconds since the last file was made in a folder
 
 @contextlib.contextmanager
 def build_folder() -> Iterator[Path]:
-    """A folder for the files that the compiler reads and writes, while the block runs.
-
-    Raises:
-        OSError: it cannot be made.
-    """
+    """A folder for files of the compiler while the block runs; OSError if it cannot be made."""
     path = _made(BUILD)
     try:
         yield path
@@ -43,11 +39,7 @@ def build_folder() -> Iterator[Path]:
 
 
 def objects_folder() -> Path:
-    """A folder for the libraries of this process, which removes it when it ends.
-
-    Raises:
-        OSError: it cannot be made.
-    """
+    """A folder for libraries, which this process removes at its end; OSError if there is none."""
     with _Process.lock:
         if _Process.objects is None:
             _Process.objects = _made(OBJECTS) / "objects"
@@ -55,10 +47,7 @@ def objects_folder() -> Path:
 
 
 class _Process:
-    """The folders of this process, each with the open file that holds its lock.
-
-    A forked child makes its own folders.
-    """
+    """Folders of this process, each with the open file of its lock; a forked child has its own."""
 
     lock = Lock()
     folders: ClassVar[dict[Path, int | None]] = {}

@@ -53,11 +53,7 @@ def get_threads() -> int | None:
 
 
 def used_threads(offered: int) -> int:
-    """The number that :func:`set_threads` set, else the number that OpenMP offers.
-
-    Raises:
-        ArgumentError: OpenMP offers more threads than MAX_THREADS.
-    """
+    """The number that was set, else that of OpenMP; ArgumentError if that exceeds MAX_THREADS."""
     if _Chosen.count is None and offered > MAX_THREADS:
         raise ArgumentError(
             f"OMP_NUM_THREADS asks for {offered} threads: give at most {MAX_THREADS}, one for each "

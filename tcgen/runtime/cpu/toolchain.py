@@ -108,8 +108,7 @@ def find_compiler() -> tuple[str, ...] | None:
 def no_compiler() -> tuple[str, str] | None:
     """Why no C compiler works here, in one line, and what to do; None if one works.
 
-    Raises:
-        CacheWarning: warnings are errors, and the cache folder cannot be used.
+    Raises CacheWarning if warnings are errors, and the cache folder cannot be used.
     """
     try:
         if find_compiler() is None:
@@ -143,10 +142,8 @@ def _missing() -> str:
 def probe_compiler() -> Compiler:
     """The compiler with the optional flags that it takes; each process tries it once.
 
-    It warns, once, if the compiler has no OpenMP.
-
-    Raises:
-        BuildError: the compiler is missing, or cannot compile a small function.
+    It warns, once, if the compiler has no OpenMP. Raises BuildError if the compiler is missing, or
+    cannot compile a small function.
     """
     command = find_compiler()
     if command is None:
@@ -239,11 +236,8 @@ def _refusal(command: tuple[str, ...], flags: tuple[str, ...]) -> str | None:
     """Why the compiler does not take the flags; None if it takes them without a warning.
 
     Libraries are loaded from where those of programs are, since from a folder for temporary files
-    they may not be.
-
-    Raises:
-        BuildError: the compiler cannot be run, or has not ended in time.
-        UnavailableError: its temporary files cannot be written.
+    they may not be. Raises BuildError if the compiler cannot be run or has not ended in time,
+    UnavailableError if its temporary files cannot be written.
     """
     with _scratch() as folder:
         source, library = folder / "probe.c", folder / "probe.so"
@@ -272,11 +266,7 @@ def _reason(outcome: Outcome) -> str:
 
 
 def _check_room(outcome: Outcome) -> None:
-    """Name the disk where a compiler failed because of it.
-
-    Raises:
-        UnavailableError: the disk is full, or the user's part of it.
-    """
+    """Raise UnavailableError, naming the disk, if a compiler failed since disk or quota is full."""
     for number in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
         if os.strerror(number) in outcome.errors:
             raise _no_room(os.strerror(number))
@@ -316,17 +306,10 @@ def processor() -> str:
 def compile_source(
     command: tuple[str, ...], flags: tuple[str, ...], source: str, key: str
 ) -> bytes:
-    """The bytes of the library of a source.
+    """The bytes of the library of a C11 source, compiled with ``flags`` besides REQUIRED.
 
-    Args:
-        command: command of the compiler.
-        flags: flags besides REQUIRED.
-        source: C11 source.
-        key: name of the log that is written if the compiler fails.
-
-    Raises:
-        BuildError: the compiler failed.
-        UnavailableError: its temporary files cannot be written.
+    Raises BuildError if the compiler failed, whose log has the name ``key``, and UnavailableError
+    if its temporary files cannot be written.
     """
     with _scratch() as folder:
         file, library = folder / "kernels.c", folder / "kernels.so"
@@ -366,15 +349,10 @@ class Outcome:
 def run_compiler(
     arguments: Sequence[str], folder: Path | None = None, seconds: float | None = None
 ) -> Outcome:
-    """Run the compiler in a folder. Bytes that are no UTF-8 are replaced in what it prints.
+    """Run the compiler in a folder. Bytes that are not UTF-8 are replaced in its output.
 
-    Args:
-        arguments: program and arguments.
-        folder: the working directory; None for this process's.
-        seconds: after which it is ended; by default SHORTEST.
-
-    Raises:
-        BuildError: it cannot be run, or has not ended in time.
+    The folder defaults to the working directory of this process, and ``seconds``, after which the
+    compiler is ended, to SHORTEST. Raises BuildError if it cannot be run, or has not ended in time.
     """
     allowed = SHORTEST if seconds is None else seconds
     try:

@@ -55,11 +55,7 @@ class GpuBackend:
 
     @property
     def device(self) -> Gpu:
-        """CuPy's current GPU.
-
-        Raises:
-            UnavailableError: no CuPy, no driver or no GPU.
-        """
+        """CuPy's current GPU; UnavailableError without CuPy, a driver or a GPU."""
         return self._device.value or self._device.get()
 
     def build(self) -> None:
@@ -108,16 +104,11 @@ class GpuBackend:
 class _Launch:
     """A kernel with everything that depends on the extents.
 
-    Attributes:
-        kernel: its entry in the manifest.
-        function, finish: the compiled kernel; its second pass, or None.
-        grid, count: its blocks, without splits.
-        most: blocks of a launch, without splits.
-        shared_bytes: bytes of dynamic shared memory of a block.
-        numbers: arguments between the arrays and the host variables.
-        scratch, scratch_bytes: name of its scratch in the arena, and its bytes.
-        takes_scratch: it has an argument for the scratch.
-        integer: type of its arguments that are numbers.
+    ``finish`` is the second pass, or None. ``count`` and ``most`` count its blocks and those of a
+    launch, without splits; ``shared_bytes`` is dynamic shared memory of a block. ``numbers`` are
+    the arguments between the arrays and the host variables, and ``integer`` the type of all that
+    are numbers. ``scratch`` names its scratch in the arena, for which it has an argument if
+    ``takes_scratch``.
     """
 
     kernel: KernelEntry
@@ -136,8 +127,7 @@ class _Launch:
     def resolved(self, buffers: PhaseBuffers) -> Callable[[Values], None]:
         """A function that queues the kernel, and its second pass, at values of the host variables.
 
-        Args:
-            buffers: buffers of the phase; the function holds their arrays.
+        The function holds the arrays of the buffers.
         """
         args: tuple[Any, ...] = tuple([buffers.named(name) for name in self.grid.arguments])
         if self.takes_scratch:

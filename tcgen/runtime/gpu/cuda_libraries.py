@@ -29,7 +29,7 @@ class GemmCall:
     Attributes:
         swapped: the first factor is b, and the result is the transpose of out.
         operations: ``AS_IS`` or ``TRANSPOSED`` for each factor.
-        rows, columns: of the result.
+        rows, columns: extents of the result.
         steps: elements between the columns of both factors, as they are stored, and of the result.
     """
 
@@ -75,11 +75,7 @@ def _factor(matrix: Matrix, rows: int, columns: int) -> tuple[int, int]:
 
 
 class Cublas:
-    """cuBLAS of the current device; it runs on CuPy's current stream.
-
-    Raises:
-        UnavailableError: it cannot be loaded.
-    """
+    """cuBLAS of the current device, on CuPy's stream; UnavailableError if it cannot be loaded."""
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
@@ -116,11 +112,7 @@ class Cublas:
 
 
 class Cutensor:
-    """cuTENSOR of the current device; it runs on CuPy's current stream.
-
-    Raises:
-        UnavailableError: it cannot be loaded.
-    """
+    """cuTENSOR of the current device, on CuPy's stream; UnavailableError if it cannot be loaded."""
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy

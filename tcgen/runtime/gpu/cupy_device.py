@@ -80,8 +80,7 @@ class CupyDevice:
     def module(self, code: str) -> Any:
         """Compile with NVRTC; CuPy keeps the result on disk by source and architecture.
 
-        Raises:
-            BuildError: NVRTC refuses the source, with its log, or cannot be loaded.
+        Raises BuildError if NVRTC refuses the source, with its log, or cannot be loaded.
         """
         try:
             rounding = ("--fmad=false",) if rounds_each(code) else ()
@@ -113,11 +112,7 @@ class CupyDevice:
         return made
 
     def load_library(self, name: str) -> None:
-        """Load cuBLAS or cuTENSOR.
-
-        Raises:
-            UnavailableError: it is missing.
-        """
+        """Load cuBLAS or cuTENSOR; UnavailableError if it is missing."""
         if name == CUTENSOR:
             self._cutensor = self._cutensor or Cutensor(self._cupy)
         else:
@@ -313,11 +308,7 @@ def _bounds(array: Any) -> tuple[int, int]:
 
 
 def open_device() -> CupyDevice:
-    """The GPU of this process.
-
-    Raises:
-        UnavailableError: CuPy is missing, or it finds no device, no driver or no NVRTC.
-    """
+    """The GPU of this process; UnavailableError if CuPy, a device, a driver or NVRTC is missing."""
     try:
         import cupy  # noqa: PLC0415  (only where a program for a GPU runs)
     except ImportError as error:
@@ -359,13 +350,10 @@ def device_machine() -> Machine | None:
 
 
 def machine_of(facts: Mapping[str, Any]) -> Machine:
-    """Constants from the properties that the CUDA runtime has of a device.
+    """Constants from ``facts``, the result of ``cupy.cuda.runtime.getDeviceProperties``.
 
     Rates of a GPU in :data:`tcgen.thresholds.time_model.GPUS` are the ones there; those of others
     follow from clocks.
-
-    Args:
-        facts: result of ``cupy.cuda.runtime.getDeviceProperties``.
     """
     own = {
         "cache": int(facts["l2CacheSize"]),

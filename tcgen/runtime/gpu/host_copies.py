@@ -23,13 +23,7 @@ MIN_BUFFERED_BYTES = 2**20
 
 
 class HostCopies:
-    """The two pinned buffers of one GPU, which is the current one.
-
-    A call may come from any thread; copies take turns.
-
-    Args:
-        cupy: the module.
-    """
+    """The two pinned buffers of the current GPU; calls may come from any thread, and take turns."""
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
@@ -40,13 +34,10 @@ class HostCopies:
         self._turn = 0
 
     def put(self, source: Array, target: Any) -> None:
-        """Copy an array of the CPU to one of the GPU, in the order of the current stream.
+        """Copy an array of the CPU, of any strides, to one of the GPU in C order.
 
-        The source may change when the call returns, before the copy has ended.
-
-        Args:
-            source: array of any strides.
-            target: array of the same shape and element type, in C order.
+        The copy is in the order of the current stream; the source may change when the call returns,
+        before the copy has ended. Both have the same shape and element type.
         """
         stream = self._cupy.cuda.get_current_stream()
         with self._lock:
@@ -76,11 +67,7 @@ class HostCopies:
                 buffer.moved.record(stream)
 
     def get(self, source: Any) -> Array:
-        """A copy on the CPU; it waits for the current stream.
-
-        Args:
-            source: an array of the GPU in C order.
-        """
+        """A copy on the CPU of an array in C order; it waits for the current stream."""
         stream = self._cupy.cuda.get_current_stream()
         made = np.empty(source.shape, source.dtype)
         in_flight: tuple[_Buffer, Array] | None = None
@@ -116,12 +103,10 @@ class HostCopies:
 
 
 class _Buffer:
-    """Pinned memory, and memory of the GPU of the same bytes.
+    """Pinned memory (at ``address``), and memory of the GPU of the same bytes.
 
-    Attributes:
-        address: address of the pinned memory.
-        copied: event behind the latest copy from or to the pinned memory.
-        moved: event behind the latest read of the GPU's memory.
+    The event ``copied`` is behind the latest copy from or to the pinned memory, ``moved`` behind
+    the latest read of the GPU's memory.
     """
 
     def __init__(self, cupy: Any, count: int) -> None:

@@ -28,16 +28,7 @@ _Numbers = tuple[int, int, int]  # one each for the result, a and b
 
 @dataclass(frozen=True, slots=True)
 class LibraryLaunch:
-    """A product at some extents.
-
-    Attributes:
-        kernel: entry of the kernel in the manifest.
-        entry: entry of the product.
-        device: GPU that computes it.
-        dtype: element type of its arrays.
-        extent: extent of a space.
-        strides: strides of each buffer, in elements.
-    """
+    """A product at some extents; ``strides`` has those of each buffer, in elements."""
 
     kernel: KernelEntry
     entry: Gemm
@@ -47,11 +38,7 @@ class LibraryLaunch:
     strides: Mapping[str, tuple[int, ...]]
 
     def resolved(self, buffers: PhaseBuffers) -> Callable[[Values], None]:
-        """A function that queues the calls of the library at values of the host variables.
-
-        Args:
-            buffers: buffers of the phase; the function holds their arrays.
-        """
+        """A function of host variables that queues the calls; it holds arrays of ``buffers``."""
         entry = self.entry
         operands = tuple([buffers.named(x.buffer) for x in (entry.out, entry.a, entry.b)])
 
@@ -84,11 +71,7 @@ class LibraryLaunch:
         )
 
     def products(self, values: Values) -> Iterator[MatrixProduct]:
-        """The calls, for values of the variables of the host.
-
-        Raises:
-            ExtentError: the library cannot count as far.
-        """
+        """The calls at values of host variables; ExtentError if the library cannot count so far."""
         entry = self.entry
         m, n, k = (self.count(group, values) for group in (entry.m, entry.n, entry.k))
         batch = self.batch(values)
