@@ -205,12 +205,9 @@ class Planning:
 
 
 def _check_number(name: str, value: object, least: int, kind: type) -> None:
-    whole = kind is int
-    legal = int if whole else (int, float)
+    legal, noun = (int, "an integer") if kind is int else ((int, float), "a number")
     if not isinstance(value, legal) or isinstance(value, bool) or not least <= value < inf:
-        raise ArgumentError(
-            f"{name} {value!r} is not a {'whole ' if whole else ''}number of at least {least}"
-        )
+        raise ArgumentError(f"{name} {value!r} is not {noun} of at least {least}")
 
 
 def _with_attributes(record: type) -> str:
