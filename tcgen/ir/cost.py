@@ -69,7 +69,7 @@ class Poly:
         return Poly._from(total)
 
     def value(self, extents: Mapping[str, int]) -> int:
-        """The number at given extents of the base spaces, rounded down to an integer."""
+        """The number at given extents of the base spaces, rounded towards zero to an integer."""
         total = Fraction(0)
         for key, coeff in self.terms:
             product = 1
