@@ -259,6 +259,24 @@ def test_elements_of_a_diagonal_are_no_neighbours(equation, order, device) -> No
         check_random((system, extents), "float64", "none", 20)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("kind", ["symmetric", "antisymmetric"])
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "input A[v,v,o] KIND (0,1) packed (0,1), B[v]\noutput r\nr[i,a,b] = A[a,b,i]*B[b]",
+        "input A[o,v,v] KIND (1,2)\noutput r[v,v,o] KIND (0,1) packed (0,1)\nr[a,b,i] = A[i,a,b]",
+    ],
+    ids=["source", "target"],
+)
+def test_packed_arrays_are_not_transposed(declared, kind, dtype, device) -> None:
+    """A packed array has no tile, so it is read and written with its own places."""
+    head = "space o\nspace v\nindex i : o\nindex a b : v\n"
+    system = read_spec(head + declared.replace("KIND", kind) + "\n")
+    for extents in ({"o": 1, "v": 0}, {"o": 1, "v": 1}, {"o": 7, "v": 5}, {"o": 3, "v": 11}):
+        check_random((system, extents), dtype, "none", 60)
+
+
 @cases(3, 1000)
 @given(
     case=CASES,

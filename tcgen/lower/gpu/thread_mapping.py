@@ -48,13 +48,14 @@ def _transposed(
     """Tiles through shared memory if a source has another unit-stride variable than the target.
 
     Of several such sources the one with the most bytes is transposed; the others are read with
-    strides.
+    strides, as packed arrays are.
     """
     held = stmt.out.variables
     band = {v.name: v for v in stmt.band}
     column = unit_stride(stmt.out, buffers[stmt.out.buffer])
     if (
         column not in band
+        or buffers[stmt.out.buffer].packed
         or stmt.orbit
         or any(v.below or v.name not in held for v in stmt.band)
         or _reads_itself(stmt)
@@ -67,6 +68,8 @@ def _transposed(
         if not isinstance(source, Access) or column not in source.variables:
             continue
         buffer = buffers[source.buffer]
+        if buffer.packed:
+            continue
         row = unit_stride(source, buffer)
         if row is None or row == column or row not in band:
             continue
