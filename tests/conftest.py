@@ -159,6 +159,8 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.config.getoption("--last-skipped"):
+        return  # the list stays that of the run before
     skipped = session.config.stash.get(_SKIPPED, [])
     if hasattr(session.config, "workeroutput"):  # one of several processes (pytest -n)
         session.config.workeroutput["skipped"] = skipped
