@@ -39,7 +39,9 @@ class _Job(threading.Thread):
     """A thread that compiles a library."""
 
     def __init__(self, source: Source, compiler: Compiler) -> None:
-        super().__init__(name="tcgen compiler")
+        # Callers wait for a job unless Ctrl-C ends them: then the interpreter must not wait, either.
+        # (Before Python 3.13, a join that a signal interrupted made a thread count as ended.)
+        super().__init__(name="tcgen compiler", daemon=True)
         self._given = (source, compiler)
         self._library: ctypes.CDLL | None = None
         self._error: BaseException | None = None
