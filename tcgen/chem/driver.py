@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,7 +38,7 @@ from .inputs import (
 )
 from .options import SolveOptions, solve_options, solve_signature
 from .probe import Probe
-from .problem import Problem, in_layout
+from .problem import Problem, in_layout, real_number
 from .quantities import Found, recognise, rules_for
 from .reference import Reference, read_reference
 from .result import Earlier, Solution
@@ -102,10 +103,19 @@ def solve(
         reference=reference.kind,
         e_hf=reference.e_hf,
         letters=letters,
+        fingerprint=reference.fingerprint(),
         seconds=time.perf_counter() - clock,
         **results,
     )
     table.end(solution)
+    if not solution.converged:
+        worst = max(solution.residual_norms.values())
+        warnings.warn(
+            f"{solution.name} is not converged: the largest residual norm is {worst:.1e} after "
+            f"{solution.iterations} iterations: raise max_cycle, or try damping=0.3",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return solution
 
 
@@ -146,7 +156,9 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
     extents |= dict(options.extents or {})
     if equations.eigenvalue:
         extents = _root_extents(equations, spaces, options.nroots) | extents
-    earlier = Earlier(options.amplitudes, spaces, extents)
+    earlier = Earlier(
+        options.amplitudes, system.name, spaces, extents, equations.given, reference.fingerprint()
+    )
     given = _given(system, spaces, equations, earlier)
     arrays |= {t.name: in_layout(t, given[t.name], options.dtype) for t in equations.given}
     # With a memory limit, stored intermediates of these inputs might not fit.
@@ -334,7 +346,7 @@ def _iterated(
         table.header()
     found = problem.iterate(earlier, table.row)
     outputs = found.last.outputs
-    energies = {name: float(np.real(outputs[name])) for name in equations.energies}
+    energies = {name: real_number(name, outputs[name]) for name in equations.energies}
     correlation = None
     if equations.correlation:
         correlation = sum(energies[name] for name in equations.correlation)

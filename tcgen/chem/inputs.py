@@ -144,6 +144,11 @@ class MeanFieldInputs:
             case Quantity.FOCK:
                 return frame.fock[np.ix_(*places)]
             case Quantity.HCORE:
+                if self._reference.hcore is None:
+                    raise ArgumentError(
+                        f"{tensor.name} is a block of the core Hamiltonian, which depends on the "
+                        f"spin in this {self._reference.kind} reference: pass inputs="
+                    )
                 return frame.matrix(self._reference.hcore)[np.ix_(*places)]
             case Quantity.ENERGIES:
                 return frame.energies[places[0]]
