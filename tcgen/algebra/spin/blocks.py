@@ -196,7 +196,7 @@ class Blocks:
         return tuple(chosen)
 
     def _quantity(self, tensor: Tensor, pattern: Pattern) -> Quantity | None:
-        """What a block is in a calculation; <pq||rs> is <pq|rs> where its spins differ."""
+        """The quantity of a block; <pq||rs> is <pq|rs> where its spins differ."""
         match tensor.quantity:
             case Quantity.ANTISYMMETRISED if self.closed or len(set(pattern)) > 1:
                 return Quantity.PHYSICIST
@@ -224,7 +224,7 @@ class Blocks:
 def _packed(
     tensor: Tensor, spaces: tuple[Space, ...], symmetry: tuple[Symmetry, ...]
 ) -> tuple[Packing, ...]:
-    """The packed groups whose axes are symmetric in a block, too."""
+    """The packed groups whose axes are symmetric in a block."""
     if not tensor.storage.packed:
         return ()
     group = symmetry_group(replace(tensor, spaces=spaces, symmetry=symmetry))
