@@ -19,9 +19,8 @@ from ..compiler.driver import read_system
 from ..compiler.progress import reported
 from ..errors import ArgumentError
 from ..frontend.spec.reader import read_spec
-from ..ir.system import System
+from ..ir.system import System, with_tensors
 from ..ir.tensor import Tensor
-from ..ir.term_rewriting import replace_refs
 from ..options import Planning
 from ..resources import spec_path
 from ..runtime.program import Program
@@ -259,18 +258,7 @@ def _split_inputs(
 
 def _with_inputs(system: System, names: set[str], change: Callable[[Tensor], Tensor]) -> System:
     """The system with some of its inputs changed."""
-
-    def changed(tensor: Tensor) -> Tensor:
-        return change(tensor) if tensor.name in names else tensor
-
-    return replace(
-        system,
-        tensors=tuple(changed(tensor) for tensor in system.tensors),
-        equations=tuple(
-            replace_refs(equation, lambda ref: replace(ref, tensor=changed(ref.tensor)))
-            for equation in system.equations
-        ),
-    )
+    return with_tensors(system, {t: change(t) for t in system.inputs if t.name in names})
 
 
 def _root_extents(equations: Equations, spaces: OrbitalSpaces, nroots: int) -> dict[str, int]:

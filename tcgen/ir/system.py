@@ -235,13 +235,13 @@ def with_inputs_on_disk(system: System, names: tuple[str, ...]) -> System:
 
 
 def with_tensors(part: Part, tensors: Mapping[Tensor, Tensor]) -> Part:
-    """A part of a system with tensors replaced by others."""
+    """A level, or a part of one, with tensors replaced by others."""
     replaced: object = part
     if isinstance(part, Tensor):
         replaced = tensors.get(part, part)
     elif isinstance(part, tuple):
         replaced = tuple(with_tensors(p, tensors) for p in part)
-    elif is_dataclass(part) and not isinstance(part, type):
+    elif is_dataclass(part) and not isinstance(part, type | Index):
         changes = {f.name: with_tensors(getattr(part, f.name), tensors) for f in fields(part)}
         if any(changes[f.name] is not getattr(part, f.name) for f in fields(part)):
             replaced = replace(part, **changes)

@@ -12,7 +12,16 @@ from typing import TypeAlias
 from ...errors import ArgumentError, Diagnostic, Span, SpecError
 from ...ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Sum, map_leaves
 from ...ir.reduction import Reduction
-from ...ir.system import Apply, Equation, Factor, Permutation, System, Term, factor_indices
+from ...ir.system import (
+    Apply,
+    Equation,
+    Factor,
+    Permutation,
+    System,
+    Term,
+    factor_indices,
+    with_tensors,
+)
 from ...ir.tensor import Index, Ref, Role, Tensor
 from ...ir.term_rewriting import replace_refs
 from ..equations.inline import keep_needed
@@ -133,13 +142,7 @@ def _with_symmetries(system: System) -> System:
         if tensor.role is Role.OUTPUT and not tensor.accumulate:
             derived = output_symmetry(equation, forms)
             changed[tensor] = replace(tensor, symmetry=(*tensor.symmetry, *derived))
-    equations = tuple(
-        replace_refs(e, lambda ref: Ref(changed.get(ref.tensor, ref.tensor), ref.indices))
-        for e in known.equations
-    )
-    return replace(
-        known, tensors=tuple(changed.get(t, t) for t in known.tensors), equations=equations
-    )
+    return with_tensors(known, changed)
 
 
 class _Integration:
@@ -172,8 +175,7 @@ class _Integration:
             (replace(b, tensor=_bare(b.tensor)) for b in blocks.known.values() if b is not None),
             key=lambda b: (place[b.source.name], b.pattern),
         )
-        read = {r.tensor for e in equations for t in e.terms for r in t.refs}
-        inputs = [b.tensor for b in made if b.source.is_input and b.tensor in read]
+        inputs = [b.tensor for b in made if b.source.is_input]
         whole = System(
             f"{system.name.removesuffix('_spin_orbital')}_{self._form.replace('-', '_')}",
             blocks.spaces.spaces,
