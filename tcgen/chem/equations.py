@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ..errors import ArgumentError
 from ..ir.layouts import unpack
 from ..ir.system import System
-from ..ir.tensor import Space, Symmetry, Tensor
+from ..ir.tensor import Space, Symmetry, Tensor, exchanged
 from .probe import Probe
 from .spaces import Kind, OrbitalSpaces
 
@@ -260,18 +260,10 @@ def _with_usual_symmetry(tensor: Tensor) -> list[Tensor]:
         [(axes[k], axes[k + 1]) for axes in several if len(axes) > k + 1]
         for k in range(max(map(len, several)) - 1)
     ]
-    paired = tuple(Symmetry(_exchanged(tensor.rank, pairs)) for pairs in exchanges)
+    paired = tuple(Symmetry(exchanged(tensor.rank, *pairs)) for pairs in exchanges)
     single = [pair for pairs in exchanges for pair in pairs]
-    antisymmetric = tuple(Symmetry(_exchanged(tensor.rank, [pair]), -1) for pair in single)
+    antisymmetric = tuple(Symmetry(exchanged(tensor.rank, pair), -1) for pair in single)
     return [replace(tensor, symmetry=paired), replace(tensor, symmetry=antisymmetric)]
-
-
-def _exchanged(rank: int, pairs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-    """The permutation of axes that exchanges some pairs of them."""
-    axes = list(range(rank))
-    for one, two in pairs:
-        axes[one], axes[two] = axes[two], axes[one]
-    return tuple(axes)
 
 
 def _scale(

@@ -20,10 +20,11 @@ from ...ir.reduction import Reduction
 from ...ir.system import Apply, Equation, Factor, Term, factor_indices, factor_refs
 from ...ir.tensor import Index, Ref, Role, Tensor, distinct
 from ...thresholds import AlgebraThresholds
+from ..binary_orders import Tree, positions
 from ..equations.canonical_product import Canonical, free_group
 from ..equations.normal_form import NormalForms
 from ..equations.proven_symmetry import generators
-from .contraction_order import Tree, best_order
+from .contraction_order import best_order
 
 _ONE = Const(Fraction(1))
 
@@ -232,7 +233,7 @@ class Workspace:
         """The product of a subtree over the indices ``outer``, with its sign; None if zero."""
         if isinstance(tree, int):
             return 1, factors[tree]
-        inside = _positions(tree)
+        inside = positions(tree)
         whole = self._whole(tuple(factors[p] for p in inside), outer)
         if whole is not None and whole.key in self.wholes:
             known_sign, name, axes = self.wholes[whole.key]
@@ -378,18 +379,11 @@ def _plain_factors(term: Term) -> tuple[Fraction, tuple[Factor, ...]]:
     return coeff, tuple(factors)
 
 
-def _positions(tree: Tree) -> tuple[int, ...]:
-    """Positions of the factors below a node of an order."""
-    if isinstance(tree, int):
-        return (tree,)
-    return _positions(tree[0]) + _positions(tree[1])
-
-
 def _outer_indices(
     tree: Tree, around: tuple[int, ...], factors: tuple[Factor, ...], outer: tuple[Index, ...]
 ) -> tuple[Index, ...]:
     """Indices of a subtree that ``outer`` or another factor of ``around`` holds too."""
-    inside = _positions(tree)
+    inside = positions(tree)
     wanted = set(outer)
     for position in around:
         if position not in inside:
