@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from ..permutation_groups import Group
-from .sums import Algebra, Frame, Product, TermSum, trivial
+from .sums import Algebra, Frame, Product, TermSum, relabelled, trivial
 
 # Ranges of labels, above those of the user's tensors and below LEFT of canonical_forms. Factors of
 # a product are sorted by label.
@@ -112,8 +112,7 @@ class SymmetricArrayTable(ArrayTable):
             frame = Frame(spaces, group)
             self.sums[label] = TermSum(frame, {})
             for term, coeff in terms:
-                normal, sign = self.algebra.normal(term, frame)
-                self.sums[label].add(normal, coeff * sign)
+                self.algebra.add(self.sums[label], term, coeff)
         return label, order, scale
 
     def stand_in(self, frame: Frame, *, constant: bool) -> int:
@@ -138,11 +137,6 @@ class SymmetricArrayTable(ArrayTable):
         whole = TermSum(frame, {})
         for (parts, spaces), coeff in total.terms.items():
             for perm, sign in group:
-                moved = tuple(
-                    (label, tuple(perm[i] if i < frame.rank else i for i in held))
-                    for label, held in parts
-                )
-                normal, factor = self.algebra.normal(Product(tuple(sorted(moved)), spaces), frame)
-                if factor:
-                    whole.add(normal, coeff * sign * factor / len(group))
+                moved = Product(relabelled(parts, dict(enumerate(perm))), spaces)
+                self.algebra.add(whole, moved, coeff * sign / len(group))
         return whole

@@ -116,19 +116,9 @@ def _element(producer: Step, ref: Ref) -> Expr | None:
     names: dict[Index, Index] = dict(zip(producer.out.indices, ref.indices, strict=True))
     if any(old.space != new.space for old, new in names.items()):
         return None
-    value: Expr
-    match producer.op:
-        case Contract(a, b):
-            value = multiplied((a, b))
-        case Add(a):
-            value = a
-        case Map(expr):
-            value = expr
-        case Produce():
-            return None
-        case _:
-            assert_never(producer.op)
-    value = rename_expr(value, names)
+    if producer.summand is None:
+        return None
+    value = rename_expr(producer.summand, names)
     if producer.coeff != 1:
         value = Prod(
             (Const(producer.coeff), *(value.args if isinstance(value, Prod) else (value,)))
