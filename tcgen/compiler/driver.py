@@ -28,7 +28,7 @@ from ..ir.verify.system import check_names
 from ..options import Options
 from ..thresholds.time_model import Machine
 from .plan_cache import cached
-from .tracer import Tracer, ValueCheck
+from .tracer import Tracer, check_values
 
 if TYPE_CHECKING:
     from .tuning import Choice
@@ -94,7 +94,7 @@ def compile_system(
     tracer = tracer or Tracer()
     options = replace(options, extents=planning_extents(system, options.extent_of))
     if environment.verify_level() >= 2:
-        tracer.check_values = ValueCheck(system, options.dtype)
+        tracer.check_values = partial(check_values, system, options.dtype)
     system = read_equations(system, options, tracer)
     # A single product in the given order needs no search: looking for its file takes longer.
     use_cache = options.objective != "none" or options.optimize or len(system.equations) != 1

@@ -132,8 +132,8 @@ class System(Level):
         return tuple(t for t in self.tensors if t.role is Role.OUTPUT)
 
     def __repr__(self) -> str:
-        inputs = ", ".join(map(_with_axes, self.inputs))
-        outputs = ", ".join(map(_with_axes, self.outputs))
+        inputs = ", ".join(map(with_axes, self.inputs))
+        outputs = ", ".join(map(with_axes, self.outputs))
         return f"<System {self.name}({inputs}) -> {outputs}>"
 
     def _repr_html_(self) -> str:
@@ -150,7 +150,8 @@ class System(Level):
         return next(e for e in self.equations if e.lhs.tensor == tensor)
 
 
-def _with_axes(tensor: Tensor) -> str:
+def with_axes(tensor: Tensor) -> str:
+    """A tensor with its spaces, ``t1[o,v]``."""
     axes = ",".join(space.name for space in tensor.spaces)
     return f"{tensor.name}[{axes}]" if axes else tensor.name
 

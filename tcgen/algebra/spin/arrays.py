@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import ArgumentError, ShapeError
+from ...ir.layouts import Array
 from ...ir.system import System
 from ...ir.tensor import Space, Tensor
 from .integrate import FORMS, SpinIntegration, integrate
 from .labels import SPIN, UNLABELLED, Pattern, has_labels, patterns
-
-Array = npt.NDArray[Any]
 
 
 def spin_blocks(

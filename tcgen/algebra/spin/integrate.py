@@ -28,6 +28,7 @@ from ..equations.inline import keep_needed
 from ..equations.normal_form import NormalForms
 from ..equations.permutations import fold_permutations
 from ..equations.proven_symmetry import normalised, output_symmetry
+from ..equations.volatile import check_system
 from .blocks import Block, Blocks
 from .invariance import contradiction, form_of, form_of_input
 from .labels import (
@@ -116,11 +117,7 @@ def spin_integrated(system: System, form: str) -> System:
 @lru_cache(maxsize=8)
 def integrate(system: System, form: str) -> SpinIntegration:
     """Like :func:`spin_integrated`, with the blocks that the new inputs and outputs hold."""
-    if not isinstance(system, System):
-        raise ArgumentError(
-            f"system is a {type(system).__name__}, not a System of equations: read it with "
-            f"tcgen.read_spec (text) or tcgen.read_spec_file (path)"
-        )
+    check_system(system)
     if form not in FORMS:
         raise ArgumentError(f"spin {form!r} is not known: use {' or '.join(map(repr, FORMS))}")
     if not any(has_labels(space) for space in system.spaces):
