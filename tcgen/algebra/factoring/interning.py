@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 from ..permutation_groups import Group
 from .sums import Algebra, Frame, Product, TermSum, relabelled, trivial
@@ -28,19 +29,17 @@ class ArrayTable:
     independent of the values of the others.
 
     Attributes:
+        fixed: True if the value of an array never changes.
         sums: terms of each array, as first made.
         stand_ins: label of an array not made yet, by its symmetry group and whether it is constant.
     """
+
+    fixed: ClassVar[bool] = False
 
     algebra: Algebra
     labels: dict[object, int] = field(default_factory=dict)
     sums: dict[int, TermSum] = field(default_factory=dict)
     stand_ins: dict[tuple[Group, bool], int] = field(default_factory=dict)
-
-    @property
-    def fixed(self) -> bool:
-        """True if the value of an array never changes."""
-        return False
 
     def intern(self, total: TermSum, copy: int) -> tuple[int, tuple[int, ...], Fraction]:
         """The array that holds a sum up to a factor: label, left index on each axis, and factor.
@@ -91,14 +90,11 @@ class SymmetricArrayTable(ArrayTable):
     symmetry G and often more, which follows from its terms. The value of an array never changes.
     """
 
+    fixed: ClassVar[bool] = True
+
     expanded: dict[tuple[Frame, frozenset[tuple[Product, Fraction]]], TermSum] = field(
         default_factory=dict
     )
-
-    @property
-    def fixed(self) -> bool:
-        """True if the value of an array never changes."""
-        return True
 
     def intern(self, total: TermSum, copy: int) -> tuple[int, tuple[int, ...], Fraction]:
         """The symmetric array of a sum; see :meth:`ArrayTable.intern`."""

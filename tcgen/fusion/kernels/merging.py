@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Hashable, Iterator, Sequence
+from functools import reduce
 from heapq import heapify, heappop, heappush
 from itertools import combinations
+from operator import or_
 
 from ..sharing.dependences import bits_of
 from .cost_models import CostModel
@@ -43,9 +45,9 @@ class Merging:
         for block in blocks:
             name, mask = min(block), sum(1 << v for v in block)
             self.members[name] = mask
-            self.barred[name] = _union(apart[v] for v in block)
-            self.next[name] = _union(follow[v] for v in block) & ~mask
-            self.previous[name] = _union(lead[v] for v in block) & ~mask
+            self.barred[name] = reduce(or_, (apart[v] for v in block))
+            self.next[name] = reduce(or_, (follow[v] for v in block)) & ~mask
+            self.previous[name] = reduce(or_, (lead[v] for v in block)) & ~mask
             for v in block:
                 block_of[v] = name
             users = users_of((v, graph.operations[v]) for v in sorted(block))
@@ -196,13 +198,6 @@ class Merging:
                         walled[other] = walled.get(other, False) or wall
             incompatible |= {b for b, wall in walled.items() if wall}
         return incompatible
-
-
-def _union(masks: Iterator[int]) -> int:
-    total = 0
-    for mask in masks:
-        total |= mask
-    return total
 
 
 def greedy(graph: Graph, cost: CostModel, start: Partition | None = None) -> Partition:

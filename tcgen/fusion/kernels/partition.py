@@ -15,6 +15,7 @@ from functools import cache, lru_cache
 from typing import TypeAlias
 
 from ...errors import PlanError, VerifyError
+from ..sharing.dependences import bits_of
 from .cost_models import COST_MODELS, CostModel, lower_bound
 from .merging import greedy, unintrusive
 from .wsp import (
@@ -183,7 +184,7 @@ def optimal(graph: Graph, cost: CostModel, most: int | None) -> Partition | None
 
     @cache
     def cost_of(block: int) -> int:
-        return cost.block(graph, _members(block))
+        return cost.block(graph, tuple(bits_of(block)))
 
     # The least cost of each set, and the set before it.
     best: dict[int, tuple[int, int]] = {0: (0, 0)}
@@ -208,7 +209,7 @@ def optimal(graph: Graph, cost: CostModel, most: int | None) -> Partition | None
     here = (1 << count) - 1
     while here:
         before = best[here][1]
-        blocks.append(_members(here & ~before))
+        blocks.append(tuple(bits_of(here & ~before)))
         here = before
     return tuple(reversed(blocks))
 
@@ -228,7 +229,3 @@ def _blocks_from(
 
     # Operations are numbered in a legal order, so sets grow upwards.
     yield from grow(0, left_out, 0)
-
-
-def _members(block: int) -> Block:
-    return tuple(v for v in range(block.bit_length()) if block >> v & 1)
