@@ -56,7 +56,7 @@ class Images:
 
     Attributes:
         sets: sets of axes that the group permutes freely; None for a group of another kind.
-        orbits: for each axis, the least axis that a symmetry exchanges it with.
+        orbits: least axis that a symmetry exchanges each axis with.
         exchange: sign of an exchange of two axes of a set, by the first axis of the set.
     """
 
