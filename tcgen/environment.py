@@ -77,6 +77,11 @@ def compiler_command() -> str | None:
     return _environment("TCGEN_CC") or _environment("CC")
 
 
+def compiler_flags() -> str | None:
+    """Flags that TCGEN_CFLAGS adds to those of the C compiler, or None."""
+    return _environment("TCGEN_CFLAGS")
+
+
 def pool_bytes() -> int:
     """TCGEN_POOL: bytes of released arrays that a process keeps for the next ones (0: none)."""
     text = _environment("TCGEN_POOL")

@@ -30,7 +30,7 @@ from ..ir.tensor import Role, element_type
 from ..lower.cpu.product_variants import ProductBenchmark
 from ..runtime.cpu.blas import blas_library
 from ..runtime.cpu.threads import get_threads
-from ..runtime.cpu.toolchain import probe_compiler, processor
+from ..runtime.cpu.toolchain import extra_flags, probe_compiler, processor
 from ..runtime.execution import Execution
 from ..runtime.gpu.backend import GpuBackend
 from ..runtime.host_device import HostDevice, new_array
@@ -171,7 +171,7 @@ def _this_cpu() -> tuple[Any, ...]:
     compiler = probe_compiler()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     threads = (get_threads(), openmp_threads(), cores)
-    software = (compiler.version, compiler.command, compiler.flags, blas_library())
+    software = (compiler.version, compiler.command, compiler.flags, extra_flags(), blas_library())
     return processor(), software, threads
 
 

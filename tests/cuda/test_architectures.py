@@ -10,7 +10,7 @@ from support import cuda_compile
 from support.cuda_compile import compile_cuda
 from support.cuda_device import EmulatedDevice
 from support.kernel_families import compiled, is_right
-from support.marks import slow
+from support.marks import slow, slow_where
 
 pytestmark = [
     pytest.mark.default_thresholds,
@@ -28,7 +28,7 @@ def test_tiles_on_an_architecture(name: str, arch: int, monkeypatch: pytest.Monk
 
 
 @pytest.mark.skipif(not cuda_compile.can_compile(), reason=cuda_compile.MISSING)
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", slow_where(lambda name: "complex" in name, FAMILIES))
 def test_products_by_shuffles_compile(name: str) -> None:
     for use in compile_cuda(compiled(name)[1].text("kernels.cu"), SHUFFLES):
         assert use.stack == use.spills == 0, use.name

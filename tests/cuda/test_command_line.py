@@ -56,6 +56,7 @@ def test_the_doctor_names_the_gpu_or_what_is_missing() -> None:
     assert "pip install" in found["advice"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["none", *slow("memory")])
 def test_same_bytes_under_any_hash_seed(objective: str) -> None:
     code = (

@@ -87,6 +87,7 @@ def test_random_products_by_threads(seed: int) -> None:
     check(random_products(Random(seed)), SMALL, kernels=2)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not cuda_compile.can_compile(), reason=cuda_compile.MISSING)
 @pytest.mark.parametrize("arch", [90, 80])
 @pytest.mark.parametrize("seed", [*range(2), *slow(*range(2, 12))])
@@ -139,6 +140,7 @@ def test_conjugated_and_real_factors(name: str, tensor_cores: bool) -> None:
         compare(module, bound, program, {"o": o, "v": v})
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not cuda_compile.can_compile(), reason=cuda_compile.MISSING)
 @pytest.mark.skipif(not sass.can_read(), reason=sass.MISSING)
 @pytest.mark.parametrize("name", PRODUCTS)

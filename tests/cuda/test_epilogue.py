@@ -94,6 +94,7 @@ def test_denominators_added_terms_and_permutations(dtype: str) -> None:
         compare(bound, bound, program, extents)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_numbers_from_a_tile(dtype: str) -> None:
     """Two energies of one tile, which only they need; elements that do not exist count nothing."""
@@ -123,6 +124,7 @@ def test_numbers_from_a_tile(dtype: str) -> None:
         assert twice[0] == twice[1]
 
 
+@pytest.mark.slow
 def test_a_tile_that_is_stored_as_well() -> None:
     bound, program = on_gpu(
         module(
@@ -159,6 +161,7 @@ def test_results_that_are_added_to() -> None:
         compare(bound, bound, program, extents)
 
 
+@pytest.mark.slow
 def test_sums_in_parts_have_their_epilogue_in_the_second_pass() -> None:
     """Few tiles and a long sum: blocks share it; numbers are then left to a launch of their own."""
     i, a, j, b = (BandVar(n, s) for n, s in zip("iajb", FULL, strict=True))
@@ -225,6 +228,7 @@ def names_of(bound: Module) -> list[list[str]]:
     return [[s.out.buffer for s in k.body if isinstance(s, Assign)] for k in bound.kernels]
 
 
+@pytest.mark.slow
 def test_additions_come_together_across_other_launches() -> None:
     """r = xy; s = ...; r += xy', which needs s: the first product waits for the second one."""
     factors = Prod((hand.at("t", "i", "c", "k", "a"), hand.at("s", "b", "k", "c", "j")))
@@ -260,6 +264,7 @@ def read_between() -> Module:
     )
 
 
+@pytest.mark.slow
 def test_order_that_nobody_watches_gives_other_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant of the next test: the rule of what may change places is gone."""
     monkeypatch.setattr("tcgen.lower.gpu.launch_order._Uses.meets", lambda *_: False)
@@ -268,6 +273,7 @@ def test_order_that_nobody_watches_gives_other_values(monkeypatch: pytest.Monkey
         compare(read_between(), bound, program, ODD[0])
 
 
+@pytest.mark.slow
 def test_what_is_read_between_stays_between() -> None:
     made = read_between()
     bound, program = on_gpu(made, PLANNED)
@@ -276,6 +282,7 @@ def test_what_is_read_between_stays_between() -> None:
         compare(made, bound, program, extents)
 
 
+@pytest.mark.slow
 def test_two_elements_of_one_array_are_no_epilogue() -> None:
     """x[i,j] = r[i,j] - r[j,i]: another thread holds the second one."""
     other = hand.at("r", "j", "b", "i", "a")

@@ -81,6 +81,7 @@ def with_extents(case: Any) -> Any:
     return replace(case, extents=tuple({n: small[n] for n in e} for e in case.extents[:1]))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C compiler: the emulator needs g++")
 def test_prepared_programs_are_checked(
     tmp_path: Path,

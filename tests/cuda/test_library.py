@@ -147,6 +147,7 @@ def drawn(draw: st.DrawFn) -> tuple[System, dict[str, int]]:
     return system, draw(extents_for(system))
 
 
+@pytest.mark.slow
 @cases(8, 500)
 @given(
     case=drawn(),

@@ -205,6 +205,7 @@ def test_mutants_of_a_complex_product(old: str, new: str, monkeypatch: pytest.Mo
     assert outcome(PRODUCT, PlantingDevice(old, new), monkeypatch, "complex128") == WRONG
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -75,7 +75,7 @@ def test_hand_modules(name: str, dtype: str) -> None:
             compare(module, bound, program, extents)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("dtype", [*slow("float64"), "float32", "complex128"])
 def test_products_by_tiles(dtype: str) -> None:
     """Planned large, so that tiles and splits are there, and run at small and odd extents."""
     module = generated(hand.gemm(dtype))
@@ -147,6 +147,7 @@ def permuted(dtype: str = "float64") -> Module:
     return hand.module("permuted", (t, u, s, out), (first,), (second,), (third,), dtype=dtype)
 
 
+@pytest.mark.slow
 def test_permuted_products_share_a_tile() -> None:
     module = permuted()
     bound, program = on_gpu(module, {"o": 10, "v": 30})
@@ -238,6 +239,7 @@ def test_sums_of_a_nest_share_what_they_add_up_in(dtype: str) -> None:
     compare(module, bound, program, {"o": 40, "v": 3})
 
 
+@pytest.mark.slow
 def test_small_results_of_long_sums() -> None:
     """Elements that many blocks add up, in an order that does not depend on who is first."""
     i, a, b = BandVar("i", hand.O), BandVar("a", hand.V), BandVar("b", hand.V)

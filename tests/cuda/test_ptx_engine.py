@@ -153,6 +153,7 @@ MEANINGS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_instructions_of_numbers() -> None:
     """In one kernel: each leaves its result, the next begins without registers of the last."""
     lines = []

@@ -36,6 +36,7 @@ def test_the_ptx_of_a_family(name: str, arch: int, monkeypatch: pytest.MonkeyPat
     assert is_right(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [FIRST[0], *slow(*FIRST[1:])])
 def test_a_family_with_integers_of_64_bits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both sources give the same values; which one is taken depends on the largest count."""

@@ -130,6 +130,7 @@ def test_the_main_loop_of_a_contraction(name: str) -> None:
     assert 128 * kernel.widths("STG").get(128, 0) >= 0.9 * elements
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", [90, *slow(80)])
 @pytest.mark.parametrize("name", ["tiles", *slow(*(n for n in FAMILIES if n != "tiles"))])
 def test_families_hold_nothing_in_memory(name: str, arch: int) -> None:

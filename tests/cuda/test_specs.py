@@ -103,6 +103,7 @@ def check(system: System, artifact: Artifact, extents: Mapping[str, int], dtype:
     assert_same_values(actual, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 
+@pytest.mark.few(1)
 @pytest.mark.few(6)
 @pytest.mark.parametrize("extents", [SMALL, ONE, MORE_OCCUPIED, ODD], ids=str)
 @pytest.mark.parametrize("name", slow_where(lambda name: name == "cc2_df", SPECS))
@@ -113,6 +114,7 @@ def test_specs_equal_the_interpreter(name: str, extents: dict[str, int], device:
     check(system, artifact, dict(of(system, {**PLANNED, **extents})), "float64")
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["df_ladder", "drpa"])
 def test_specs_for_sm_80(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,6 +152,7 @@ def test_pairs_of_tiles_within_a_limit(device: str) -> None:
     check(system, compiled.artifact, dict(of(system, {"o": 3, "v": 7, "x": 4})), "float64")
 
 
+@pytest.mark.slow
 @pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 @pytest.mark.parametrize("name", ["df_ladder", "sosmp2_laplace_df"])
@@ -158,6 +161,7 @@ def test_other_element_types(name: str, dtype: str, device: str) -> None:
     check(system, artifact, dict(of(system, SMALL)), dtype)
 
 
+@pytest.mark.few(1)
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["df_ladder", "sosmp2_laplace_df"])
 def test_fused_specs_equal_the_interpreter(name: str, device: str) -> None:
@@ -178,6 +182,7 @@ def compiled(artifact: Artifact) -> None:
         assert [use for use in kernels if use.stack or use.spills] == [], f"sm_{arch}"
 
 
+@pytest.mark.few(1)
 @pytest.mark.few(2)
 @pytest.mark.default_thresholds
 @COMPILER
@@ -259,6 +264,7 @@ def test_elements_of_a_diagonal_are_no_neighbours(equation, order, device) -> No
         check_random((system, extents), "float64", "none", 20)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("kind", ["symmetric", "antisymmetric"])
 @pytest.mark.parametrize(

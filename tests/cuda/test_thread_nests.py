@@ -47,6 +47,7 @@ def chain(length: int) -> str:
     return "\n".join([*head, *steps, ""])
 
 
+@pytest.mark.few(1)
 @pytest.mark.default_thresholds
 @pytest.mark.parametrize("objective", ["kernels", "memory", "peak"])
 def test_a_chain_is_one_kernel_without_a_barrier(objective: str) -> None:

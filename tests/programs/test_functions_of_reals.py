@@ -41,6 +41,7 @@ def check(found: dict[str, np.ndarray]) -> None:
     assert found["m"].dtype == np.float64
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("objective", ["none", "linear", "time"])
 @pytest.mark.parametrize("target", ["numpy", "cpu", "cuda"])
 def test_targets(target: str, objective: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,6 +59,7 @@ def test_every_hand_plan_is_compiled(hand_plans: ModuleType) -> None:
     assert tuple(make.__name__ for make in hand_plans.LEGAL) == NAMES
 
 
+@pytest.mark.few(3)
 @pytest.mark.few(6)
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
 @pytest.mark.parametrize("tile", [3, *slow(None, 2, 4, 5)])

@@ -71,6 +71,7 @@ PLANS = [
 ]
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(("name", "objective", "target"), PLANS)
 def test_every_spec_takes_what_it_reports(
     name: str, objective: str, target: str, held: Held, monkeypatch: pytest.MonkeyPatch
@@ -94,6 +95,7 @@ def test_every_spec_takes_what_it_reports(
         assert arena <= max(plan.solve.value, plan.arena)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "name",
     [n if n in ("df_ladder", "mp2_df") else pytest.param(n, marks=SLOW) for n in SPECS],
@@ -181,6 +183,7 @@ def test_a_copy_that_does_not_fit_is_refused_before_it_is_made(held: Held) -> No
     assert held.peak == 0
 
 
+@pytest.mark.slow
 def test_a_limit_leaves_out_copies() -> None:
     """Where the copies of a product do not fit, it is computed without them."""
     text = LARGE.replace("24", "6").replace("60", "10")
@@ -289,6 +292,7 @@ e = r[a,b]*z[a,b]
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("objective", ["peak", "memory", "time"])
 def test_packed_results_count_while_they_are_put_together(objective: str, held: Held) -> None:
     """In a dense array, which what reads them reads, too."""

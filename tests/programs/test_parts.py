@@ -55,6 +55,7 @@ QUICK = [(name, "numpy") for name in DIVIDED if name != "t_closed_shell"]
 COMPILED = [(name, "cpu") for name in DIVIDED]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("case", [*QUICK, *slow(*COMPILED)], ids="-".join)
 def test_specs_planned_for_time_have_parts_that_add_up(case: tuple[str, str]) -> None:
     name, target = case

@@ -59,6 +59,7 @@ def test_generated_c_equals_the_interpreter(case, monkeypatch) -> None:
     check(*case, "float64", monkeypatch, target="cpu")
 
 
+@pytest.mark.slow
 @cases(3, 1000)
 @given(case=CASES, dtype=st.sampled_from(["float32", "complex128"]))
 def test_other_element_types(case, dtype: str, monkeypatch) -> None:

@@ -65,6 +65,7 @@ def test_interpreter() -> None:
         np.testing.assert_allclose(in_blocks[name], value, rtol=1e-12)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("target", "objective", "dtype"),
     [

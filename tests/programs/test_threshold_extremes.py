@@ -88,6 +88,7 @@ def test_the_ends_differ_from_the_defaults(end: str) -> None:
         assert at_end != getattr(usual, record) or not fields(at_end)
 
 
+@pytest.mark.few(16)
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize(
     ("record", "target", "objective"),
@@ -113,6 +114,7 @@ def test_specs(name: str, record: str, target: str, objective: str, end: str) ->
     check(system, options)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize(("record", "target"), [("cpu", "cpu"), ("gpu", "cuda")])
 @pytest.mark.parametrize(("subscripts", "extents"), CONTRACTIONS)

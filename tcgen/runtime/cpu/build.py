@@ -14,7 +14,15 @@ from ...environment import cache_dir
 from ...errors import BuildError
 from .bundled_objects import NO_OBJECTS, BundledObjects
 from .object_cache import cached_object, key_of, load_object
-from .toolchain import REQUIRED, Compiler, compile_source, cpu_macros, probe_compiler, processor
+from .toolchain import (
+    REQUIRED,
+    Compiler,
+    compile_source,
+    cpu_macros,
+    extra_flags,
+    probe_compiler,
+    processor,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +37,18 @@ class Source:
     level: str = "-O3"
 
     def flags(self, compiler: Compiler) -> tuple[str, ...]:
-        """Flags of optimisation and of the machine."""
+        """Flags of optimisation, of the machine, and of TCGEN_CFLAGS."""
         skipped = () if self.level == "-O3" else compiler.skipped
         rounding = ("-ffp-contract=off",) if rounds_each(self.text) else ()
-        return (self.level, *skipped, *compiler.flags, *cpu_macros(), *rounding)
+        return (self.level, *skipped, *compiler.flags, *cpu_macros(), *extra_flags(), *rounding)
 
 
 class _Job(threading.Thread):
     """A thread that compiles a library."""
 
     def __init__(self, source: Source, compiler: Compiler) -> None:
-        # Callers wait for a job unless Ctrl-C ends them: then the interpreter must not wait, either.
-        # (Before Python 3.13, a join that a signal interrupted made a thread count as ended.)
+        # Callers wait for a job unless Ctrl-C ends them: then the interpreter must not wait,
+        # either. (Before Python 3.13, an interrupted join made a thread count as ended.)
         super().__init__(name="tcgen compiler", daemon=True)
         self._given = (source, compiler)
         self._library: ctypes.CDLL | None = None

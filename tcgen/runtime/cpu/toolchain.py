@@ -1,10 +1,11 @@
 """The C compiler of this machine: its command, the flags that it takes, and how it is run.
 
-Flags: -O3 (contractions are written in vectors and take less, see ``build``), and the instructions
-of this machine. -ffp-contract=fast allows a fused multiply-add, unless the source asks for a
-rounding of each operation. -fno-math-errno and -fno-trapping-math drop side effects that no code
-reads. -fcx-fortran-rules multiplies complex numbers by the usual formula, as NumPy does. None of
-these flags changes how infinities and NaNs behave, so there is no -ffast-math.
+Flags: -O3 (contractions are written in vectors and take less, see ``build``), the instructions of
+this machine, and those of TCGEN_CFLAGS, which come last. -ffp-contract=fast allows a fused
+multiply-add, unless the source asks for a rounding of each operation. -fno-math-errno and
+-fno-trapping-math drop side effects that no code reads. -fcx-fortran-rules multiplies complex
+numbers by the usual formula, as NumPy does. None of these flags changes how infinities and NaNs
+behave, so there is no -ffast-math.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from functools import cache
 from pathlib import Path
 
 from ...cache_files import cache_folder, read_text, write_bytes, write_text
-from ...environment import compiler_command, compiler_search_paths
+from ...environment import compiler_command, compiler_flags, compiler_search_paths
 from ...errors import BuildError, CacheWarning, UnavailableError
 from .object_cache import LOGS, PROBES, cache_problem, key_of, try_loading
 from .private_folder import build_folder
@@ -94,15 +95,24 @@ class Compiler:
 def find_compiler() -> tuple[str, ...] | None:
     """Command of the C compiler: TCGEN_CC, CC, or the first of cc, gcc and clang; or None."""
     asked = compiler_command()
-    try:
-        command = shlex.split(asked) if asked else []
-    except ValueError as error:
-        raise BuildError(f"TCGEN_CC or CC is {asked!r}: {error}") from None
+    command = _words("TCGEN_CC or CC", asked)
     for words in [command] if asked else [["cc"], ["gcc"], ["clang"]]:
         path = shutil.which(words[0]) if words else None
         if path is not None:
             return (path, *words[1:])
     return None
+
+
+def extra_flags() -> tuple[str, ...]:
+    """The flags of TCGEN_CFLAGS, such as ``-O1 -g``: they come last, so they win."""
+    return tuple(_words("TCGEN_CFLAGS", compiler_flags()))
+
+
+def _words(variable: str, text: str | None) -> list[str]:
+    try:
+        return shlex.split(text) if text else []
+    except ValueError as error:
+        raise BuildError(f"{variable} is {text!r}: {error}") from None
 
 
 def no_compiler() -> tuple[str, str] | None:

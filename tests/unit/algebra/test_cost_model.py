@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 import tcgen
 from tcgen.algebra import form_sequence
 from tcgen.algebra.cost_model import CostModel
@@ -41,6 +43,7 @@ def test_halves_count_on_a_processor_and_in_dense_costs_alone() -> None:
     assert CostModel.of(replace(GW, cost="packed")).halving is None
 
 
+@pytest.mark.slow
 def test_the_candidate_of_which_half_runs_is_chosen() -> None:
     """The product of all pairs of orbitals has more flops, and half of them run."""
     gw = tcgen.read_spec_file(tcgen.spec_path("gw_self_energy_df"))

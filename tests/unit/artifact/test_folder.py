@@ -240,6 +240,7 @@ def test_accumulation_in_the_constant_phase_is_refused() -> None:
         emit_artifact(wrong, target="numpy")
 
 
+@pytest.mark.slow
 def test_same_bytes_under_any_hash_seed(tmp_path: Path) -> None:
     code = (
         "import sys, hashlib\n"

@@ -189,6 +189,7 @@ def test_options_that_shape_a_plan_are_refused_beside_a_folder(tmp_path: Path) -
     assert invoke("run", folder, "-e", "o=3", "--memory-limit", "1MB").exit_code == 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("objective", "advice"),
     [
@@ -263,6 +264,7 @@ def test_a_failing_compiler_exits_3_and_keeps_its_whole_log(tmp_path: Path, monk
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_cache_that_cannot_be_used_exits_3(fault: str, tmp_path: Path, monkeypatch) -> None:
     """In Python a temporary folder would take its place."""

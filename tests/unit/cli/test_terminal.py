@@ -68,6 +68,7 @@ def _on_terminal(width: int, stream: str, *arguments: object) -> tuple[str, str]
     return plain, other
 
 
+@pytest.mark.few(2)
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 def test_no_number_is_cut(width: int, tmp_path: Path) -> None:

@@ -81,6 +81,7 @@ def test_loops_over_indices_of_many_operands_keep_a_limit(subscripts: str) -> No
     assert program.allocated_bytes <= LIMIT
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("given", "advice"),
     [

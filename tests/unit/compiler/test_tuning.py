@@ -89,6 +89,7 @@ def benchmark(
     return product_benchmark(variants, buffers_of(module), extents, CpuThresholds())
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["float64", *slow("float32", "complex128")])
 @pytest.mark.parametrize("name", slow_where(lambda name: name == "both packed", LABELS))
 def test_all_variants_compute_the_same(name: str, dtype: str) -> None:

@@ -76,6 +76,7 @@ def check(compilation: Compilation, subscripts: str, extents: dict[str, int]) ->
 EXTENTS = {"a": 60, "b": 70, "c": 50}
 
 
+@pytest.mark.slow
 def test_the_fastest_of_three_tilings_and_the_library_is_taken(clock: Clock) -> None:
     plain = made("ab,bc->ac", EXTENTS, tune=False)
     same = made("ab,bc->ac", EXTENTS)
@@ -136,6 +137,7 @@ def test_classes_of_extents() -> None:
         assert extent_class(coarse) == coarse
 
 
+@pytest.mark.slow
 def test_products_of_the_library_may_become_tiles(clock: Clock) -> None:
     clock.fast = ("tiles",)
     eager = GpuThresholds(
@@ -186,6 +188,7 @@ def test_contractions_go_to_cutensor_where_it_is_installed(
         Program(tuned.artifact).build()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [("mp2_df", {}), *slow(("df_ladder", {"objective": "time", "memory_limit": 6 * 2**20}))],

@@ -39,6 +39,7 @@ def test_random_calls(call: Any) -> None:
     compare(call)
 
 
+@pytest.mark.slow
 @cases(100, 2000)
 @given(einsum_calls.calls())
 def test_random_calls_by_their_size(call: Any) -> None:
@@ -85,6 +86,7 @@ pqr,sqtr,upv->ut  pq,qrs,stupv,rt->  abcdef,bcd,efa->  ijab,ia,jb->  ijab,ia->jb
 """
 
 
+@pytest.mark.slow
 def test_the_strings_of_opt_einsums_own_tests() -> None:
     """Its list of contractions, which its package holds, with its own operands."""
     theirs = pytest.importorskip(
@@ -102,6 +104,7 @@ def test_the_strings_of_opt_einsums_own_tests() -> None:
     assert tcgen.einsum_report().kernel_calls >= 2 * (len(theirs.tests) - 10)
 
 
+@pytest.mark.few(40)
 @pytest.mark.parametrize("text", EXPRESSIONS.split())
 def test_expression(text: str) -> None:
     random = np.random.default_rng(len(text))
@@ -160,6 +163,7 @@ def test_numpys_own_tests(forced: bool, monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert int(ran[1 if forced else 2]) > 3000  # by default these calls are all small
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("target", ["numpy", "cpu"])
 @pytest.mark.parametrize(
     "subscripts", ["ij,j->j", "ij,j->", "ij,k->jk", "ij,k->k", "j,ij->i", "ij,j,jk->k", "ij,kj->"]

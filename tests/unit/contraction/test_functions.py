@@ -313,6 +313,7 @@ def test_contract(alpha: float, beta: float) -> None:
 FACTORS = [1, -1.0, 0.5, np.float32(2), 1 / 3, 0.0]
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize(
     ("dtype", "alpha"),
     [*itertools.product(["float64", "float32", "complex128"], FACTORS), ("complex128", 1j)],
@@ -341,6 +342,7 @@ def test_contract_may_write_over_an_operand() -> None:
     np.testing.assert_allclose(a, expected)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_contract_adds_in_place(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if tcgen.compiler.target.default_target() != "cpu":

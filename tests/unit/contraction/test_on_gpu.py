@@ -79,6 +79,7 @@ def routes() -> list[tuple[str, str]]:
     return [(row.route, row.reason) for row in tcgen.einsum_report().rows]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("text", "shapes", "route"),
     [
@@ -174,6 +175,7 @@ def test_what_cannot_be_taken() -> None:
         tcgen.einsum("ij,jk", there, there, dtype="float32")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("text", ["kij,kab->kiajb", "ij,kj->ik", "ij,jk->k"])
 def test_results_are_in_the_order_of_numpy(text: str) -> None:
     """Also of arrays so large that their elements may not be read to find the order."""
@@ -218,6 +220,7 @@ CONTRACTIONS = (
 )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("text", [*CONTRACTIONS[:2], *slow(*CONTRACTIONS[2:])])
 def test_slices_are_read_and_written_where_they_are(
     text: str, monkeypatch: pytest.MonkeyPatch

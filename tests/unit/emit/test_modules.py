@@ -78,6 +78,7 @@ def test_values(name: str, target: str, dtype: str) -> None:
     compare(hand.ALL[name](dtype), target, dict(hand.EXTENTS))
 
 
+@pytest.mark.few(24)
 @pytest.mark.parametrize("extents", [{"o": 0, "v": 7}, {"o": 5, "v": 0}, {"o": 1, "v": 1}])
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", hand.ALL)
@@ -85,6 +86,7 @@ def test_empty_and_single_extents(name: str, target: str, extents: dict[str, int
     compare(hand.ALL[name](), target, extents)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", hand.ALL)
 def test_more_than_one_block_and_thread(name: str) -> None:
     """Extents beyond the blocks of transpositions and the threshold of threads."""

@@ -201,6 +201,7 @@ def random_product(random: Random, number: int) -> tuple[tuple[Any, ...], Stmt]:
     return (a, b, out), stmt
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("extents", [EXTENTS, {"o": 1, "v": 2}, {"o": 0, "v": 2}])
 @pytest.mark.parametrize("target", TARGETS)

@@ -73,6 +73,7 @@ def test_thousands_of_unknown_names() -> None:
     assert len(caught.value.diagnostics) == 5_000
 
 
+@pytest.mark.slow
 def test_unknown_names_among_many_known_ones() -> None:
     known = ", ".join(f"known{n}[o]" for n in range(3000))
     terms = " + ".join(f"knowm{n}[i]*y[i]" for n in range(3000))
@@ -82,6 +83,7 @@ def test_unknown_names_among_many_known_ones() -> None:
     assert 10 < len(suggested) < 100  # after that the search for similar names ends
 
 
+@pytest.mark.slow
 def test_a_long_chain_of_definitions_is_no_deep_nesting() -> None:
     lines = "\n".join(f"r{n} = r{n - 1}*y[i]*y[i]" for n in range(2000, 0, -1))
     system = read_spec(f"{HEAD}{lines}\nr0 = y[i]*y[i]\nr = r2000")

@@ -361,12 +361,12 @@ def sympy_objects(number: int) -> object:
 @pytest.mark.parametrize(
     ("read", "few"),
     [
-        (spec, 600),
+        (spec, 300),
         (terms, 600),
         (pdaggerq, 800),
         (wicked, 600),
         (einsum, 600),
-        (sympy_objects, 300),
+        (sympy_objects, 150),
     ],
 )
 def test_a_mutant_is_a_system_or_an_error(read: Callable[[int], object], few: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations, permutations, product
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -137,6 +138,7 @@ def batched(program: FormulaSequence, count: int) -> FormulaSequence:
     )
 
 
+@pytest.mark.slow
 @cases(30, 600)
 @given(seeds, st.integers(2, 4), st.integers(2, 3), st.integers(2, 60))
 def test_batch_indices_stand_for_one_another(seed, leaves, count, b):

@@ -100,6 +100,7 @@ def packed(name: str) -> System:
     return tcgen.read_spec("\n".join(lines))
 
 
+@pytest.mark.few(1)
 @NEEDS_C
 @pytest.mark.parametrize(
     ("name", "options"),

@@ -65,6 +65,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
 }
 
 
+@pytest.mark.few(36)
 @pytest.mark.parametrize("least", ["0", "1000000"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_give_what_numpy_gives(name: str, least: str, monkeypatch) -> None:

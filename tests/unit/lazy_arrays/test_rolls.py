@@ -54,6 +54,7 @@ def test_blocks_of_a_result() -> None:
     assert blocks_of(Node(Elementwise("add", (number, number)), (), x.dtype)) is not None
 
 
+@pytest.mark.few(15)
 @pytest.mark.parametrize(
     "work",
     [

@@ -119,6 +119,7 @@ def _sums(stmt: Assign) -> bool:
     return any(v.name not in stmt.out.variables for v in stmt.band)
 
 
+@pytest.mark.few(2)
 @pytest.mark.few(5)
 @needs_compiler
 @pytest.mark.parametrize("threads", [1, 2, 3])

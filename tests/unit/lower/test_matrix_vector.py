@@ -146,6 +146,7 @@ def test_long_sums_of_single_precision_in_fused_loops(objective: str) -> None:
     assert float(out["d"]) == pytest.approx(3e6 * (np.exp(0.1) - 0.002), rel=1e-6)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize(

@@ -61,6 +61,7 @@ def test_golden_text(hand_plans: ModuleType, name: str) -> None:
     check_golden(f"lower/{name}.txt", text)
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize("tile", [None, 2, 3, 4, 5])
 @pytest.mark.parametrize("name", NAMES)
 def test_values_at_odd_extents(hand_plans: ModuleType, name: str, tile: int | None) -> None:

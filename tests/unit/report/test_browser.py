@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import tcgen
+from support.marks import slow_where
 from tcgen.compiler.driver import Compilation, compile_system, read_system
 from tcgen.ir.executed import executed_by
 from tcgen.ir.iteration_domain import Range, points
@@ -138,7 +139,7 @@ CASES: dict[str, tuple[str, str, dict[str, int]]] = {
 }
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(scope="module", params=slow_where(lambda name: name == "ccsd_closed_shell", CASES))
 def case(request: pytest.FixtureRequest) -> Compilation:
     objective, target, extents = CASES[request.param]
     options = Options(extents=tuple(sorted(extents.items())), target=target, objective=objective)

@@ -51,6 +51,7 @@ def test_latex_becomes_mathml(latex: str, expected: str) -> None:
     assert one(latex) == expected
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", sorted(p.stem for p in (ROOT / "specs").glob("*.spec")))
 def test_shipped_specs_are_well_formed(name: str) -> None:
     system = read_system(tcgen.spec_path(name))

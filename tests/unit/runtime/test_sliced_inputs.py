@@ -39,6 +39,7 @@ def stored(folder: Path, array: Any) -> Any:
     return h5py.File(folder / "v.h5", "w").create_dataset("v", data=array)
 
 
+@pytest.mark.few(1)
 @pytest.mark.few(3)
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
 @pytest.mark.parametrize("objective", ["none", "memory", "peak"])

@@ -268,6 +268,7 @@ FEATURES = (
 )
 
 
+@pytest.mark.few(6)
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @pytest.mark.parametrize("feature", FEATURES.split(", "))
 def test_random_systems_show_every_feature(feature: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from support.marks import slow
 from tcgen.algebra import form_sequence
 from tcgen.algebra.equations import normal_form, proven_symmetry
 from tcgen.algebra.equations.normal_form import NormalForms
@@ -34,7 +35,7 @@ def counted(
     return calls
 
 
-@pytest.mark.parametrize("name", ["ccsd_closed_shell", "mp2_df"])
+@pytest.mark.parametrize("name", [*slow("ccsd_closed_shell"), "mp2_df"])
 def test_each_form_is_computed_once_in_a_compilation(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -70,6 +70,7 @@ def test_the_search_ends_where_nothing_new_is_found() -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_more_effort_is_never_worse() -> None:
     system = read_system(DATA / "eqs" / "rccd_sa.json")
     few = AlgebraThresholds(work_per_effort=2_000)
@@ -121,6 +122,7 @@ def test_factored_systems_have_the_same_values(system: System, data: st.DataObje
     same_values(system, found, extents)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("end", [smallest, largest])
 @cases(10)
 @given(system=systems(), data=st.data())
@@ -246,6 +248,7 @@ def test_names_are_kept_where_their_products_would_be_too_long(text: str) -> Non
     same_values(system, program, {"o": 2, "v": 1})
 
 
+@pytest.mark.slow
 def test_terms_with_many_equal_factors_take_no_part() -> None:
     left = "i,j,k,l,m,n,i1"
     product = "*".join(f"p[{x}]" for x in left.split(","))

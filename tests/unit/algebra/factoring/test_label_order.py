@@ -47,6 +47,7 @@ def multiply_adds(system: System) -> int:
     return sum(s.flops.value(LARGE) // 2 for s in contractions)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", LISTS)
 def test_numbered_sums_do_not_depend_on_the_notation(name: str) -> None:
     system = read_system(EQS / f"{name}.json")
@@ -181,6 +182,7 @@ def test_products_have_one_number_where_they_have_one_form() -> None:
     assert len(set.union(*found.values())) == len(found) > 20
 
 
+@pytest.mark.slow
 def test_the_script_prints_a_table_of_spreads() -> None:
     path = EQS / "ccd_so.sym.json"
     command = [sys.executable, str(ROOT / "benchmarks" / "spread.py"), str(path), "-n", "1"]

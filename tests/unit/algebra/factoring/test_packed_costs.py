@@ -76,6 +76,7 @@ def all_arrays(system: System, program: FormulaSequence, extents: dict[str, int]
     return check.evaluate(terms, inputs, extents)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "most", "extents"),
     [
@@ -179,6 +180,7 @@ THC = (
 )
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("model", [CostModel(), PACKED, CostModel(element=Fraction(2))])
 @pytest.mark.parametrize(
     "text",
@@ -208,6 +210,7 @@ def test_other_products_pass_through(text: str, model: CostModel) -> None:
     same_values(system, found, extents)
 
 
+@pytest.mark.slow
 def test_weights_lead_the_search() -> None:
     system = read_system(EQS / "ccd_so.json")
     cheap = form_sequence(system, Options(extents=tuple(LARGE.items())))

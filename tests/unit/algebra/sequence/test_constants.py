@@ -80,6 +80,7 @@ def flops(system: System, calls: int) -> tuple[int, int]:
     return parts[Phase.CONSTANT], parts[Phase.VOLATILE]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("calls", [1, 20, 10_000])
 @pytest.mark.parametrize("text", [DRESSED, RING, VECTOR], ids=["dressed", "ring", "vector"])
 def test_constants_only_help(text: str, calls: int) -> None:

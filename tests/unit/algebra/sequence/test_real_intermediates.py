@@ -63,6 +63,7 @@ def test_a_gpu_takes_real_factors_as_they_are() -> None:
     assert [t.name for t in form_sequence(system, options).intermediates if t.real] == ["P"]
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
 @pytest.mark.parametrize("objective", ["none", "linear", "time"])
 @pytest.mark.parametrize("name", SYSTEMS)

@@ -48,6 +48,7 @@ def sequence(system: System, optimize: bool = True) -> FormulaSequence:
     return program
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("optimize", [True, False])
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
 def test_values_of_the_equations(path: Path, optimize: bool) -> None:
@@ -97,6 +98,7 @@ def test_counts_are_those_of_the_page(row: str) -> None:
         assert count == pytest.approx(float(shown), rel=1e-3)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
 def test_optimizing_is_never_worse(path: Path) -> None:
     system = read(path)

@@ -16,6 +16,7 @@ import pytest
 import tcgen
 from support import hand_modules as hand
 from support.contraction_programs import contraction_of, program_for
+from support.marks import slow_where
 from support.messages import mentions
 from tcgen.artifact.kernel_abi import packing_bytes
 from tcgen.emit import emit_artifact
@@ -114,7 +115,11 @@ LABELS = {
 }
 
 
-@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS.keys())
+@pytest.mark.parametrize(
+    "labels",
+    slow_where(lambda labels: labels == LABELS["both packed"], LABELS.values()),
+    ids=LABELS.keys(),
+)
 def test_large_operands(labels: str) -> None:
     """Extents at which the operands are read in place and tiles are staged, and odd ones."""
     letters = sorted(set(labels) - {",", "-", ">"})
@@ -138,6 +143,7 @@ def test_large_operands(labels: str) -> None:
             assert np.count_nonzero(memory) <= expected.size
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 @pytest.mark.parametrize(
     ("labels", "extents"),
@@ -172,6 +178,7 @@ def test_non_temporal_stores(labels: str, extents: dict[str, int], dtype: str) -
         assert not memory.any()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 @pytest.mark.parametrize("labels", ["fbea,cedf->dcba", "bfae,ecfd->dcba", "afbe,fced->dcba"])
 def test_sums_of_several_blocks(labels: str, dtype: str) -> None:

@@ -29,6 +29,7 @@ def on_x86() -> bool:
     return done.stdout.startswith("x86_64")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("vectors", ["", *X86_VECTORS])
 @pytest.mark.parametrize("kind", TYPES)
 def test_each_file_compiles_alone(kind: str, vectors: str) -> None:

@@ -52,6 +52,7 @@ def operands(labels: str, extents: dict[str, int], dtype: str) -> list[np.ndarra
     return found
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 @pytest.mark.parametrize("name", CASES)
 def test_parts_of_a_sum_add_up(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,6 +75,7 @@ def stored_shape(tensor: Tensor, extent: int) -> list[int]:
     return [length for _, length in sorted({**lengths, **single}.items())]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_random_copies(dtype: str) -> None:
     random = Random(11)

@@ -10,6 +10,7 @@ from support.contraction_programs import contraction_of, program_for
 from tcgen.ir.loops import Gemm
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     "labels",
@@ -46,6 +47,7 @@ def test_staged_rows_of_several_axes(labels: str, even: bool, threads: int) -> N
     np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(

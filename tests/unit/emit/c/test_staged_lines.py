@@ -20,6 +20,7 @@ CASES = [
 ]
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(("labels", "extents"), CASES)

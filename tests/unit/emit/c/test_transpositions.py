@@ -108,6 +108,7 @@ def triangle(random: Random, number: int) -> tuple[Tensor, Tensor, tuple[Stmt, .
     return x, out, (Assign(target, Const(Fraction(2)), band=whole), copy)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_blocks_of_triangles(dtype: str) -> None:
     random = Random(7)

@@ -140,6 +140,7 @@ def test_paired_permutations_of_spin_blocks(triples: System) -> None:
     compare(orbitals, triples, read(FILES / "r3_paired_spin.txt"), ("r3_aabaab",))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "path",
     slow_where(

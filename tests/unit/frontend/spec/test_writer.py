@@ -44,6 +44,7 @@ def beyond_the_sample(path: Path) -> bool:
     return path.suffix == ".spec" and path.stem not in SPEC_SAMPLE
 
 
+@pytest.mark.few(15)
 @pytest.mark.parametrize("path", slow_where(beyond_the_sample, FILES), ids=lambda p: p.name)
 def test_files_round_trip(path: Path) -> None:
     system = read(path)

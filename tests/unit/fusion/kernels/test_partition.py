@@ -150,6 +150,7 @@ def all_partitions(count: int) -> Iterator[Partition]:
     yield from extend([], 0)
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize(
     "seed", [*range(25), *(pytest.param(n, marks=pytest.mark.slow) for n in range(25, 500))]
 )

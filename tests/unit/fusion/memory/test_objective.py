@@ -185,6 +185,7 @@ def test_trees_take_no_more_than_the_linear_plan(seed, leaves):
                 assert a.offset + a.bytes <= b.offset or b.offset + b.bytes <= a.offset
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("objective", ["memory", "peak"])
 @pytest.mark.parametrize("seed", range(0, 40, 8))
 def test_generated_c_is_right(seed, objective):
@@ -199,6 +200,7 @@ def test_generated_c_is_right(seed, objective):
         np.testing.assert_allclose(found[name], value, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_every_loop_program_that_the_checker_accepts_is_right():
     """Loop programs of some DAGs, executed where the checker accepts them; it refuses many."""
     right = wrong = 0

@@ -118,6 +118,7 @@ def test_the_peak_of_trees_is_that_of_all_loop_programs():
     assert cases > 15
 
 
+@pytest.mark.slow
 def test_the_peak_of_trees_with_generated_inputs_is_that_of_the_solver():
     others = 0
     for seed, program in islice(some_trees(4, 0.8), 20):

@@ -49,11 +49,13 @@ def seconds(found: FusionPlan) -> float:
     return plan_picoseconds(found, H100, "float64", {}) / 1e12
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["df_ladder", "mp2_df", "ccd_spin_orbital"])
 def test_linear_is_no_slower_than_whole_steps(name: str) -> None:
     assert seconds(plan(name, "linear")) <= seconds(plan(name, "none"))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["df_ladder", "mp2_df", "ccd_spin_orbital"])
 @pytest.mark.parametrize("objective", ["memory", "peak"])
 def test_little_memory_costs_little_time(name: str, objective: str) -> None:
@@ -80,6 +82,7 @@ LONG = ("cc2_df", "ccd_spin_orbital")
 SPECS = ("df_ladder", "mp2_df", "ccd_spin_orbital", "sosmp2_laplace_df", "drpa", "cc2_df")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "name", slow_where(lambda name: name in ("cc2_df", "ccd_spin_orbital"), SPECS)
 )

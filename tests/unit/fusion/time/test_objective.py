@@ -115,6 +115,7 @@ def test_all_rows_of_the_page_are_read():
     assert len(A3A) == 8
 
 
+@pytest.mark.few(2)
 @pytest.mark.few(4)
 @pytest.mark.campaign
 @pytest.mark.parametrize("seed", numbers(9, 60))

@@ -177,6 +177,7 @@ def test_about_half_is_executed_within_a_limit():
     assert executed[200 * 10**6] < 0.56 * whole
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("target", "dtype"), [("numpy", "float64"), ("numpy", "complex128"), ("cpu", "float64")]
 )

@@ -126,6 +126,7 @@ def test_nests_over_orbits_give_the_values(text, tile):
             np.testing.assert_allclose(next(iter(found.values())), wanted, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("target", ["numpy", "cpu"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_a_program_within_a_limit_takes_them(dtype, target):

@@ -100,6 +100,7 @@ def right(text: str, program: Program, extents: dict[str, int], dtype: str) -> N
     assert_same_values(program(**arrays), wanted, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.few(3)
 @pytest.mark.few(6)
 @pytest.mark.parametrize("packed", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("name", CASES)
@@ -121,6 +122,7 @@ def test_element_types(name: str, dtype: str) -> None:
     right(text, program, {"o": 4, "v": 5}, dtype)
 
 
+@pytest.mark.few(2)
 @pytest.mark.few(4)
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("name", ["sums of three", "an intermediate"])
@@ -172,6 +174,7 @@ def test_constants_are_gathered_once() -> None:
     assert_same_values(bound(**arrays), wanted)
 
 
+@pytest.mark.few(3)
 @pytest.mark.few(6)
 @pytest.mark.parametrize("name", CASES)
 def test_large_factors_are_gathered_in_slices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,6 +187,7 @@ def test_large_factors_are_gathered_in_slices(name: str, monkeypatch: pytest.Mon
             right(text, program, {"o": o, "v": v}, "float64")
 
 
+@pytest.mark.slow
 def test_slices_of_a_gathered_factor_take_less_memory() -> None:
     """Along an index of the target, and along a summed one where the product is added."""
     text = (

@@ -199,6 +199,7 @@ def test_passes_are_skipped_only_by_compilers_that_know_them(
     assert library.tcgen_answer() == 42
 
 
+@pytest.mark.slow
 def test_a_program_that_needs_neither_blas_nor_scipy_does_not_raise(folder: Path) -> None:
     code = (
         "import sys, numpy, tcgen\n"
@@ -229,3 +230,19 @@ def test_no_room_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(private_folder.tempfile, "mkdtemp", refused)
     with pytest.raises(UnavailableError, match=mentions("TMPDIR")):
         built("int tc_no_room(void) { return 0; }\n")
+
+
+def test_flags_of_the_environment_win(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "int tcgen_answer(void) { return ANSWER; }"
+    monkeypatch.setenv("TCGEN_CFLAGS", "-O1 -DANSWER=41")
+    (library,) = build.build_libraries([build.Source(text)])
+    assert library.tcgen_answer() == 41
+    monkeypatch.setenv("TCGEN_CFLAGS", "-O1 '-DANSWER=(40 + 2)'")
+    (library,) = build.build_libraries([build.Source(text)])
+    assert library.tcgen_answer() == 42
+    flags = build.Source(text).flags(compiler.probe_compiler())
+    assert flags[0] == "-O3"
+    assert flags[-2:] == ("-O1", "-DANSWER=(40 + 2)")
+    monkeypatch.setenv("TCGEN_CFLAGS", "'")
+    with pytest.raises(BuildError, match=mentions("TCGEN_CFLAGS quotation")):
+        build.build_libraries([build.Source(text)])
