@@ -104,7 +104,6 @@ def check(system: System, artifact: Artifact, extents: Mapping[str, int], dtype:
 
 
 @pytest.mark.few(1)
-@pytest.mark.few(6)
 @pytest.mark.parametrize("extents", [SMALL, ONE, MORE_OCCUPIED, ODD], ids=str)
 @pytest.mark.parametrize("name", slow_where(lambda name: name == "cc2_df", SPECS))
 def test_specs_equal_the_interpreter(name: str, extents: dict[str, int], device: str) -> None:
@@ -115,7 +114,6 @@ def test_specs_equal_the_interpreter(name: str, extents: dict[str, int], device:
 
 
 @pytest.mark.slow
-@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["df_ladder", "drpa"])
 def test_specs_for_sm_80(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other fragments of the tensor cores than those of sm_90."""
@@ -162,7 +160,6 @@ def test_other_element_types(name: str, dtype: str, device: str) -> None:
 
 
 @pytest.mark.few(1)
-@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["df_ladder", "sosmp2_laplace_df"])
 def test_fused_specs_equal_the_interpreter(name: str, device: str) -> None:
     system, artifact = spec(name, objective="linear")
@@ -183,7 +180,6 @@ def compiled(artifact: Artifact) -> None:
 
 
 @pytest.mark.few(1)
-@pytest.mark.few(2)
 @pytest.mark.default_thresholds
 @COMPILER
 @pytest.mark.parametrize(

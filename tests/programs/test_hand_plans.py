@@ -60,7 +60,6 @@ def test_every_hand_plan_is_compiled(hand_plans: ModuleType) -> None:
 
 
 @pytest.mark.few(3)
-@pytest.mark.few(6)
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
 @pytest.mark.parametrize("tile", [3, *slow(None, 2, 4, 5)])
 @pytest.mark.parametrize("name", NAMES)

@@ -120,7 +120,6 @@ def _sums(stmt: Assign) -> bool:
 
 
 @pytest.mark.few(2)
-@pytest.mark.few(5)
 @needs_compiler
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("text", ["ia,i->a", "ai,i->a", "ia,i->", "iab,ib->ba", "aibj,ij->ba"])

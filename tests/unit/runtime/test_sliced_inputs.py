@@ -40,7 +40,6 @@ def stored(folder: Path, array: Any) -> Any:
 
 
 @pytest.mark.few(1)
-@pytest.mark.few(3)
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
 @pytest.mark.parametrize("objective", ["none", "memory", "peak"])
 def test_datasets_maps_arrays_and_callables_give_the_same(

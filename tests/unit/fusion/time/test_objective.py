@@ -116,7 +116,6 @@ def test_all_rows_of_the_page_are_read():
 
 
 @pytest.mark.few(2)
-@pytest.mark.few(4)
 @pytest.mark.campaign
 @pytest.mark.parametrize("seed", numbers(9, 60))
 def test_plans_within_a_limit_compute_the_program(seed: int) -> None:

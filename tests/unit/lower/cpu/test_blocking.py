@@ -37,7 +37,6 @@ def run(program: Program, labels: str, dtype: str) -> tuple[np.ndarray, np.ndarr
 
 
 @pytest.mark.few(4)
-@pytest.mark.few(12)
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 @pytest.mark.parametrize(

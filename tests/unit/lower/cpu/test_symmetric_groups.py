@@ -101,7 +101,6 @@ def right(text: str, program: Program, extents: dict[str, int], dtype: str) -> N
 
 
 @pytest.mark.few(3)
-@pytest.mark.few(6)
 @pytest.mark.parametrize("packed", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("name", CASES)
 def test_groups(name: str, packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +122,6 @@ def test_element_types(name: str, dtype: str) -> None:
 
 
 @pytest.mark.few(2)
-@pytest.mark.few(4)
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("name", ["sums of three", "an intermediate"])
 def test_objectives(name: str, objective: str) -> None:
@@ -175,7 +173,6 @@ def test_constants_are_gathered_once() -> None:
 
 
 @pytest.mark.few(3)
-@pytest.mark.few(6)
 @pytest.mark.parametrize("name", CASES)
 def test_large_factors_are_gathered_in_slices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices of one point and of a few, the last of them shorter."""
