@@ -6,17 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import ArgumentError, ShapeError
-from ...ir.layouts import pack, stored_shape, unpack
+from ...ir.layouts import Array, pack, stored_shape, unpack
 from ...ir.system import System
 from ...ir.tensor import Packing, Space, Tensor
 from ...simplices import extent_of
 from .integrate import FORMS, SpinIntegration, integrate
 from .labels import SPIN, UNLABELLED, Pattern, has_labels, patterns
-
-Array = npt.NDArray[Any]
 
 
 def spin_blocks(

@@ -28,13 +28,23 @@ from ...ir.expr import (
     nodes,
 )
 from ...ir.reduction import Reduction
-from ...ir.system import Apply, Equation, Factor, Permutation, System, Term, factor_indices
+from ...ir.system import (
+    Apply,
+    Equation,
+    Factor,
+    Permutation,
+    System,
+    Term,
+    factor_indices,
+    with_tensors,
+)
 from ...ir.tensor import Index, Ref, Role, Tensor
 from ...ir.term_rewriting import replace_refs
 from ..equations.inline import keep_needed
 from ..equations.normal_form import NormalForms
 from ..equations.permutations import fold_permutations
 from ..equations.proven_symmetry import normalised, output_symmetry
+from ..equations.volatile import check_system
 from .blocks import Block, Blocks
 from .invariance import contradiction, form_of, form_of_input
 from .labels import (
@@ -124,11 +134,7 @@ def spin_integrated(system: System, form: str) -> System:
 @lru_cache(maxsize=8)
 def integrate(system: System, form: str) -> SpinIntegration:
     """Like :func:`spin_integrated`, with the blocks that the new inputs and outputs hold."""
-    if not isinstance(system, System):
-        raise ArgumentError(
-            f"system is a {type(system).__name__}, not a System of equations: read it with "
-            f"tcgen.read_spec (text) or tcgen.read_spec_file (path)"
-        )
+    check_system(system)
     if form not in FORMS:
         raise ArgumentError(f"spin {form!r} is not known: use {' or '.join(map(repr, FORMS))}")
     if not any(has_labels(space) for space in system.spaces):
@@ -150,13 +156,7 @@ def _with_symmetries(system: System) -> System:
         if tensor.role is Role.OUTPUT and not tensor.accumulate:
             derived = output_symmetry(equation, forms)
             changed[tensor] = replace(tensor, symmetry=(*tensor.symmetry, *derived))
-    equations = tuple(
-        replace_refs(e, lambda ref: Ref(changed.get(ref.tensor, ref.tensor), ref.indices))
-        for e in known.equations
-    )
-    return replace(
-        known, tensors=tuple(changed.get(t, t) for t in known.tensors), equations=equations
-    )
+    return with_tensors(known, changed)
 
 
 class _Integration:
@@ -189,8 +189,7 @@ class _Integration:
             (replace(b, tensor=_bare(b.tensor)) for b in blocks.known.values() if b is not None),
             key=lambda b: (place[b.source.name], b.pattern),
         )
-        read = {r.tensor for e in equations for t in e.terms for r in t.refs}
-        inputs = [b.tensor for b in made if b.source.is_input and b.tensor in read]
+        inputs = [b.tensor for b in made if b.source.is_input]
         whole = System(
             f"{system.name.removesuffix('_spin_orbital')}_{self._form.replace('-', '_')}",
             blocks.spaces.spaces,
