@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -170,6 +171,33 @@ def test_pp3_adds_the_exchanges_with_the_first_pair() -> None:
     one = np.einsum("ia,jb,kc->ijkabc", arrays["x1"], arrays["y1"], arrays["y1"])
     wanted = one + one.transpose(1, 0, 2, 4, 3, 5) + one.transpose(2, 1, 0, 5, 4, 3)
     assert_same_values(evaluate_system(system, arrays, extents)["r"], wanted)
+
+
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        ("r2(a,b,i)", [(0, 1)]),
+        ("l2(i,j,a)", [(0, 1)]),
+        ("l2(i,a,b)", [(1, 2)]),
+        ("r2(a,b)", [(0, 1)]),
+        ("l2(i,j)", [(0, 1)]),
+        ("r3(a,b,c,i)", [(0, 1, 2)]),
+        ("r3(a,b,c,i,j)", [(0, 1, 2), (3, 4)]),
+        ("r2_aba(a,b,i)", []),
+        ("t2(a,b,i,j)", [(0, 1), (2, 3)]),
+        ("x1(i,a)", []),
+        ("x1(i,j)", []),
+    ],
+)
+def test_amplitudes_are_antisymmetric_in_axes_of_one_space(
+    text: str, groups: list[tuple[int, ...]]
+) -> None:
+    """Amplitudes of states with more or fewer electrons have no halves."""
+    labels = text.partition("(")[2].rstrip(")")
+    (tensor,) = from_pdaggerq({f"s({labels})": [["1.0", text]]}).inputs
+    made = {tuple(k for k, image in enumerate(s.perm) if k != image) for s in tensor.symmetry}
+    assert made == {pair for group in groups for pair in itertools.pairwise(group)}
+    assert all(s.sign == -1 for s in tensor.symmetry)
 
 
 def test_spin_blocks_get_spaces_of_their_own() -> None:
