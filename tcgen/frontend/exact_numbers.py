@@ -22,7 +22,8 @@ _SMOOTH = tuple(
     if d <= 14400
 )
 _FACTORIALS = (2, 6, 24, 120, 720, 5040, 40320)
-_MOST_FACTORIALS = 6  # of one denominator
+# Factorials of one denominator.
+_MOST_FACTORIALS = 6
 _MOST_NUMERATOR = 9
 OUTSIDE = "choose other units, or pass the number as an input"
 _LONGEST = 1000  # characters of a number; decimal digits of its numerator and denominator

@@ -61,7 +61,7 @@ def from_pdaggerq(
         t2[a,b,i,j]. In strings blocked by spin the indices of beta orbitals get upper case letters
         and the spaces O and V; in strings blocked by label ranges those of active orbitals do.
 
-        A warning names coefficients that are no rounded ratio of small factorials.
+        A warning names coefficients that do not round exactly one ratio of small factorials.
 
     Raises:
         ArgumentError: a keyword is of another type.
