@@ -7,10 +7,26 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
+from math import prod
 from typing import TypeAlias
 
 from ...errors import ArgumentError, Diagnostic, Span, SpecError
-from ...ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Sum, map_leaves
+from ...ir.expr import (
+    Access,
+    Call,
+    Calls,
+    Const,
+    Delta,
+    Equal,
+    Expr,
+    Pow,
+    Prod,
+    Quot,
+    Sum,
+    format_expr,
+    map_leaves,
+    nodes,
+)
 from ...ir.reduction import Reduction
 from ...ir.system import (
     Apply,
@@ -48,8 +64,9 @@ FORMS = ("closed-shell", "unrestricted")
 _MOST_IMAGES = 20_000
 
 _ZERO, _ONE = Const(Fraction(0)), Const(Fraction(1))
-_AT_ZERO = {"sqrt": _ZERO, "abs": _ZERO, "sin": _ZERO, "tanh": _ZERO, "conj": _ZERO}
-_AT_ZERO |= {"real": _ZERO, "imag": _ZERO, "exp": _ONE, "cos": _ONE}
+_AT_ZERO = dict.fromkeys(("sqrt", "abs", "sin", "tanh", "conj", "real", "imag"), _ZERO)
+_AT_ZERO |= dict.fromkeys(("tan", "sinh", "arcsin", "arctan", "floor", "sign"), _ZERO)
+_AT_ZERO |= dict.fromkeys(("exp", "cos", "cosh"), _ONE)
 
 _Index: TypeAlias = Callable[[Index, Mapping[Index, str]], Index]
 """Gives an index the space of its spin."""
@@ -244,6 +261,7 @@ class _Integration:
             names = {left[k]: left[image] for k, image in enumerate(first.images)}
             labels = dict(zip(left, spins, strict=True))
             for number, factors, summed in self._assigned(term, labels, names):
+                self._check_finite(equation, term, factors)
                 yield replace(
                     term,
                     coeff=term.coeff * first.sign * number,
@@ -295,7 +313,11 @@ class _Integration:
                     number = Fraction(1)
                     for factor_number, _ in combination:
                         number *= factor_number
-                    yield number, tuple(f for _, f in combination), summed
+                    factors = tuple(f for _, f in combination)
+                    # A function of a block that is zero is a number: its sums are extents.
+                    held = {i for f in factors for i in factor_indices(f)}
+                    extents = tuple(Delta(i, i) for i in summed if i not in held)
+                    yield number, factors + extents, summed
                 return
             n = order[place]
             factor = term.factors[n]
@@ -374,6 +396,22 @@ class _Integration:
             )
         )
 
+    def _check_finite(self, equation: Equation, term: Term, factors: tuple[Factor, ...]) -> None:
+        """Note a function that is infinite, or no number, where a block is zero."""
+        for factor in factors:
+            if not isinstance(factor, Apply) or all(map(_is_finite, nodes(factor.expr))):
+                continue
+            span = term.span or equation.span or Span(self._system.name, 1, 1)
+            found = Diagnostic(
+                span,
+                f"a factor of {equation.lhs} is {format_expr(factor.expr)} where spins differ, "
+                f"which is not finite",
+                advice="leave out the elements that spin makes zero, for example by adding a "
+                "number to the argument",
+            )
+            if found not in self._wrong:
+                self._wrong.append(found)
+
     def _check_block(self, equation: Equation, pattern: Pattern) -> None:
         """Note a block that is not zero, though the output is declared to conserve spin."""
         tensor = equation.lhs.tensor
@@ -398,7 +436,8 @@ class _Integration:
 
 def _bare(tensor: Tensor) -> Tensor:
     """The tensor without the symmetry that follows from its equation, which later passes find."""
-    return tensor if tensor.is_input else replace(tensor, symmetry=())
+    declared = tensor.is_input or tensor.storage.packed
+    return tensor if declared else replace(tensor, symmetry=())
 
 
 _WORDS = {"a": "alpha", "b": "beta"}
@@ -455,9 +494,15 @@ def without_zeros(expr: Expr) -> Expr:
             kept = tuple(a for a in map(without_zeros, args) if a != _ZERO)
             if not kept:
                 return _ZERO
+            numbers = [a.value for a in kept if isinstance(a, Const)]
+            if len(numbers) == len(kept):
+                return Const(sum(numbers, Fraction(0)))
             return kept[0] if len(kept) == 1 else Sum(kept)
         case Prod(args):
             kept = tuple(map(without_zeros, args))
+            numbers = [a.value for a in kept if isinstance(a, Const)]
+            if len(numbers) == len(kept):
+                return Const(prod(numbers, start=Fraction(1)))
             return _ZERO if _ZERO in kept else Prod(kept)
         case Quot(num, den):
             above, below = without_zeros(num), without_zeros(den)
@@ -465,6 +510,8 @@ def without_zeros(expr: Expr) -> Expr:
         case Pow(base, exponent):
             inner = without_zeros(base)
             return _ZERO if inner == _ZERO and exponent > 0 else Pow(inner, exponent)
+        case Calls(function, args):
+            return Calls(function, tuple(map(without_zeros, args)))
         case Call(function, arg):
             inner = without_zeros(arg)
             if inner == _ZERO and function in _AT_ZERO:
@@ -472,6 +519,21 @@ def without_zeros(expr: Expr) -> Expr:
             return Call(function, inner)
         case _:
             return expr
+
+
+def _is_finite(expr: Expr) -> bool:
+    """False for an operation on zeros that has no finite value."""
+    match expr:
+        case Quot(_, below) | Calls("mod", (_, below)):
+            return below != _ZERO
+        case Pow(base, exponent):
+            return base != _ZERO or exponent >= 0
+        case Calls("pow", (base, Const(power))):
+            return base != _ZERO or power >= 0
+        case Call("log", arg):
+            return arg != _ZERO
+        case _:
+            return True
 
 
 def is_zero(expr: Expr) -> bool:
