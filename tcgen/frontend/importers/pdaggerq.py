@@ -20,7 +20,7 @@ from ...ir.system import System
 from ..exact_numbers import rational
 from ..source import refuse_deep_nesting
 from ..terms import read_term_data
-from .conventions import amplitudes_symmetry, check_texts, integrals, refuse, signed_letters
+from .conventions import amplitudes, check_texts, integrals, refuse, signed_letters
 from .pdaggerq_ir import read_ir
 
 String: TypeAlias = Sequence[str]
@@ -271,10 +271,7 @@ def _term(string: String, letters: _Letters) -> _Term:
             name = "delta"
         elif name not in _BY_BLOCKS:
             name = f"{name}_{part.block}" if part.block else name
-            spaces = [_space(x) for x in written]
-            symmetry = amplitudes_symmetry(part.upper, len(written) - part.upper)
-            same = [g for g in symmetry["antisym"] if len({spaces[k] for k in g}) == 1]
-            tensors[name] = {"axes": spaces, "antisym": same}
+            tensors[name] = amplitudes([_space(x) for x in written], part.upper)
         factors.append(f"{name}[{','.join(written)}]" if written else name)
     for _, held in operators:
         for label in held:
