@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import ArgumentError, ConvergenceError, UnavailableError
+from ..ir.layouts import Array
 
-Array = npt.NDArray[Any]
 # The number of core orbitals, or the numbers of orbitals.
 Frozen = int | Sequence[int] | None
 # Convergence of mean fields that tcgen runs, as tight as that of amplitudes.

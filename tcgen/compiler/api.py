@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from inspect import Parameter, Signature, signature
@@ -133,18 +133,19 @@ def planning_record(given: Planning | None, shorthand: Mapping[str, Any], caller
     return replace(given or Planning(), **shorthand)
 
 
-def _signature() -> Signature:
-    """The signature of :func:`compile` with each keyword of planning, for help and completion."""
-    written = signature(compile)
+def signature_with(function: Callable[..., Any], *records: type[Any]) -> Signature:
+    """The signature of a function with each field of some records, for help and completion."""
+    written = signature(function)
     own = [p for p in written.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
     keywords = [
         Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=Any)
-        for option in fields(Planning)
+        for record in records
+        for option in fields(record)
     ]
     return written.replace(parameters=[*own, *keywords])
 
 
-compile.__signature__ = _signature()  # type: ignore[attr-defined]
+compile.__signature__ = signature_with(compile, Planning)  # type: ignore[attr-defined]
 
 
 def _read(source: object) -> System:

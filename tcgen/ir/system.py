@@ -132,8 +132,8 @@ class System(Level):
         return tuple(t for t in self.tensors if t.role is Role.OUTPUT)
 
     def __repr__(self) -> str:
-        inputs = ", ".join(map(_with_axes, self.inputs))
-        outputs = ", ".join(map(_with_axes, self.outputs))
+        inputs = ", ".join(map(with_axes, self.inputs))
+        outputs = ", ".join(map(with_axes, self.outputs))
         return f"<System {self.name}({inputs}) -> {outputs}>"
 
     def _repr_html_(self) -> str:
@@ -150,7 +150,8 @@ class System(Level):
         return next(e for e in self.equations if e.lhs.tensor == tensor)
 
 
-def _with_axes(tensor: Tensor) -> str:
+def with_axes(tensor: Tensor) -> str:
+    """A tensor with its spaces, ``t1[o,v]``."""
     axes = ",".join(space.name for space in tensor.spaces)
     return f"{tensor.name}[{axes}]" if axes else tensor.name
 
@@ -254,13 +255,13 @@ def with_inputs_on_disk(system: System, names: tuple[str, ...]) -> System:
 
 
 def with_tensors(part: Part, tensors: Mapping[Tensor, Tensor]) -> Part:
-    """A part of a system with tensors replaced by others."""
+    """A level, or a part of one, with tensors replaced by others."""
     replaced: object = part
     if isinstance(part, Tensor):
         replaced = tensors.get(part, part)
     elif isinstance(part, tuple):
         replaced = tuple(with_tensors(p, tensors) for p in part)
-    elif is_dataclass(part) and not isinstance(part, type):
+    elif is_dataclass(part) and not isinstance(part, type | Index):
         changes = {f.name: with_tensors(getattr(part, f.name), tensors) for f in fields(part)}
         if any(changes[f.name] is not getattr(part, f.name) for f in fields(part)):
             replaced = replace(part, **changes)

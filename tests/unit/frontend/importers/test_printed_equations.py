@@ -257,7 +257,17 @@ def test_coefficients_of_lines_are_exact() -> None:
         ("['1.0', 't2_ab(a,b,i,j)']", "block ab t2_ab(a,b,i,j)"),
         ("['1.0', 'PP3(i,a,j,b)', 'x(a,b,i,j)']", "PP3(i,a,j,b) 4 labels 6"),
         ("['1.0', 'P(i,l)', 'x(a,b,i,j)']", "label l tensor"),
-        ('{"coeff": 1}', "'operands' missing"),
+        ('{"coeff": 1}', "'target' missing"),
+        (ir(**LINE, target=tensor("e", "", ""), operands=[], perms=[]), "line 'perms' 'perm'"),
+        (
+            ir(**LINE, target=tensor("e", "", ""), operands=[tensor("t", "", "", indexes=[])]),
+            "tensor 'indexes' 'indices'",
+        ),
+        (
+            ir(target=tensor("e", "", ""), is_assignment="false", coeff=1, operands=[]),
+            "is_assignment 'false'",
+        ),
+        ('{"coeff": 1, "coeff": 2}', "'coeff' twice"),
         (
             ir(**LINE, target=tensor("e", "", ""), operands=[tensor("t", "ai", "v")]),
             "2 indices 1",
@@ -293,6 +303,13 @@ def test_pdaggerq_errors(text: str, message: str) -> None:
         from_pdaggerq(text, filename="eq.txt")
     assert says(str(caught.value), message)
     assert "eq.txt:1:" in str(caught.value)
+
+
+@pytest.mark.parametrize("first", ["[", ",", "//", "x = "])
+def test_no_line_of_json_is_skipped(first: str) -> None:
+    line = ir(**LINE, target=tensor("e", "", ""), operands=[tensor("x", "", "")])
+    with pytest.raises(SpecError, match=":3:"):
+        from_pdaggerq(f"# comment\n{line}\n{first}{line}")
 
 
 def test_a_heading_names_the_free_labels() -> None:
