@@ -74,7 +74,7 @@ def test_memory_limit_refuses_with_the_bytes_of_this_plan(tmp_path: Path) -> Non
     ("args", "code", "message"),
     [
         (["compile", "missing.spec"], 2, "missing.spec"),
-        (["compile", MP2], 2, "extent o v -e o=10 v=10"),
+        (["compile", "ov,vo->"], 2, "extent o v -e o=10 v=10"),
         (["compile", MP2, "-e", "o=0", "-e", "v=2"], 2, "extent o=0 1"),
         (["compile", MP2, "-e", "o=-3", "-e", "v=2"], 2, "extent o=-3"),
         (["compile", MP2, "-e", "o=two"], 2, "'two' 'o=two'"),
