@@ -186,3 +186,8 @@ class CacheWarning(UnavailableError, RuntimeWarning):  # noqa: N818  (it is seld
 
     Where this warning is turned into an error, as the command line does, it is an UnavailableError.
     """
+
+
+def pip_install(extra: str) -> str:
+    """The advice to install an optional dependency, from a clone since PyPI does not have tcgen."""
+    return f"pip install '.[{extra}]' in a clone of tcgen"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,6 @@ from ..ir.layouts import Array
 from ..ir.system import System, with_axes, with_tensors
 from ..ir.tensor import Tensor
 from ..options import Planning
-from ..resources import spec_path
 from ..runtime.program import Program
 from .conventions import is_over_spin_orbitals, with_conventions
 from .equations import Equations, infer_roles
@@ -210,8 +208,6 @@ def read_equations(source: object) -> System:
         )
     if "\n" in text:
         return read_spec(text)
-    if re.fullmatch(r"\w+", text) and not Path(text).exists():
-        return read_system(spec_path(text))
     return read_system(Path(text))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, ConvergenceError, UnavailableError
+from ..errors import ArgumentError, ConvergenceError, UnavailableError, pip_install
 from ..ir.layouts import Array
 
 # The number of core orbitals, or the numbers of orbitals.
@@ -34,7 +34,7 @@ def pyscf_module(name: str) -> Any:
         return importlib.import_module(f"pyscf.{name}")
     except ImportError as error:
         raise UnavailableError(
-            "PySCF is not installed: pip install 'tcgen-chem[chem]', or pip install pyscf"
+            f"PySCF is not installed: pip install pyscf, or {pip_install('chem')}"
         ) from error
 
 

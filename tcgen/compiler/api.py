@@ -39,11 +39,13 @@ def compile(
     """Compile equations into a program that takes and returns NumPy arrays, or CuPy's on a GPU.
 
     Args:
-        source: path of a .spec or .json term list, the text of a spec (it holds a line break), a
-            System, SymPy equations (see :func:`tcgen.from_sympy`), or einsum subscripts such as
-            ``"ij,jk->ik"``: its operands are then the inputs x0, x1, ..., its result is y, and
-            each letter is a space.
-        extents: planning extents by space; other extents may come at run time.
+        source: path of a .spec or .json term list, the name of a shipped spec, the text of a spec
+            (it holds a line break), a System, SymPy equations (see :func:`tcgen.from_sympy`), or
+            einsum subscripts such as ``"ij,jk->ik"``: its operands are then the inputs x0, x1, ...,
+            its result is y, and each letter is a space.
+        extents: planning extents by space; other extents may come at run time. Spaces whose extent
+            is neither here nor in the spec are planned for typical ones: 20 for occupied orbitals,
+            100 for virtual ones, 400 for auxiliary functions, 20 for other declared kinds.
         target: "cpu" (C with OpenMP), "cuda" (a GPU, through CuPy) or "numpy"; None takes cpu
             if a C compiler works, else numpy.
         dtype: "float64", "float32" or "complex128".
@@ -162,9 +164,4 @@ def _read(source: object) -> System:
             f"cannot compile a {type(source).__name__}: give the path of a .spec or .json file, "
             f"the text of a spec, SymPy equations, or a System"
         )
-    if isinstance(source, str):
-        from ..frontend.einsum import is_subscripts, subscripts_system  # noqa: PLC0415
-
-        if is_subscripts(source):
-            return subscripts_system(source)
     return read_system(Path(source))

@@ -101,7 +101,7 @@ def split_statements(
     """
     lines = source.replace("\r\n", "\n").split("\n")
     problems.register(file, lines)
-    code = [_without_comment(line) for line in lines]
+    code = [match[0] for line in lines if (match := _CODE.match(line))]  # it matches any line
     filled = [n for n, line in enumerate(code) if line.strip()]
     statements: list[Statement] = []
     at = 0
@@ -127,11 +127,6 @@ def split_statements(
             words = re.findall(r"[A-Za-z_]\w*", text)
             problems.doubtful.update(words if text.split()[0] in KEYWORDS else words[:1])
     return tuple(statements)
-
-
-def _without_comment(line: str) -> str:
-    code = _CODE.match(line)
-    return code[0] if code else line
 
 
 def _follow_brackets(line: str, number: int, opened: list[tuple[str, int, int]]) -> None:

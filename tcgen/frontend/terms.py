@@ -134,7 +134,8 @@ class _Reader:
     def __init__(self, data: Any, filename: str) -> None:
         self._file = filename
         self._problems: list[Diagnostic] = []
-        if not isinstance(data, dict) or not _is_filled_list(data.get("targets")):
+        targets = data.get("targets") if isinstance(data, dict) else None
+        if not isinstance(targets, list) or not targets:
             self._wrong(
                 "the list has no targets", 'write {"targets": [{"out": .., "terms": [..]}]}'
             )
@@ -466,10 +467,6 @@ class _Reader:
 
     def _wrong(self, message: str, advice: str) -> None:
         self._problems.append(Diagnostic(Span(self._file, 1, 1), message, "", advice))
-
-
-def _is_filled_list(value: Any) -> bool:
-    return isinstance(value, list) and bool(value)
 
 
 def _texts(term: Any) -> list[str]:

@@ -183,8 +183,27 @@ def fits_axis(index: Index, space: Space) -> bool:
     return space.before(index.space) is not None
 
 
+# Numbers of functions of a molecule of twenty electron pairs in a basis of double-zeta quality.
+TYPICAL_EXTENTS = {"occupied": 20, "virtual": 100, "auxiliary": 400}
+_TYPICAL = 20  # for spaces of another kind
+
+
+def _default_extent(space: Space) -> int | None:
+    """The extent that a spec declares, else a typical one of the kind; None without a kind."""
+    if space.extent is not None or space.kind is None:
+        return space.extent
+    return TYPICAL_EXTENTS.get(space.kind, _TYPICAL)
+
+
+def assumed_extents(system: System, given: Mapping[str, int]) -> dict[str, int]:
+    """The extents of :func:`planning_extents` that neither the spec nor ``given`` has, by space."""
+    extents = dict(planning_extents(system, given))
+    undeclared = [s for s in system.spaces if not (s.parts or s.extent or s.name in given)]
+    return {s.name: extents[s.name] for s in undeclared if extents[s.name] == _default_extent(s)}
+
+
 def planning_extents(system: System, given: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """Extents of all base spaces: those given, else the defaults of the spec, sorted by name.
+    """Extents of all base spaces, sorted by name: those given, else of the spec, else typical ones.
 
     Raises:
         ExtentError: naming unknown, joined or missing spaces and how to give them.
@@ -202,7 +221,7 @@ def planning_extents(system: System, given: Mapping[str, int]) -> tuple[tuple[st
     axes += [i.space for e in system.equations for t in e.terms for i in t.sums]
     used = {base.name for space in axes for base in space.bases}
     # The extent of a space that an included file declares and no tensor uses has no effect.
-    extents = {n: given.get(n, s.extent if n in used else 1) for n, s in bases.items()}
+    extents = {n: given.get(n, _default_extent(s) if n in used else 1) for n, s in bases.items()}
     missing = sorted(n for n, e in extents.items() if e is None)
     if missing:
         flags = " ".join(f"-e {n}=10" for n in missing)

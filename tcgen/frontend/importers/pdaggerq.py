@@ -21,7 +21,7 @@ from ...ir.system import System
 from ..exact_numbers import is_exact, rational
 from ..source import refuse_deep_nesting
 from ..terms import read_term_data
-from .conventions import amplitudes_symmetry, check_texts, integrals, refuse, signed_letters
+from .conventions import amplitudes, check_texts, integrals, refuse, signed_letters
 from .pdaggerq_ir import read_ir
 
 String: TypeAlias = Sequence[str]
@@ -281,8 +281,7 @@ def _term(string: String, letters: _Letters) -> _Term:
             name = "delta"
         elif name not in _BY_BLOCKS:
             name = f"{name}_{part.block}" if part.block else name
-            spaces = [_space(x) for x in written]
-            tensors[name] = {"axes": spaces, "antisym": _antisymmetric(part, spaces)}
+            tensors[name] = _amplitudes(part, [_space(x) for x in written])
         factors.append(f"{name}[{','.join(written)}]" if written else name)
     for _, held in operators:
         for label in held:
@@ -295,18 +294,17 @@ def _term(string: String, letters: _Letters) -> _Term:
     return _Term(str(coeff), tuple(factors), free, names, named, tensors)
 
 
-def _antisymmetric(part: _Part, spaces: Sequence[str]) -> list[list[int]]:
-    """Groups of antisymmetric axes: in each half, if it is of one space.
+def _amplitudes(part: _Part, spaces: Sequence[str]) -> dict[str, Any]:
+    """The declaration of amplitudes, antisymmetric in each half if it is of one space.
 
-    Amplitudes of states with more or fewer electrons, r2(a,b,i) and r3(a,b,c,i), have no halves:
+    Those of states with more or fewer electrons, r2(a,b,i) and r3(a,b,c,i), do not have halves:
     they are antisymmetric in neighbours of one space.
     """
-    rank = len(spaces)
-    if rank % 2 == 0 and not re.fullmatch(r"[lr]\d+", part.name):
-        groups = amplitudes_symmetry(part.upper, rank - part.upper)["antisym"]
-        return [g for g in groups if len({spaces[k] for k in g}) == 1]
-    runs = [list(run) for _, run in itertools.groupby(range(rank), key=lambda k: spaces[k])]
-    return [run for run in runs if len(run) > 1]
+    declared = amplitudes(spaces, part.upper)
+    if len(spaces) % 2 or re.fullmatch(r"[lr]\d+", part.name):
+        runs = itertools.groupby(range(len(spaces)), key=lambda k: spaces[k])
+        declared["antisym"] = [run for run in (list(run) for _, run in runs) if len(run) > 1]
+    return declared
 
 
 def _part(text: str) -> _Part:

@@ -28,7 +28,7 @@ from tcgen.errors import (
     MemoryLimitError,
     ShapeError,
 )
-from tcgen.runtime.cpu.threads import used_threads
+from tcgen.runtime.cpu.blas import used_threads
 
 pytestmark = pytest.mark.usefixtures("generated_einsum")
 
