@@ -12,12 +12,10 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import ArgumentError, ConvergenceError
+from ..ir.layouts import Array
 from ..ir.tensor import Tensor, symmetry_group
-
-Array = npt.NDArray[Any]
 
 _MORE = 12  # start vectors beyond the number of roots, so that no root is missed
 _WHOLE = 64  # largest number of rows of a matrix that is made whole

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import UnavailableError
-from .handles import Handle, Here, InFile
+from .handles import Handle, InFile
 from .stage import Task
 from .worker import Done, Job, prepare, run_task
 
@@ -95,7 +95,7 @@ class ExecutorEngine(Engine):
     def share(self, value: Any) -> Handle:
         """A value of this process for threads; else a file."""
         if self._threads:
-            return Here(value)
+            return Handle(value, moves=False)
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="tcgen-run-", dir=self._scratch))
         return InFile.write(value, self._folder)
