@@ -273,6 +273,88 @@ print("rank", comm.rank, "done")
 """
 
 
+# Rank 1 makes another call than rank 0: all ranks raise, and the next call has its own result.
+APART = """
+import sys
+import numpy as np
+import tcgen
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+other = comm.rank == 1
+program = tcgen.compile('''
+space o = 4
+space v = 6
+index i : o
+index a b : v
+input f[v,v] constant, t[o,v]
+output r
+r[i,a] = f[a,b]*t[i,b]
+''', target="numpy")
+f, t = np.ones((6, 6)), np.ones((4, 6))
+np.save(sys.argv[1], f)
+options = {"along": "v", "task_seconds": 0}
+run = tcgen.distribute(program, comm, "1GiB", **options)
+held = run.bind(f=f)
+failing = tcgen.distribute(program, comm, **options, progress=lambda *_: 1 // (not other))
+cases = {
+    "memory": lambda: tcgen.distribute(program, comm, "much" if other else "1GiB", **options),
+    "element type": lambda: run(f=f, t=t.astype("f4") if other else t),
+    "missing": lambda: run(f=f) if other else run(f=f, t=t),
+    "unknown": lambda: run.bind(g=f) if other else run.bind(f=f),
+    "bound already": lambda: held(f=f, t=t) if other else held(t=t),
+    "axes": lambda: run.bind(f=f[0] if other else f),
+    "shape of a constant": lambda: run.bind(f=f[:5, :5] if other else f),
+    "shapes": lambda: run(f=f[:5, :5], t=t[:, :5]) if other else run(f=f, t=t),
+    "contradiction": lambda: run(f=f, t=t[:, :5] if other else t),
+    "file": lambda: run.bind(f=f if other else tcgen.stored(sys.argv[1])),
+    "operation": lambda: run.bind(f=f) if other else run(f=f, t=t),
+    "program": lambda: (held(t=t) if other else run(f=f, t=t)),
+    "progress": lambda: failing(f=f, t=t),
+}
+for name, case in cases.items():
+    try:
+        case()
+    except (tcgen.TcgenError, ZeroDivisionError) as error:
+        told = type(error).__name__
+    else:
+        told = "nothing"
+    assert told != "nothing", name
+    assert other or told != "ZeroDivisionError"
+    assert (run(f=2 * f, t=t)["r"] == 12).all() and (held(t=t)["r"] == 6).all(), name
+print("rank", comm.rank, "done")
+"""
+
+
+def mpirun(*command: object) -> subprocess.CompletedProcess[str]:
+    pytest.importorskip("mpi4py")
+    if shutil.which("mpirun") is None:
+        pytest.skip("mpirun is missing")
+    every = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", sys.executable]
+    every += map(str, command)
+    return subprocess.run(every, capture_output=True, text=True, timeout=600)
+
+
+def test_mpi_ranks_that_differ_all_raise_and_stay_in_step(tmp_path: Path) -> None:
+    (tmp_path / "apart.py").write_text(APART)
+    found = mpirun(tmp_path / "apart.py", tmp_path / "f.npy")
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.count("done") == 2
+
+
+def test_a_rank_without_the_file_ends_the_command_on_all(
+    program: tcgen.Program, arrays: dict[str, np.ndarray], tmp_path: Path
+) -> None:
+    folder = program.save(tmp_path / "ladder")
+    np.savez(tmp_path / "in0.npz", **arrays)
+    script = "import sys, tcgen.__main__ as m; from mpi4py import MPI\n"
+    script += "sys.argv[4] = sys.argv[4].replace('0.npz', f'{MPI.COMM_WORLD.rank}.npz'); m.main()"
+    (tmp_path / "rank.py").write_text(script)
+    found = mpirun(tmp_path / "rank.py", "run", folder, "--inputs", tmp_path / "in0.npz", "--mpi")
+    assert found.returncode == 2
+    assert found.stderr.count("in1.npz: No such file") == 2
+
+
 @pytest.mark.parametrize("ending", ["well", "fail"])
 def test_mpi_ranks_agree_and_a_failure_ends_all(
     program: tcgen.Program,
@@ -281,15 +363,10 @@ def test_mpi_ranks_agree_and_a_failure_ends_all(
     tmp_path: Path,
     ending: str,
 ) -> None:
-    pytest.importorskip("mpi4py")
-    if shutil.which("mpirun") is None:
-        pytest.skip("mpirun is missing")
     folder = program.save(tmp_path / "ladder")
     np.save(folder / "r2.npy", program(**arrays)["r2"])
     (tmp_path / "ranks.py").write_text(RANKS)
-    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", sys.executable]
-    command += [str(tmp_path / "ranks.py"), str(folder), stored.path, ending]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    found = mpirun(tmp_path / "ranks.py", folder, stored.path, ending)
     if ending == "well":
         assert found.returncode == 0, found.stderr
         assert found.stdout.count("done") == 2
