@@ -70,7 +70,8 @@ class _Window:
 class MpiEngine(Engine):
     """Runs tasks on the ranks of a communicator; every rank makes one, and all calls of it."""
 
-    _key: ClassVar[int | None] = None  # of the attribute of communicators that has their engine
+    # The attribute of a communicator that has its engine.
+    _key: ClassVar[int | None] = None
 
     def __init__(self, comm: Any) -> None:
         from mpi4py import MPI  # noqa: PLC0415  (needs the extra)

@@ -10,8 +10,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import pytest
 
 import tcgen
 from tcgen import ArgumentError, MemoryLimitError
+from tcgen.distributed import dask_client
 from tcgen.distributed.dask_client import _MESSAGE, _TASK
 from tcgen.testing import random_arrays
 
@@ -206,6 +208,106 @@ def test_dask_arrays_in_give_dask_arrays_out(
             unknown = tau[tau.sum(axis=(1, 2, 3)) > -1e9]
             with pytest.raises(ArgumentError, match=r"tau.*compute_chunk_sizes"):
                 run(b_vv=arrays["b_vv"], tau=unknown)
+
+
+def test_calls_with_dask_arrays_survive_the_loss_of_all_workers(
+    cluster: Any, client: Any, program: tcgen.Program, arrays: dict[str, np.ndarray]
+) -> None:
+    da = pytest.importorskip("dask.array")
+    tau = da.from_array(arrays["tau"], chunks=(2, 2, 10, 20))
+    expected = program(**arrays)["r2"]
+    program = tcgen.compile(PATH, extents=EXTENTS, target="numpy")
+    whole = program.distribute(client, "1GiB", task_seconds=0, along="v")
+    with whole.bind(b_vv=arrays["b_vv"]) as run:
+        made = client.persist(run(tau=tau)["r2"])
+        for worker in list(cluster.workers.values()):
+            os.kill(worker.pid, signal.SIGKILL)
+        for given in (tau, arrays["tau"], tau):
+            out = run(tau=given)["r2"]
+            out = out if given is arrays["tau"] else client.compute(out).result()
+            np.testing.assert_allclose(out, expected, rtol=1e-12)
+        with pytest.raises(tcgen.UnavailableError, match="lost with the worker"):
+            run(tau=made)
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any]]:
+    """A cluster of two workers in threads of this process, with a client; limits are short."""
+    distributed = pytest.importorskip("distributed")
+    for name, seconds in {"_ANSWER": 0.3, "_START": 2, "_WAIT": 2, "_LOOK": 0.3}.items():
+        monkeypatch.setattr(dask_client, name, seconds)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as made,
+        distributed.Client(made, set_as_default=False) as client,
+    ):
+        yield made, client
+
+
+@pytest.mark.parametrize("kind", ["numpy", "dask"])
+@pytest.mark.parametrize("state", ["busy", "paused"])
+def test_workers_that_are_busy_or_paused_are_left_out(
+    threads: tuple[Any, Any], state: str, kind: str
+) -> None:
+    da = pytest.importorskip("dask.array")
+    cluster, client = threads
+    first, other = cluster.workers.values()
+    program = tcgen.compile(ROWS, extents={"v": 6}, target="numpy")
+    made = random_arrays(tcgen.read_spec(ROWS), {"o": 2, "v": 6}, dtype="float64", seed=0)
+    inputs = {n: made[n] for n in ("x", "f", "t")}
+
+    def pause(worker: Any) -> None:
+        worker.memory_manager.memory_pause_fraction = 1e-9
+        while cluster.scheduler.workers[worker.address].status.name != "paused":
+            time.sleep(0.01)
+
+    warned: Any = nullcontext()
+    if state == "busy":
+        task = client.submit(time.sleep, 3, workers=[first.address])
+        while not first.state.executing_count:
+            time.sleep(0.01)
+    else:
+        pause(first)
+        warned = pytest.warns(RuntimeWarning, match=f"{first.address}.*paused")
+    with warned:
+        run = program.distribute(client, "1KiB", task_seconds=0, along="v")
+    assert run._engine.slots == 1
+    given = {**inputs, "t": da.from_array(made["t"])} if kind == "dask" else inputs
+    out = run(**given)["r"]
+    assert [worker.tasks for worker in run.report.workers] == [run.report.tasks]
+    out = client.compute(out).result() if kind == "dask" else out
+    np.testing.assert_allclose(out, program(**inputs)["r"], rtol=1e-12)
+    if state == "busy":
+        task.result()
+    else:
+        pause(other)
+        with pytest.raises(tcgen.UnavailableError, match="2 that are paused"):
+            program.distribute(client, "1GiB")
+
+
+@pytest.mark.parametrize("kind", ["numpy", "dask"])
+def test_calls_without_workers_or_with_a_closed_client_are_refused(
+    threads: tuple[Any, Any], kind: str
+) -> None:
+    da = pytest.importorskip("dask.array")
+    cluster, client = threads
+    program = tcgen.compile(ROWS, extents={"v": 6}, target="numpy")
+    inputs = random_arrays(tcgen.read_spec(ROWS), {"o": 2, "v": 6}, dtype="float64", seed=0)
+    given = {n: inputs[n] for n in ("x", "f", "t")}
+    if kind == "dask":
+        given["t"] = da.from_array(given["t"])
+    run = program.distribute(client, "1GiB", along="v")
+    run(**given)
+    cluster.scale(0)
+    while cluster.scheduler.workers:
+        time.sleep(0.01)
+    with pytest.raises(tcgen.UnavailableError, match="no workers"):
+        run(**given)
+    client.close()
+    for call in (lambda: run(**given), lambda: program.distribute(client, "1GiB")):
+        with pytest.raises(tcgen.UnavailableError, match="client is closed"):
+            call()
 
 
 def test_more_memory_than_a_dask_worker_has_is_refused(client: Any, program: tcgen.Program) -> None:
