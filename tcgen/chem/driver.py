@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,39 +11,35 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..compiler.api import compile
+from ..compiler.api import compile, signature_with
 from ..compiler.driver import read_system
 from ..compiler.progress import reported
 from ..errors import ArgumentError
 from ..frontend.spec.reader import read_spec
-from ..ir.system import System
+from ..ir.layouts import Array
+from ..ir.system import System, with_axes, with_tensors
 from ..ir.tensor import Tensor
-from ..ir.term_rewriting import replace_refs
 from ..options import Planning
-from ..resources import spec_path
 from ..runtime.program import Program
 from .conventions import is_over_spin_orbitals, with_conventions
 from .equations import Equations, infer_roles
 from .inputs import (
     IntegralFile,
     MeanFieldInputs,
-    described,
+    in_layout,
     inputs_on_disk,
     passed_extents,
     unpacked,
 )
-from .options import SolveOptions, solve_options, solve_signature
+from .options import SolveOptions, solve_options
 from .probe import Probe
-from .problem import Problem, in_layout
+from .problem import Problem
 from .quantities import Found, recognise, rules_for
 from .reference import Reference, read_reference
 from .result import Earlier, Solution
 from .spaces import Kind, OrbitalSpaces, classify
 from .table import Show, Table
-
-Array = npt.NDArray[Any]
 
 
 def solve(
@@ -109,7 +104,7 @@ def solve(
     return solution
 
 
-solve.__signature__ = solve_signature(solve)  # type: ignore[attr-defined]
+solve.__signature__ = signature_with(solve, SolveOptions, Planning)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,8 +208,6 @@ def read_equations(source: object) -> System:
         )
     if "\n" in text:
         return read_spec(text)
-    if re.fullmatch(r"\w+", text) and not Path(text).exists():
-        return read_system(spec_path(text))
     return read_system(Path(text))
 
 
@@ -259,18 +252,7 @@ def _split_inputs(
 
 def _with_inputs(system: System, names: set[str], change: Callable[[Tensor], Tensor]) -> System:
     """The system with some of its inputs changed."""
-
-    def changed(tensor: Tensor) -> Tensor:
-        return change(tensor) if tensor.name in names else tensor
-
-    return replace(
-        system,
-        tensors=tuple(changed(tensor) for tensor in system.tensors),
-        equations=tuple(
-            replace_refs(equation, lambda ref: replace(ref, tensor=changed(ref.tensor)))
-            for equation in system.equations
-        ),
-    )
+    return with_tensors(system, {t: change(t) for t in system.inputs if t.name in names})
 
 
 def _root_extents(equations: Equations, spaces: OrbitalSpaces, nroots: int) -> dict[str, int]:
@@ -292,7 +274,7 @@ def _given(
         else:
             arrays[tensor.name] = array
     if missing:
-        tried = "\n".join(f"    {described(t)}: {rules_for(t, spaces)}" for t in missing)
+        tried = "\n".join(f"    {with_axes(t)}: {rules_for(t, spaces)}" for t in missing)
         first = missing[0].name
         raise ArgumentError(
             f"{system.name}: no rule finds the role of these inputs, and no output is their "

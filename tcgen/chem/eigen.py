@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import ArgumentError
+from ..ir.layouts import Array
 from ..ir.tensor import Tensor, symmetry_group
-
-Array = npt.NDArray[Any]
 
 _MORE = 4  # start vectors beyond the number of roots, so that no root is missed
 _WHOLE = 64  # largest number of rows of a matrix that is made whole

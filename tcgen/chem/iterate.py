@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import ConvergenceError
+from ..ir.layouts import Array
 
-Array = npt.NDArray[Any]
 Amplitudes = dict[str, Array]
 
 _DIVERGED = 1e3  # ratio of a diverging residual norm to the first one

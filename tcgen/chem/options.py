@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from inspect import Parameter, Signature, signature
 from typing import Any
 
 from ..compiler.api import planning_record
@@ -93,15 +92,3 @@ def solve_options(given: SolveOptions | None, keywords: Mapping[str, Any]) -> So
     options = replace(given or SolveOptions(), **{n: v for n, v in keywords.items() if n in names})
     others = {n: v for n, v in keywords.items() if n not in names}
     return replace(options, planning=planning_record(options.planning, others, "solve"))
-
-
-def solve_signature(solve: Any) -> Signature:
-    """The signature of ``solve`` with a keyword for each option, for help and completion."""
-    written = signature(solve)
-    own = [p for p in written.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
-    keywords = [
-        Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=Any)
-        for record in (SolveOptions, Planning)
-        for option in fields(record)
-    ]
-    return written.replace(parameters=[*own, *keywords])

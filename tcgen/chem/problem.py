@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import ArgumentError
-from ..ir.layouts import dense_shape, pack, unpack
+from ..ir.layouts import Array, dense_shape, unpack
 from ..ir.system import System
-from ..ir.tensor import Symmetry, Tensor, element_type
+from ..ir.tensor import Symmetry, Tensor
 from .eigen import Roots, independent_elements, lowest_roots
 from .equations import Amplitude, Equations, differences
+from .inputs import in_layout
 from .iterate import Amplitudes, Iterated, Step, iterate
 from .options import SolveOptions
 from .result import Earlier
 from .spaces import Kind, OrbitalSpaces
 
-Array = npt.NDArray[Any]
 # Largest relative deviation of the reference energy that fitted integrals explain.
 _OF_REFERENCE = 1e-2
 Run = Callable[..., Mapping[str, Array]]
@@ -183,11 +181,6 @@ class Problem:
         return next(
             (k for k, s in enumerate(tensor.spaces) if self.spaces.kind(s) is Kind.OTHER), None
         )
-
-
-def in_layout(tensor: Tensor, array: Array, dtype: str) -> Array:
-    """A dense array in the caller's layout, with the element type of a program of ``dtype``."""
-    return pack(tensor, array).astype(element_type(tensor, dtype), copy=False)
 
 
 def _without_axis(tensor: Tensor, axis: int | None) -> Tensor:

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..errors import ArgumentError, ConvergenceError, UnavailableError
+from ..errors import ArgumentError, ConvergenceError, UnavailableError, pip_install
+from ..ir.layouts import Array
 
-Array = npt.NDArray[Any]
 # The number of core orbitals, or the numbers of orbitals.
 Frozen = int | Sequence[int] | None
 # Convergence of mean fields that tcgen runs, as tight as that of amplitudes.
@@ -35,7 +34,7 @@ def pyscf_module(name: str) -> Any:
         return importlib.import_module(f"pyscf.{name}")
     except ImportError as error:
         raise UnavailableError(
-            "PySCF is not installed: pip install 'tcgen-chem[chem]', or pip install pyscf"
+            f"PySCF is not installed: pip install pyscf, or {pip_install('chem')}"
         ) from error
 
 

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..cache_files import whole_file
 from ..errors import ArgumentError, ShapeError, UnavailableError
 from ..ir.cost import extent_of
+from ..ir.layouts import Array
+from ..ir.system import with_axes
 from ..ir.tensor import Tensor
-from .spaces import Kind, OrbitalSpaces
+from .spaces import Kind, OrbitalSpaces, matched_axes
 
-Array = npt.NDArray[Any]
 _NUMBERS = "solution.json"  # name of the array with all other fields
 _ARRAYS = ("amplitudes", "values")
 _BESIDE = ("letters",)  # internal fields of the file
@@ -192,25 +192,17 @@ class Earlier:
         if len(shape) != len(expected) or any(
             n is not None and n != m for n, m in zip(expected, shape, strict=True)
         ):
-            axes = ",".join(space.name for space in tensor.spaces)
             raise ShapeError(
-                f"amplitudes: {tensor.name}[{axes}] needs shape "
+                f"amplitudes: {with_axes(tensor)} needs shape "
                 f"{tuple('any' if n is None else n for n in expected)}, found {shape}: they must "
                 f"come from the same basis, frozen orbitals and kind of orbitals"
             )
         return array
 
     def _reordered(self, tensor: Tensor, array: Array, letters: str, needed: str) -> Array:
-        """The array with its axes in another order; of equal classes the first stays first."""
-        left = list(range(len(letters)))
-        axes = []
-        for letter in needed:
-            axis = next((k for k in left if letters[k] == letter), None)
-            if axis is None:
-                break
-            axes.append(axis)
-            left.remove(axis)
-        if left or len(axes) != len(needed):
+        """The array with its axes in another order."""
+        axes = matched_axes(letters, needed)
+        if axes is None:
             raise ShapeError(
                 f"amplitudes: {tensor.name} has axes {needed!r} in these equations and {letters!r} "
                 f"in the earlier solution: its equations must be over the same kind of orbitals; "

@@ -17,12 +17,11 @@ from ..emit import make_manifest
 from ..errors import MemoryLimitError, PlanError
 from ..fusion import plan_fusion
 from ..fusion.placement.memory import is_persistent, largest_together, output_bytes, plan_peak
-from ..ir.loops import Module
+from ..ir.loops import Host, HostLoop, Module
 from ..ir.plan import FusionPlan
 from ..ir.program import FormulaSequence
 from ..lower import lower_plan
 from ..options import Options
-from ..records.loops import Host, HostLoop
 from ..runtime.memory import MemoryUse, memory_use
 
 _TRIES = 8  # smaller limits for the tiles

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, SupportsIndex
 
-from ..errors import ArgumentError, MemoryLimitError, PlanError, UnavailableError
+from ..errors import ArgumentError, MemoryLimitError, PlanError, UnavailableError, pip_install
 from ..options import parse_bytes
 from ..runtime.program import Program
 from .executor import Engine, ExecutorEngine
@@ -110,7 +110,7 @@ def engine_of(where: Any, scratch: Path | None = None) -> Engine:
 
 def _need(module: str, extra: str) -> None:
     if find_spec(module) is None:
-        raise UnavailableError(f"{module} is not installed: pip install 'tcgen-chem[{extra}]'")
+        raise UnavailableError(f"{module} is not installed: {pip_install(extra)}")
 
 
 def dask_client(address: str) -> Any:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from ..errors import UnavailableError
 from ..runtime.fork_safe_lock import Lock
-from .handles import Handle, Here, InFile
+from .handles import Handle, InFile
 from .stage import Task
 from .worker import Done, Job, prepare, run_task
 
@@ -110,7 +110,7 @@ class ExecutorEngine(Engine):
     def share(self, value: Any) -> Handle:
         """A value of this process for threads; else a file."""
         if self._threads:
-            return Here(value)
+            return Handle(value, moves=False)
         with self._lock:
             if self._folder is None:
                 self._folder = Path(tempfile.mkdtemp(prefix="tcgen-run-", dir=self._scratch))

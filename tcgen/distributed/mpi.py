@@ -34,14 +34,6 @@ _SMALL = 4096  # bytes of a result that all ranks get in one message with the ot
 _LONGEST = 2**30  # bytes of a message: MPI counts them in 32 bits
 
 
-class OnNode(Handle):
-    """A value that each rank has; an array stands once on a node."""
-
-    def __init__(self, value: Any, token: str, holders: int = 1, *, moves: bool = True) -> None:
-        super().__init__(value, token)
-        self.holders, self.moves = holders, moves
-
-
 class _Window:
     """Memory that the ranks of a node share, until all of them have dropped its arrays."""
 
@@ -86,7 +78,7 @@ class MpiEngine(Engine):
                     f"rank {rank} on {host} has tcgen {version}, and rank {self._comm.rank} has "
                     f"{__version__}: install the same version on all nodes"
                 )
-        own = _node_memory()
+        own = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")  # bytes of this node
         self.ranks = int(self._comm.allreduce(self._node.size, op=MPI.MIN))
         memory = self._comm.allreduce(own // self._node.size, op=MPI.MIN)
         self.worker_memory = int(memory)
@@ -144,20 +136,20 @@ class MpiEngine(Engine):
         given = (uuid4().hex, (value.shape, value.dtype.str) if array else None)
         token, kind = comm.bcast(given if root else None)
         if kind is None:
-            return OnNode(comm.bcast(value if root else None), token)
+            return Handle(comm.bcast(value if root else None), token)
         number = -1
         if array and kind == (value.shape, value.dtype.str):
             number = next((n for n, w in enumerate(self._windows) if w.has(value)), -1)
         numbers = set(comm.allgather(number))
         if numbers != {-1} and len(numbers) == 1:
-            return OnNode(value, token, self._node.size, moves=False)
+            return Handle(value, token, moves=False, holders=self._node.size)
         made = self._shared(*kind)
         if self._leads:
             if root:
                 made[...] = value
             self._to_leaders(made, 0)
         self._node.Barrier()
-        return OnNode(made, token, self._node.size)
+        return Handle(made, token, holders=self._node.size)
 
     def _shared(self, shape: tuple[int, ...], dtype: str) -> Array:
         """An array with arbitrary elements, once on each node."""
@@ -315,7 +307,3 @@ def _light(done: Done) -> Done:
         for name, pieces in done.blocks.items()
     }
     return replace(done, blocks=blocks)
-
-
-def _node_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from math import prod
 from typing import Any
 from uuid import uuid4
 
@@ -24,7 +23,7 @@ from .dask_client import DaskEngine, check_chunks, is_dask_array, results_on_wor
 from .executor import Engine
 from .handles import Handle
 from .plan import Cluster, Plan, make_plan
-from .stage import Reading, Stage, Task, begin, put, rectangle_bytes, source_names
+from .stage import Reading, Stage, Task, begin, put, source_names
 from .stored import Stored, by_reference
 from .worker import Done, Job
 
@@ -287,53 +286,46 @@ class _Ready:
     rectangles: dict[Task, tuple[tuple[Reading, ...], int]]
 
 
+@dataclass(slots=True)
 class _Call:
     """One call: runs the stages in order and assembles the results."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        ready: _Ready,
-        held: Mapping[str, Stored | Handle],
-        memory: int,
-        seen: dict[str, set[Hashable]],
-        name: str,
-        progress: Callable[[int, int], None],
-    ) -> None:
-        self._name, self._progress = name, progress
-        self._engine, self._rectangles = engine, ready.rectangles
-        self._plan, self._stages = ready.plan, ready.stages
-        self._held, self._memory = held, memory
-        self._done: list[tuple[Task, Done]] = []
-        self._given: dict[str, Handle] = {}
-        self._seen = seen
+    engine: Engine
+    ready: _Ready
+    held: Mapping[str, Stored | Handle]
+    memory: int
+    seen: dict[str, set[Hashable]]
+    name: str
+    progress: Callable[[int, int], None]
+    done: list[tuple[Task, Done]] = field(default_factory=list)
+    given: dict[str, Handle] = field(default_factory=dict)
 
     def run(self, arrays: Mapping[str, Any], *, lazy: bool) -> dict[str, Any]:
         """The whole results by name; if ``lazy``, arrays of dask, which stay on the workers."""
-        plan, handles = self._plan, self._given
+        plan, handles = self.ready.plan, self.given
         results: dict[str, Any] = {}
         try:
-            for stage, handle in zip(plan.stages, self._stages, strict=True):
+            for stage, handle in zip(plan.stages, self.ready.stages, strict=True):
                 for name in source_names((stage,)):
-                    if name not in handles and name not in self._held:
+                    if name not in handles and name not in self.held:
                         value = {**arrays, **results}[name]
                         array = value if is_dask_array(value) else np.asarray(value, order="C")
-                        handles[name] = self._engine.share(array)
+                        handles[name] = self.engine.share(array)
                 needed = {n: handles[n] for n in source_names((stage,)) if n in handles}
                 tasks = [t for t in plan.tasks if t.stage == stage.number]
-                job = Job(self._name, handle, self._held, needed, self._memory)
+                job = Job(self.name, handle, self.held, needed, self.memory)
                 if lazy:
-                    assert isinstance(self._engine, DaskEngine)
+                    assert isinstance(self.engine, DaskEngine)
                     program = plan.programs[stage.number]
-                    made, done = results_on_workers(self._engine, stage, program, job, tasks)
-                    self._done += done
+                    made, done = results_on_workers(self.engine, stage, program, job, tasks)
+                    self.done += done
                 else:
-                    made = self._assembled(stage, tasks, self._engine.run(job, tasks))
+                    made = self._assembled(stage, tasks, self.engine.run(job, tasks))
                 results |= made
         finally:
             # Results on the workers are computed from the arrays.
             if not lazy:
-                self._engine.forget(list(handles.values()))
+                self.engine.forget(list(handles.values()))
         return results
 
     def _assembled(
@@ -344,7 +336,7 @@ class _Call:
         Another process fills a result that is read-only.
         """
         outputs = {o.name: o for o in stage.outputs}
-        results = {n: self._engine.result(stage.output_shape(n), stage.dtype(n)) for n in outputs}
+        results = {n: self.engine.result(stage.output_shape(n), stage.dtype(n)) for n in outputs}
         own = {n: outputs[n] for n, result in results.items() if result.flags.writeable}
         for name, output in own.items():
             begin(output, results[name])
@@ -352,7 +344,7 @@ class _Call:
         order = deque(t.number for t in tasks)
 
         def place(count: int, task: Task, part: Done) -> None:
-            self._progress(count, len(tasks))
+            self.progress(count, len(tasks))
             pending[task.number] = part
             while order and order[0] in pending:
                 blocks = pending.pop(order.popleft()).blocks
@@ -361,26 +353,26 @@ class _Call:
                         put(output, results[name], rectangle, block)
 
         for count, (task, part) in enumerate(done, 1):
-            self._done.append((task, part))
-            self._engine.apart(partial(place, count, task, part))
-        self._engine.settle(list(results.values()))
+            self.done.append((task, part))
+            self.engine.apart(partial(place, count, task, part))
+        self.engine.settle(list(results.values()))
         return results
 
     def report(self, seconds: float) -> RunReport:
         """The report of the call."""
-        done = [d for _, d in self._done]
+        done = [d for _, d in self.done]
         return RunReport(
-            self._plan.text,
+            self.ready.plan.text,
             len(done),
-            self._plan.repeated,
+            self.ready.plan.repeated,
             sum(d.loaded_bytes + d.result_bytes for d in done),
             self._predicted_bytes(),
             sum(d.reloaded_bytes for d in done),
             max((d.peak_bytes for d in done), default=0),
-            self._plan.need,
+            self.ready.plan.need,
             _worker_times(done, seconds),
             seconds,
-            _predicted_seconds([t for t, _ in self._done], self._engine.slots),
+            _predicted_seconds([t for t, _ in self.done], self.engine.slots),
         )
 
     def _predicted_bytes(self) -> int:
@@ -388,25 +380,22 @@ class _Call:
 
         A worker may also have a piece that was read by a task whose result was lost on its way.
         """
-        total = 0
-        for task, done in self._done:
-            stage, program = self._plan.stages[task.stage], self._plan.programs[task.stage]
-            seen = self._seen.setdefault(done.worker, set())
-            if task not in self._rectangles:
-                results = 0
-                for writing in stage.writings(program, task.first, task.last):
-                    itemsize = np.dtype(stage.dtype(writing.name)).itemsize
-                    results += sum(rectangle_bytes(r, itemsize) for r in writing.rectangles)
+        plan, total = self.ready.plan, 0
+        for task, done in self.done:
+            stage, program = plan.stages[task.stage], plan.programs[task.stage]
+            seen = self.seen.setdefault(done.worker, set())
+            if task not in self.ready.rectangles:
+                results = stage.result_bytes(program, task.first, task.last)
                 readings = stage.readings(program, task.first, task.last)
-                self._rectangles[task] = readings, results
-            readings, results = self._rectangles[task]
+                self.ready.rectangles[task] = readings, results
+            readings, results = self.ready.rectangles[task]
             total += results + sum(self._moved(stage, r, seen, done.first) for r in readings)
         return total
 
     def _moved(
         self, stage: Stage, reading: Reading, seen: set[Hashable], first: frozenset[Hashable]
     ) -> int:
-        source = self._held.get(reading.source)
+        source = self.held.get(reading.source)
         if isinstance(source, Stored):
             total = 0
             for piece, count in reading.pieces:
@@ -416,12 +405,12 @@ class _Call:
                     total += count
                     seen.add(key)
             return total
-        handle = source or self._given[reading.source]
+        handle = source or self.given[reading.source]
         new = handle.token not in seen and handle.token in first
         if not new:
             return 0
         seen.add(handle.token)
-        return reading.itemsize * prod(reading.shape)
+        return reading.whole_bytes
 
 
 def _worker_times(done: Sequence[Done], seconds: float) -> tuple[WorkerTime, ...]:
@@ -458,14 +447,10 @@ def _checked(program: Program, values: Mapping[str, Any], *, complete: bool) -> 
     for tensor in expected:
         value: Any = values.get(tensor.name)
         dtype = element_type(tensor, manifest.dtype)
-        if isinstance(value, Stored):
-            check_dtype(tensor, dtype, np.dtype(value.dtype))
-            check_rank(tensor, value.shape)
-            found[tensor.name] = value
-            continue
         if is_dask_array(value):
             check_chunks(tensor.name, value)
-            check_dtype(tensor, dtype, value.dtype)
+        if isinstance(value, Stored) or is_dask_array(value):
+            check_dtype(tensor, dtype, np.dtype(value.dtype))
             check_rank(tensor, value.shape)
             found[tensor.name] = value
             continue

@@ -17,11 +17,10 @@ import numpy.typing as npt
 from ..artifact.folder import Artifact
 from ..artifact.manifest import Manifest
 from ..records.tensors import Role, Tensor
-from .arguments import Reader, Source, check_here, find_extents, shape_of
+from .arguments import Reader, Source, check_here, find_extents, gap_extents, shape_of
 from .call.layout import CallLayout, resolve_layout
 from .call.phase import Backend, ConstantState, run_phases
 from .call.results import Results
-from .call.strided import gap_extents
 from .device_protocol import Device
 from .memory import Ledger, check_limit
 from .parts import checked_part
