@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,7 +35,7 @@ from .inputs import (
 )
 from .options import SolveOptions, solve_options
 from .probe import Probe
-from .problem import Problem
+from .problem import Problem, real_number
 from .quantities import Found, recognise, rules_for
 from .reference import Reference, read_reference
 from .result import Earlier, Solution
@@ -97,10 +98,19 @@ def solve(
         reference=reference.kind,
         e_hf=reference.e_hf,
         letters=letters,
+        fingerprint=reference.fingerprint(),
         seconds=time.perf_counter() - clock,
         **results,
     )
     table.end(solution)
+    if not solution.converged:
+        worst = max(solution.residual_norms.values())
+        warnings.warn(
+            f"{solution.name} is not converged: the largest residual norm is {worst:.1e} after "
+            f"{solution.iterations} iterations: raise max_cycle, or try damping=0.3",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return solution
 
 
@@ -141,7 +151,9 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
     extents |= dict(options.extents or {})
     if equations.eigenvalue:
         extents = _root_extents(equations, spaces, options.nroots) | extents
-    earlier = Earlier(options.amplitudes, spaces, extents)
+    earlier = Earlier(
+        options.amplitudes, system.name, spaces, extents, equations.given, reference.fingerprint()
+    )
     given = _given(system, spaces, equations, earlier)
     arrays |= {t.name: in_layout(t, given[t.name], options.dtype) for t in equations.given}
     # With a memory limit, stored intermediates of these inputs might not fit.
@@ -316,7 +328,7 @@ def _iterated(
         table.header()
     found = problem.iterate(earlier, table.row)
     outputs = found.last.outputs
-    energies = {name: float(np.real(outputs[name])) for name in equations.energies}
+    energies = {name: real_number(name, outputs[name]) for name in equations.energies}
     correlation = None
     if equations.correlation:
         correlation = sum(energies[name] for name in equations.correlation)

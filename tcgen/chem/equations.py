@@ -260,8 +260,8 @@ def _scale(
         return None
     scale = float(np.vdot(expected, found).real) / norm
     deviation = float(np.abs(found - scale * expected).max())
-    limit = _DEVIATION * float(np.abs(expected).max())
-    return scale if abs(scale) > _DEVIATION and deviation <= limit else None
+    limit = _DEVIATION * abs(scale) * float(np.abs(expected).max())
+    return scale if deviation < limit else None
 
 
 def _target(output: Tensor, role: str, by_name: Mapping[str, Tensor]) -> str:

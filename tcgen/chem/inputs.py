@@ -145,6 +145,11 @@ class MeanFieldInputs:
             case Quantity.FOCK:
                 return frame.fock[np.ix_(*places)]
             case Quantity.HCORE:
+                if self._reference.hcore is None:
+                    raise ArgumentError(
+                        f"{tensor.name} is a block of the core Hamiltonian, which depends on the "
+                        f"spin in this {self._reference.kind} reference: pass inputs="
+                    )
                 return frame.matrix(self._reference.hcore)[np.ix_(*places)]
             case Quantity.ENERGIES:
                 return frame.energies[places[0]]
@@ -222,7 +227,15 @@ def inputs_on_disk(
 
 def in_layout(tensor: Tensor, array: Array, dtype: str) -> Array:
     """A dense array in the caller's layout, with the element type of a program of ``dtype``."""
-    return pack(tensor, array).astype(element_type(tensor, dtype), copy=False)
+    element = element_type(tensor, dtype)
+    if np.iscomplexobj(array) and not np.issubdtype(element, np.complexfloating):
+        if np.any(array.imag):
+            raise ArgumentError(
+                f"{tensor.name} has an imaginary part, and elements of {element}: choose "
+                f"dtype=complex128, and do not declare it as real"
+            )
+        array = array.real
+    return pack(tensor, array).astype(element, copy=False)
 
 
 def unpacked(tensor: Tensor) -> Tensor:

@@ -20,7 +20,8 @@ class SolveOptions:
     """Options of :func:`tcgen.chem.solve`, which also takes each field as a keyword.
 
     Attributes:
-        frozen: number of core orbitals, or a list of orbitals that are not correlated, as in PySCF.
+        frozen: number of core orbitals, a list of orbitals that are not correlated, as in PySCF, or
+            a mask that is True for these; for UHF and ROHF also one for each spin.
         amplitudes: a Solution, its file, or arrays by name: the start of the iteration, and values
             of amplitudes that the equations read and do not determine.
         inputs: arrays by name for inputs that are not quantities of a mean field; or the role of an

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from .spaces import Kind, OrbitalSpaces
 
 # Largest relative deviation of the reference energy that fitted integrals explain.
 _OF_REFERENCE = 1e-2
+_IMAGINARY = 1e-6  # largest relative imaginary part of an energy that rounding explains
 Run = Callable[..., Mapping[str, Array]]
 
 
@@ -129,7 +131,7 @@ class Problem:
             for a in self.equations.amplitudes
         }
         outputs = self._evaluate(zero)
-        found = sum(float(np.real(outputs[name])) for name in self.equations.correlation)
+        found = sum(real_number(name, outputs[name]) for name in self.equations.correlation)
         return found if abs(found - expected) <= _OF_REFERENCE * abs(expected) else 0.0
 
     def letters(self, amplitude: Amplitude) -> str:
@@ -181,6 +183,16 @@ class Problem:
         return next(
             (k for k, s in enumerate(tensor.spaces) if self.spaces.kind(s) is Kind.OTHER), None
         )
+
+
+def real_number(name: str, value: Any) -> float:
+    """The value of an energy; ArgumentError if it has an imaginary part beyond rounding."""
+    if abs(np.imag(value)) > _IMAGINARY * max(1.0, abs(value)):
+        raise ArgumentError(
+            f"{name} has the imaginary part {float(np.imag(value)):.1e}: tcgen.chem returns real "
+            f"energies; tcgen.compile makes a program for complex ones"
+        )
+    return float(np.real(value))
 
 
 def _without_axis(tensor: Tensor, axis: int | None) -> Tensor:

@@ -185,14 +185,14 @@ def fits_axis(index: Index, space: Space) -> bool:
 
 # Numbers of functions of a molecule of twenty electron pairs in a basis of double-zeta quality.
 TYPICAL_EXTENTS = {"occupied": 20, "virtual": 100, "auxiliary": 400}
-_TYPICAL = 20  # for spaces of another kind
+TYPICAL_EXTENT = 20
 
 
 def _default_extent(space: Space) -> int | None:
     """The extent that a spec declares, else a typical one of the kind; None without a kind."""
     if space.extent is not None or space.kind is None:
         return space.extent
-    return TYPICAL_EXTENTS.get(space.kind, _TYPICAL)
+    return TYPICAL_EXTENTS.get(space.kind, TYPICAL_EXTENT)
 
 
 def assumed_extents(system: System, given: Mapping[str, int]) -> dict[str, int]:

@@ -14,7 +14,7 @@ import pytest
 import tcgen
 from support.command_line import FIGURE_1, LADDER, MP2, invoke
 from support.messages import says
-from tcgen.cli import run as trial
+from tcgen.cli import timed_run as trial
 from tcgen.compiler.driver import read_system
 from tcgen.ir.system import planning_extents
 from tcgen.resources import shipped_specs
@@ -219,6 +219,19 @@ def test_the_check_of_a_result_whose_terms_all_cancel() -> None:
     case = trial.random_inputs(system, {"o": 1, "v": 9}, "float64", 0)
     wrong = trial._check(system, case, {"e_t": np.array(1e-3)}, {}, "float64")
     assert says(wrong, "e_t interpreter")
+
+
+def test_the_check_of_a_result_that_is_not_a_number() -> None:
+    """The errors that are printed are NaN, not 0."""
+    text = "space o\nindex i : o\ninput a[o]\noutput x, y\nx = a[i]*a[i]\ny = a[i]*a[i]\n"
+    system = tcgen.read_spec(text)
+    case = trial.random_inputs(system, {"o": 3}, "float64", 0)
+    expected = case.inputs["a"] @ case.inputs["a"]
+    numbers: dict[str, float] = {}
+    outputs = {"x": np.array(np.nan), "y": np.array(expected)}
+    assert says(trial._check(system, case, outputs, numbers, "float64"), "x interpreter nan")
+    assert np.isnan(numbers["max_abs_error"])
+    assert np.isnan(numbers["max_rel_error"])
 
 
 def test_help_version_doctor_cache(tmp_path: Path, monkeypatch) -> None:
