@@ -3,7 +3,9 @@
 The ranks take tasks from a counter that they share. Arrays that rank 0 was given and results stand
 once on each node, in windows that its ranks share; small results, which are copied, are the
 exception. The first rank of a node, its leader, fills the windows: it receives blocks in the order
-of the tasks. A rank that fails tells the others, and all raise the same error.
+of the tasks. Each call begins with a message of every rank, what it is about to do or its error, so
+that all ranks take part in what follows, or none. A rank that fails tells the others, and all raise
+the same error.
 """
 
 from __future__ import annotations
@@ -13,14 +15,14 @@ import os
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
 
 from .._version import __version__
-from ..errors import TcgenError, UnavailableError
+from ..errors import ArgumentError, TcgenError, UnavailableError
 from .executor import Engine
 from .handles import Handle
 from .stage import Task
@@ -60,6 +62,9 @@ class _Window:
 class MpiEngine(Engine):
     """Runs tasks on the ranks of a communicator; every rank makes one, and all calls of it."""
 
+    # The attribute of a communicator that has its engine.
+    _key: ClassVar[int | None] = None
+
     def __init__(self, comm: Any) -> None:
         from mpi4py import MPI  # noqa: PLC0415  (needs the extra)
 
@@ -82,6 +87,39 @@ class MpiEngine(Engine):
         self._leaders = self._comm.Split(0 if self._leads else MPI.UNDEFINED, self._comm.rank)
         self._leader_of = self._comm.allgather(self._node.bcast(self._comm.rank))
         self._windows: list[_Window] = []
+        self._failed: BaseException | None = None
+
+    @classmethod
+    def of(cls, comm: Any) -> MpiEngine:
+        """The engine of a communicator: one, so that calls of all its programs meet."""
+        from mpi4py import MPI  # noqa: PLC0415  (needs the extra)
+
+        if cls._key is None:
+            cls._key = MPI.Comm.Create_keyval()
+        engine: MpiEngine | None = comm.Get_attr(cls._key)
+        if engine is None:
+            engine = cls(comm)
+            comm.Set_attr(cls._key, engine)
+        return engine
+
+    def agreed(self, make: Callable[[], tuple[str, T]]) -> T:
+        """The value of ``make`` on each rank; all raise if one does, or if their texts differ."""
+        made: list[tuple[str, T]] = []
+        self._raise_first(_caught(lambda: made.append(make())))
+        [(text, value)] = made
+        texts = self._comm.allgather(text)
+        other = next((n for n, found in enumerate(texts) if found != texts[0]), None)
+        if other is not None:
+            raise ArgumentError(
+                f"the ranks are out of step: rank 0 is to {texts[0]}, and rank {other} to "
+                f"{texts[other]}: make the same calls on all ranks, with arrays of the same shapes"
+            )
+        return value
+
+    def apart(self, work: Callable[[], None]) -> None:
+        """Work between messages to other ranks; its first error is raised by ``settle``."""
+        if self._failed is None:
+            self._failed = _caught(work)
 
     def once(self, make: Callable[[], T]) -> T:
         """The value that rank 0 makes, or its error, on all ranks."""
@@ -141,7 +179,8 @@ class MpiEngine(Engine):
 
     def settle(self, results: Sequence[Array]) -> None:
         """Synchronize with the leader. Results become read-only, since ranks share them."""
-        self._node.Barrier()
+        failed, self._failed = self._failed, None
+        self._raise_first(failed)
         for result in results:
             result.flags.writeable = False
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -149,8 +151,13 @@ class DistributedProgram:
         Raises:
             ArgumentError, DtypeError, ShapeError: an array does not fit.
         """
-        values = {name: by_reference(value) for name, value in constants.items()}
-        checked = _checked(self.program, {**self._held_values, **values}, complete=False)
+
+        def check() -> tuple[str, dict[str, Any]]:
+            values = {name: by_reference(value) for name, value in constants.items()}
+            found = _checked(self.program, {**self._held_values, **values}, complete=False)
+            return f"bind {self._described(found)}", found
+
+        checked = self._engine.agreed(check)
         return DistributedProgram(
             self.program,
             self._engine,
@@ -201,10 +208,30 @@ class DistributedProgram:
             UnavailableError: workers cannot be reached, or die again and again.
         """
         start = time.perf_counter()
-        values = {name: by_reference(value) for name, value in arrays.items()}
-        twice = [name for name in values if name in self._held_values]
+        every, extents = self._engine.agreed(lambda: self._arguments(arrays))
+        lazy = any(is_dask_array(value) for value in every.values())
+        ready = self._ready(extents)
+        for name, value in self._held_values.items():
+            if name not in self._held:
+                self._held[name] = value if isinstance(value, Stored) else self._share(value)
+        held = dict(self._held)
+        held |= {n: v for n in arrays if isinstance(v := every[n], Stored)}
+        call = _Call(
+            self._engine, ready, held, self._memory, self._seen, self._name, self._progress
+        )
+        given = {n: every[n] for n in arrays if not isinstance(every[n], Stored)}
+        results = call.run(given, lazy=lazy)
+        self._report = call.report(time.perf_counter() - start)
+        return {t.name: results[t.name] for t in self.program.manifest.outputs}
+
+    def _arguments(
+        self, arrays: Mapping[str, object]
+    ) -> tuple[str, tuple[dict[str, Any], dict[str, int]]]:
+        """What a call is to do, its arrays with those that are bound, and the extents."""
+        twice = [name for name in arrays if name in self._held_values]
         if twice:
             raise ArgumentError(f"{', '.join(twice)} is bound already: leave it out of the call")
+        values = {name: by_reference(value) for name, value in arrays.items()}
         every = _checked(self.program, {**self._held_values, **values}, complete=True)
         extents = find_extents(self.program.manifest, {n: tuple(a.shape) for n, a in every.items()})
         lazy = any(is_dask_array(value) for value in values.values())
@@ -213,19 +240,15 @@ class DistributedProgram:
                 "arrays of dask run on the workers of a dask Client: distribute the program to "
                 "one, or pass array.compute()"
             )
-        ready = self._ready(extents)
-        for name, value in self._held_values.items():
-            if name not in self._held:
-                self._held[name] = value if isinstance(value, Stored) else self._share(value)
-        held = dict(self._held)
-        held |= {n: v for n in values if isinstance(v := every[n], Stored)}
-        call = _Call(
-            self._engine, ready, held, self._memory, self._seen, self._name, self._progress
+        return f"call {self._described(every)}", (every, extents)
+
+    def _described(self, arrays: Mapping[str, Any]) -> str:
+        """The program and the arrays that it is given, for a message."""
+        each = ", ".join(
+            f"{'stored ' if isinstance(a, Stored) else ''}{n} of shape {tuple(a.shape)}"
+            for n, a in arrays.items()
         )
-        given = {n: every[n] for n in values if not isinstance(every[n], Stored)}
-        results = call.run(given, lazy=lazy)
-        self._report = call.report(time.perf_counter() - start)
-        return {t.name: results[t.name] for t in self.program.manifest.outputs}
+        return f"{self.program.manifest.name} (run {self._name[:8]}) with {each or 'no arrays'}"
 
     def close(self) -> None:
         """Drop the values on workers. The client, communicator or executor stays open."""
@@ -318,18 +341,20 @@ class _Call:
         for name, output in own.items():
             begin(output, results[name])
         pending: dict[int, Done] = {}
-        order = [t.number for t in tasks]
-        position = 0
-        for count, (task, part) in enumerate(done, 1):
-            self.done.append((task, part))
+        order = deque(t.number for t in tasks)
+
+        def place(count: int, task: Task, part: Done) -> None:
             self.progress(count, len(tasks))
             pending[task.number] = part
-            while position < len(order) and order[position] in pending:
-                blocks = pending.pop(order[position]).blocks
+            while order and order[0] in pending:
+                blocks = pending.pop(order.popleft()).blocks
                 for name, output in own.items():
                     for rectangle, block in blocks[name]:
                         put(output, results[name], rectangle, block)
-                position += 1
+
+        for count, (task, part) in enumerate(done, 1):
+            self.done.append((task, part))
+            self.engine.apart(partial(place, count, task, part))
         self.engine.settle(list(results.values()))
         return results
 

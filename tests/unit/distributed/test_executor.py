@@ -338,3 +338,37 @@ def test_a_process_drops_what_holds_what_it_drops() -> None:
     assert shelf.nbytes == 20
     assert shelf.load("other", lambda: ("new", 10), 30) == "z"
     assert shelf.load("bound", lambda: ("new", 10), 30) == "new"
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_task_of_the_pool_runs_a_program_on_the_pool(
+    program: tcgen.Program, arrays: dict[str, np.ndarray], threads: int
+) -> None:
+    inputs = {n: arrays[n] for n in ("v_vvvv", "t", "f")}
+    expected = program(**inputs)
+    with ThreadPoolExecutor(threads) as pool:
+
+        def task(_: int) -> dict[str, np.ndarray]:
+            with program.distribute(pool, task_seconds=0, along="v") as run:
+                run._engine.slots = 3
+                return run(**inputs)
+
+        # As many callers as threads, and more: none is left to help them.
+        for found in [f.result(60) for f in [pool.submit(task, n) for n in range(threads + 1)]]:
+            np.testing.assert_allclose(found["r"], expected["r"], rtol=1e-12, atol=1e-12)
+
+
+def test_a_bound_program_that_closes_leaves_the_values_of_others(
+    program: tcgen.Program, arrays: dict[str, np.ndarray], tmp_path: Path
+) -> None:
+    t = arrays["t"]
+    with ProcessPoolExecutor(1) as pool:
+        run = tcgen.distribute(program, pool, along="v", scratch=tmp_path)
+        with bound(run, arrays) as first, bound(run, arrays) as second:
+            expected = first(t=t)["r"]
+            with bound(run, arrays) as third:
+                third(t=t)
+            first.close()
+            assert (second(t=t)["r"] == expected).all()
+            assert (first(t=t)["r"] == expected).all()
+        assert not list(tmp_path.iterdir())
