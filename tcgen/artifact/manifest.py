@@ -6,13 +6,13 @@ the module (:mod:`tcgen.records`); each kernel has an entry that was derived fro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Literal, TypeAlias
 
 from ..dtypes import BY_NAME
-from ..records.loops import Buffer, Fetch, Gemm, Host, HostLoop, Launch
+from ..records.loops import Buffer, Fetch, Gemm, Host, HostLoop, Launch, host_items
 from ..records.parts import Parts
 from ..records.tensors import Packing, Role, Space, Tensor, element_type
 from .grid import GridEntry
@@ -211,14 +211,6 @@ class Manifest:
         return sum([extents[base] for base in self.bases_of(space)])
 
 
-def host_items(host: tuple[Host, ...]) -> Iterator[Host]:
-    """Steps of a host program, in order; those inside a loop follow the loop."""
-    for item in host:
-        yield item
-        if isinstance(item, HostLoop):
-            yield from host_items(item.body)
-
-
 def stored_shape(entry: Tensor | Buffer, extents: Mapping[str, int]) -> tuple[int, ...]:
     """Shape of the array in memory: stored order, a packed pair is one axis."""
     shape = []
@@ -302,9 +294,5 @@ class _Counter:
 
 def _bounds(items: tuple[Host, ...]) -> set[str]:
     """Variables of outer loops that bound loops in some items."""
-    found: set[str] = set()
-    for item in items:
-        if isinstance(item, HostLoop):
-            found |= _bounds(item.body) - {item.var.name}
-            found |= set() if item.var.below is None else {item.var.below}
-    return found
+    loops = [item.var for item in host_items(items) if isinstance(item, HostLoop)]
+    return {v.below for v in loops if v.below is not None} - {v.name for v in loops}

@@ -8,7 +8,6 @@ then modules with fewer copies, and judges each by the bytes that a call would a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,11 +16,12 @@ from ..emit import make_manifest
 from ..errors import MemoryLimitError, PlanError
 from ..fusion import plan_fusion
 from ..fusion.placement.memory import is_persistent, largest_together, output_bytes, plan_peak
-from ..ir.loops import Host, HostLoop, Module
+from ..ir.loops import HostLoop, Module
 from ..ir.plan import FusionPlan
 from ..ir.program import FormulaSequence
 from ..lower import lower_plan
 from ..options import Options
+from ..records.loops import host_items
 from ..runtime.memory import MemoryUse, memory_use
 
 _TRIES = 8  # smaller limits for the tiles
@@ -228,7 +228,8 @@ def refuse_many_launches(manifest: Manifest, options: Options) -> None:
     for phase, counted, host in phases:
         count = counted(manifest, options.extent_of)
         if count > MOST_LAUNCHES:
-            shown = ", ".join(dict.fromkeys(_tiled_loops(host)))
+            loops = (item.var for item in host_items(host) if isinstance(item, HostLoop))
+            shown = ", ".join(dict.fromkeys(f"{v.space.name} by {v.tile or 1}" for v in loops))
             raise PlanError(
                 f"this plan launches {count:,} kernels in {phase}, more than {MOST_LAUNCHES:,}: "
                 f"its loops on the host are over tiles of {shown}. {_launch_advice(options)}"
@@ -245,11 +246,3 @@ def _launch_advice(options: Options) -> str:
     if options.objective == "time":
         return "Use the objective none, which has no loops on the host, or a GPU of more memory"
     return "Use the objective time, which chooses tiles for a GPU, or none, which has no loops"
-
-
-def _tiled_loops(items: tuple[Host, ...]) -> Iterator[str]:
-    """Space and tile of each loop."""
-    for item in items:
-        if isinstance(item, HostLoop):
-            yield f"{item.var.space.name} by {item.var.tile or 1}"
-            yield from _tiled_loops(item.body)

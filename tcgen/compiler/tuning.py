@@ -9,7 +9,7 @@ the program runs. On a GPU, extents stand for a class of extents.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from statistics import median
@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from ..errors import UnavailableError
 from ..hardware import CUBLAS, CUTENSOR
+from ..ir.loop_analysis import statements
 from ..ir.loops import Buffer, Gemm, Kernel, Loop, Module, Stmt
 from ..ir.pretty.loops import format_product, format_variant
 from ..ir.thread_mapping import Library
@@ -167,17 +168,9 @@ def _products(module: Module, options: Options) -> Sequence[_Product]:
         context = Context(buffers, extents, options.thresholds.gpu)
         return [_GpuProduct(k, n, libraries, context) for n, k in enumerate(module.kernels)]
     on_cpu = (buffers, extents, options.thresholds.cpu)
-    gemms = [(k.name, gemm) for k in module.kernels for gemm in _gemms(k.body)]
+    inside = ((k.name, stmt) for k in module.kernels for stmt, _ in statements(k.body))
+    gemms = [(name, stmt) for name, stmt in inside if isinstance(stmt, Gemm)]
     return [_CpuProduct(name, n, gemm, on_cpu) for n, (name, gemm) in enumerate(gemms)]
-
-
-def _gemms(body: tuple[Stmt, ...]) -> Iterator[Gemm]:
-    """The matrix products in program order."""
-    for stmt in body:
-        if isinstance(stmt, Loop):
-            yield from _gemms(stmt.body)
-        elif isinstance(stmt, Gemm):
-            yield stmt
 
 
 def _libraries(device: Gpu, options: Options) -> tuple[Library, ...]:

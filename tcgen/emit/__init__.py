@@ -16,15 +16,15 @@ from ..artifact.manifest import SOURCES
 from ..dtypes import fits
 from ..errors import ArgumentError, VerifyError
 from ..ir.expr import Const, nodes
-from ..ir.loop_analysis import launches, written_buffers
+from ..ir.loop_analysis import statements, written_buffers
 from ..ir.loops import Assign, Module, Zero
+from ..records.loops import launched
 from ..thresholds.cpu import CpuThresholds
 from ..thresholds.time_model import Machine
 from .c.contraction import contraction_libraries
 from .c.kernels import c_source
 from .manifest import make_manifest
 from .package import package_text, runtime_files
-from .scope import statements
 
 __all__ = ["emit_artifact", "make_manifest"]
 
@@ -102,7 +102,7 @@ def _source(module: Module, target: str, thresholds: CpuThresholds, *, counted: 
 def _check_accumulation(module: Module) -> None:
     """Refuse an output that adds to the caller's array in the constant phase, before any call."""
     kernels = {k.name: k for k in module.kernels}
-    for name in launches(module.host_constant):
+    for name in launched(module.host_constant):
         for stmt in kernels[name].body:
             for written in written_buffers(stmt):
                 tensor = module.buffer(written).tensor

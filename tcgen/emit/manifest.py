@@ -7,13 +7,13 @@ from typing import Any
 
 from .._version import __version__
 from ..artifact.manifest import ContractionEntry, KernelEntry, Manifest
-from ..ir.loop_analysis import Positions, positions
+from ..ir.loop_analysis import Positions, positions, statements
 from ..ir.loops import Assign, Gemm, Kernel, Module
 from ..ir.tensor import Space
 from ..thresholds.time_model import Machine
 from .parts import statement_entries, touch_entries
 from .printing import symbol
-from .scope import C_RESERVED, Scope, contractions, make_scope, private_buffers, statements
+from .scope import C_RESERVED, Scope, contractions, make_scope, private_buffers
 
 
 def make_manifest(

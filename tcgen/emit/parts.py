@@ -17,8 +17,8 @@ from ..artifact.manifest import (
     StatementEntry,
     TouchEntry,
 )
-from ..ir.expr import Access, Subscript, leaves, operation_count
-from ..ir.loop_analysis import band_of
+from ..ir.expr import Subscript, operation_count
+from ..ir.loop_analysis import band_of, operands_of
 from ..ir.loops import (
     Assign,
     BandVar,
@@ -174,12 +174,7 @@ class _Walk:
         self, stmt: Assign | Gemm, spans: Mapping[str, SpanEntry], share: Share
     ) -> Iterator[TouchEntry]:
         """The elements of the caller's arrays that a statement uses."""
-        read = (
-            (stmt.a, stmt.b)
-            if isinstance(stmt, Gemm)
-            else tuple(leaf for leaf in leaves(stmt.expr) if isinstance(leaf, Access))
-        )
-        for access, written in ((stmt.out, True), *((r, False) for r in read)):
+        for access, written in ((stmt.out, True), *((r, False) for r in operands_of(stmt))):
             buffer = self.buffers[access.buffer]
             if buffer.place != "caller" or buffer.tensor is None:
                 continue
@@ -230,15 +225,14 @@ class _Walk:
         place = {v.name: n for n, v in enumerate(band)}
         if isinstance(stmt, Gemm):
             groups: tuple[tuple[BandVar, ...], ...] = (stmt.batch, stmt.m, stmt.n, stmt.k)
-            read: tuple[Access, ...] = (stmt.a, stmt.b)
             flops = 2
         else:
             groups, held = (stmt.band,), stmt.out.variables
-            read = tuple(leaf for leaf in leaves(stmt.expr) if isinstance(leaf, Access))
             adds = stmt.accumulate or any(v.name not in held for v in stmt.band)
             scaled = abs(stmt.coeff) != 1
             flops = operation_count(stmt.expr) + adds + scaled + len(stmt.orbit)
-        passes = {stmt.out: 2 if stmt.accumulate else 1} | {r: 1 for r in read if r != stmt.out}
+        passes = {stmt.out: 2 if stmt.accumulate else 1}
+        passes |= {r: 1 for r in operands_of(stmt) if r != stmt.out}
         return StatementEntry(
             share,
             loops,

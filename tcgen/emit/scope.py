@@ -17,7 +17,9 @@ from ..ir.expr import Equal, leaves
 from ..ir.loop_analysis import (
     accesses,
     band_of,
+    operands_of,
     private_to,
+    statements,
     summed_numbers,
     used_buffers,
     written_buffers,
@@ -251,16 +253,6 @@ def module_bases(module: Module) -> tuple[Space, ...]:
     return tuple(dict.fromkeys(base for space in module.spaces for base in space.bases))
 
 
-def statements(body: tuple[Stmt, ...]) -> Iterator[tuple[Zero | Assign | Gemm, tuple[Loop, ...]]]:
-    """Statements other than loops, each with the loops around it, outermost first."""
-    for stmt in body:
-        if isinstance(stmt, Loop):
-            for inner, around in statements(stmt.body):
-                yield inner, (stmt, *around)
-        else:
-            yield stmt, ()
-
-
 def totals(stmt: Loop, scope: Scope) -> frozenset[str]:
     """Numbers that the loop adds up in other variables: one for each thread, or in double."""
     return frozenset(
@@ -290,18 +282,16 @@ def reduces(stmt: Assign) -> bool:
 def _reads(stmt: Stmt) -> Iterator[str]:
     for inner, _ in statements((stmt,)):
         if not isinstance(inner, Zero):
-            out, *operands = accesses(inner)
-            yield from (access.buffer for access in operands)
+            yield from (access.buffer for access in operands_of(inner))
             if inner.accumulate:
-                yield out.buffer
+                yield inner.out.buffer
 
 
 def _variables(kernel: Kernel) -> Iterator[LoopVar | BandVar]:
     yield from kernel.host_vars
     for stmt, around in statements(kernel.body):
         yield from (loop.var for loop in around)
-        if not isinstance(stmt, Zero):
-            yield from band_of(stmt)
+        yield from band_of(stmt)
 
 
 def _spaces(kernel: Kernel, buffers: Mapping[str, Buffer]) -> Iterator[Space]:

@@ -25,9 +25,9 @@ from itertools import pairwise
 import numpy as np
 
 from .cost import ZERO, Poly
-from .expr import Access, leaves, operation_count, two_factors
+from .expr import Access, operation_count, two_factors
 from .iteration_domain import Domain, Range, distinct, points, polynomial
-from .loop_analysis import band_of
+from .loop_analysis import band_of, operands_of, statements
 from .loops import (
     Assign,
     BandVar,
@@ -38,10 +38,8 @@ from .loops import (
     HostLoop,
     Kernel,
     Launch,
-    Loop,
     LoopVar,
     Module,
-    Stmt,
     Zero,
 )
 from .tensor import Packing, Space
@@ -189,7 +187,8 @@ def _kernel(
     held = _target_in_registers(kernel)
     for n, stmt in enumerate(kernel.body):
         skipped = frozenset() if held is None else held.skipped(n)
-        for inner, loops in _statements(stmt, around):
+        for inner, own in statements((stmt,)):
+            loops = (*around, *(loop.var for loop in own))
             yield _Counter(buffers, len(around)).work(kernel.name, inner, loops, skipped, constant)
 
 
@@ -232,17 +231,6 @@ def _launches(
                 continue
 
 
-def _statements(
-    stmt: Stmt, around: tuple[LoopVar, ...]
-) -> Iterator[tuple[Zero | Assign | Gemm, tuple[LoopVar, ...]]]:
-    """Statements other than loops, with the variables of the loops around them."""
-    if isinstance(stmt, Loop):
-        for inner in stmt.body:
-            yield from _statements(inner, (*around, stmt.var))
-    else:
-        yield stmt, around
-
-
 def flops_at_a_point(stmt: Zero | Assign | Gemm, buffers: Mapping[str, Buffer]) -> int:
     """Flops at each point of the loops of a statement."""
     match stmt:
@@ -278,20 +266,14 @@ class _Counter:
         constant: bool,
     ) -> StatementWork:
         """The work of one statement."""
-        own = () if isinstance(stmt, Zero) else band_of(stmt)
-        variables: tuple[LoopVar | BandVar, ...] = (*around, *own)
+        variables: tuple[LoopVar | BandVar, ...] = (*around, *band_of(stmt))
         domain = _domain(variables)
-        read: tuple[Access, ...] = ()
+        read = tuple(dict.fromkeys(operands_of(stmt)))
         written: tuple[Amount, ...]
         if isinstance(stmt, Zero):
             written = self.zeroed(stmt, domain)
         else:
             domain = self.stored(stmt.out, variables, domain)
-            if isinstance(stmt, Gemm):
-                read = (stmt.a, stmt.b)
-            else:
-                found = (leaf for leaf in leaves(stmt.expr) if isinstance(leaf, Access))
-                read = tuple(dict.fromkeys(found))
             read = (*read, stmt.out) if stmt.accumulate else read
             written = self.reached((stmt.out,), "written", variables, domain, skipped)
         each = flops_at_a_point(stmt, self.buffers)
@@ -394,15 +376,11 @@ def _domain(variables: tuple[LoopVar | BandVar, ...]) -> Domain:
                 base=names[var.base] if isinstance(var, BandVar) and var.base else None,
                 tile=var.tile if tiled else None,
                 bound=bound,
-                past=0 if bound is None or _is_strict(var) else 1,
+                past=0 if bound is None or (isinstance(var, BandVar) and var.strict) else 1,
             )
         )
         names[var.name] = n
     return tuple(ranges)
-
-
-def _is_strict(var: LoopVar | BandVar) -> bool:
-    return isinstance(var, BandVar) and var.strict
 
 
 def _past(packing: Packing) -> int:

@@ -173,6 +173,11 @@ def refs(expr: Expr) -> tuple[Ref, ...]:
     return tuple(leaf for leaf in leaves(expr) if isinstance(leaf, Ref))
 
 
+def accesses_of(expr: Expr) -> tuple[Access, ...]:
+    """Accesses in an expression, left to right, repeats included."""
+    return tuple(leaf for leaf in leaves(expr) if isinstance(leaf, Access))
+
+
 def functions(expr: Expr) -> Iterator[str]:
     """Names of the functions that an expression calls, outermost first, repeats included."""
     return (n.function for n in nodes(expr) if isinstance(n, Call | Calls))

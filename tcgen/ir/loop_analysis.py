@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from .expr import Access, Prod, leaves
+from .expr import Access, Prod, accesses_of, leaves
 from .loops import (
     Assign,
     BandVar,
@@ -29,19 +29,32 @@ from .reduction import Reduction
 from .tensor import Space
 
 
+def statements(body: tuple[Stmt, ...]) -> Iterator[tuple[Zero | Assign | Gemm, tuple[Loop, ...]]]:
+    """Statements other than loops, each with the loops around it, outermost first."""
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            for inner, around in statements(stmt.body):
+                yield inner, (stmt, *around)
+        else:
+            yield stmt, ()
+
+
 def accesses(stmt: Stmt) -> Iterator[Access]:
     """All accesses of a statement and of the statements inside it, including writes."""
+    for inner, _ in statements((stmt,)):
+        if not isinstance(inner, Zero):
+            yield from (inner.out, *operands_of(inner))
+
+
+def operands_of(stmt: Zero | Assign | Gemm) -> tuple[Access, ...]:
+    """Accesses that a statement reads, besides the target that it adds to."""
     match stmt:
-        case Loop(_, body):
-            for inner in body:
-                yield from accesses(inner)
         case Zero():
-            return
-        case Assign(out, expr):
-            yield out
-            yield from (leaf for leaf in leaves(expr) if isinstance(leaf, Access))
-        case Gemm(out, a, b):
-            yield from (out, a, b)
+            return ()
+        case Assign():
+            return accesses_of(stmt.expr)
+        case Gemm():
+            return stmt.a, stmt.b
         case _:
             assert_never(stmt)
 
@@ -53,15 +66,8 @@ def used_buffers(stmt: Stmt) -> tuple[str, ...]:
 
 def written_buffers(stmt: Stmt) -> tuple[str, ...]:
     """Names of the buffers that a statement writes, each once, in order."""
-    match stmt:
-        case Loop(_, body):
-            return tuple(dict.fromkeys(name for s in body for name in written_buffers(s)))
-        case Zero(buffer):
-            return (buffer,)
-        case Assign(out) | Gemm(out):
-            return (out.buffer,)
-        case _:
-            assert_never(stmt)
+    inside = (s for s, _ in statements((stmt,)))
+    return tuple(dict.fromkeys(s.buffer if isinstance(s, Zero) else s.out.buffer for s in inside))
 
 
 def contraction_of(stmt: Stmt) -> Gemm | None:
@@ -177,7 +183,8 @@ def blocks_parallel(loop: Loop, private: frozenset[str]) -> str | None:
     tile's elements) on one and the same axis at every access. Scalars that are only added to may
     count as private if threads reduce partial sums.
     """
-    tiles = {loop.var.name, *_tile_elements(loop.body, loop.var.name)}
+    own = (v for s, _ in statements(loop.body) for v in band_of(s))
+    tiles = {loop.var.name, *(v.name for v in own if v.base == loop.var.name)}
     written = [w for s in loop.body for w in written_buffers(s) if w not in private]
     for name in dict.fromkeys(written):
         if any(name in zeroed_buffers(s) for s in loop.body):
@@ -208,19 +215,13 @@ def parallel_chain(loop: Loop) -> Iterator[Loop]:
 def summed_numbers(loop: Loop, buffers: Mapping[str, Buffer]) -> frozenset[str]:
     """Scalars that a loop adds to and does not read otherwise."""
     added, used = set[str](), set[str]()
-
-    def walk(body: tuple[Stmt, ...]) -> None:
-        for stmt in body:
-            match stmt:
-                case Loop():
-                    walk(stmt.body)
-                case Assign(out, expr, accumulate=True, reduction=Reduction.SUM):
-                    added.add(out.buffer)
-                    used.update(x.buffer for x in leaves(expr) if isinstance(x, Access))
-                case _:
-                    used.update(used_buffers(stmt))
-
-    walk(loop.body)
+    for stmt, _ in statements(loop.body):
+        match stmt:
+            case Assign(out, expr, accumulate=True, reduction=Reduction.SUM):
+                added.add(out.buffer)
+                used.update(x.buffer for x in accesses_of(expr))
+            case _:
+                used.update(used_buffers(stmt))
     return frozenset(name for name in added - used if not buffers[name].axes)
 
 
@@ -277,49 +278,16 @@ def positions(module: Module) -> Positions:
     return Positions({name: tuple(at) for name, at in uses.items()}, kernels, constant)
 
 
-def launches(host: tuple[Host, ...]) -> Iterator[str]:
-    """Names of the kernels that a host program launches, in the order of its text."""
-    for item in host:
-        match item:
-            case HostLoop(_, body):
-                yield from launches(body)
-            case Launch(kernel):
-                yield kernel
-            case Fetch():
-                continue
-            case _:
-                assert_never(item)
-
-
 def zeroed_buffers(stmt: Stmt) -> tuple[str, ...]:
     """Names of the buffers that a statement sets to zero as a whole."""
-    match stmt:
-        case Loop(_, body):
-            return tuple(name for s in body for name in zeroed_buffers(s))
-        case Zero(buffer):
-            return (buffer,)
-        case Assign() | Gemm():
-            return ()
-        case _:
-            assert_never(stmt)
+    return tuple(s.buffer for s, _ in statements((stmt,)) if isinstance(s, Zero))
 
 
-def _tile_elements(body: tuple[Stmt, ...], base: str) -> Iterator[str]:
-    for stmt in body:
-        match stmt:
-            case Loop(_, inner):
-                yield from _tile_elements(inner, base)
-            case Zero():
-                continue
-            case Assign() | Gemm():
-                yield from (v.name for v in band_of(stmt) if v.base == base)
-            case _:
-                assert_never(stmt)
-
-
-def band_of(stmt: Assign | Gemm) -> tuple[BandVar, ...]:
+def band_of(stmt: Zero | Assign | Gemm) -> tuple[BandVar, ...]:
     """Own variables of a statement, outermost first."""
     match stmt:
+        case Zero():
+            return ()
         case Assign():
             return stmt.band
         case Gemm():

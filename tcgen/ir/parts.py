@@ -37,9 +37,8 @@ from .expr import (
     Quot,
     Subscript,
     Sum,
-    leaves,
 )
-from .loop_analysis import band_of, blocks_parallel, used_buffers, written_buffers
+from .loop_analysis import band_of, blocks_parallel, operands_of, used_buffers, written_buffers
 from .loops import (
     Assign,
     Fetch,
@@ -244,15 +243,7 @@ def _uses(stmt: Stmt | Fetch) -> tuple[str, ...]:
 
 def _reads(stmt: _Plain | Fetch) -> set[str]:
     """Buffers whose values a statement reads, besides the target that it adds to."""
-    match stmt:
-        case Zero() | Fetch():
-            return set()
-        case Assign(_, expr):
-            return {leaf.buffer for leaf in leaves(expr) if isinstance(leaf, Access)}
-        case Gemm(_, a, b):
-            return {a.buffer, b.buffer}
-        case _:
-            assert_never(stmt)
+    return set() if isinstance(stmt, Fetch) else {x.buffer for x in operands_of(stmt)}
 
 
 def _sets_zero(stmt: _Plain) -> bool:

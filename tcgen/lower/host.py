@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from ..ir.expr import Const, Equal, Infinity, Subscript, leaves
-from ..ir.loop_analysis import accesses, used_buffers, written_buffers
+from ..ir.loop_analysis import accesses, band_of, used_buffers, written_buffers
 from ..ir.loops import (
     Assign,
     Fetch,
@@ -264,8 +264,7 @@ def variables_of(stmt: Stmt) -> Iterator[str]:
             yield from (name for chain in stmt.orbit for name in chain)
             yield from (v.base for v in stmt.band if v.base)
         case Gemm():
-            band = (*stmt.batch, *stmt.m, *stmt.n, *stmt.k)
-            yield from (v.base for v in band if v.base)
+            yield from (v.base for v in band_of(stmt) if v.base)
         case _:
             assert_never(stmt)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import replace
 
-from ..ir.expr import Access, Equal, Expr, Subscript, leaves, map_leaves
+from ..ir.expr import Access, Equal, Expr, Subscript, accesses_of, map_leaves
 from ..ir.loops import Assign, BandVar, LoopVar
 from ..ir.plan import FusionPlan, LoopId
 
@@ -100,8 +100,3 @@ def _with_names(stmt: Assign, names: dict[str, str]) -> Assign:
     return replace(
         stmt, out=renamed_access(stmt.out, names), expr=map_leaves(stmt.expr, leaf), band=band
     )
-
-
-def accesses_of(expr: Expr) -> tuple[Access, ...]:
-    """Accesses in an expression, repeats included."""
-    return tuple(leaf for leaf in leaves(expr) if isinstance(leaf, Access))

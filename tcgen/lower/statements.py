@@ -20,6 +20,7 @@ from ..ir.expr import (
     Expr,
     Prod,
     Subscript,
+    accesses_of,
     map_leaves,
 )
 from ..ir.loops import BandVar, Fetch, LoopVar
@@ -28,7 +29,7 @@ from ..ir.program import Add, Contract, Map, Produce, Step
 from ..ir.reduction import Reduction
 from ..ir.tensor import Index, Ref, Space
 from .buffers import Memory
-from .names import accesses_of, unique
+from .names import unique
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
@@ -225,3 +226,16 @@ class Fetch:
 
 
 Host: TypeAlias = HostLoop | Launch | Fetch
+
+
+def host_items(host: tuple[Host, ...]) -> Iterator[Host]:
+    """Steps of a host program, in order; those inside a loop follow the loop."""
+    for item in host:
+        yield item
+        if isinstance(item, HostLoop):
+            yield from host_items(item.body)
+
+
+def launched(host: tuple[Host, ...]) -> Iterator[str]:
+    """Names of the kernels that a host program launches, in the order of its text."""
+    return (item.kernel for item in host_items(host) if isinstance(item, Launch))

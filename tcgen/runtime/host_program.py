@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..artifact.manifest import Manifest, host_items, packed_run
+from ..artifact.manifest import Manifest, packed_run
 from ..environment import verify_level
 from ..errors import ArgumentError, DtypeError, ShapeError
-from ..records.loops import Fetch, Host, Launch
+from ..records.loops import Fetch, Host, host_items
 from ..records.tensors import Packing, Tensor
 from ..simplices import places
 from .host_device import address
@@ -23,11 +23,6 @@ Values = Mapping[str, int]  # key: host loop variable
 # A NaN that no computation gives: its upper 32 bits are one in single precision. Elements of a tile
 # that a callable did not set still have these bits.
 _UNSET = 0x7FF8_7463_6765_6E21
-
-
-def launches(host: tuple[Host, ...]) -> tuple[str, ...]:
-    """Names of the kernels, in the order of the host program."""
-    return tuple(item.kernel for item in host_items(host) if isinstance(item, Launch))
 
 
 def on_host(manifest: Manifest, host: tuple[Host, ...]) -> bool:

@@ -19,7 +19,6 @@ from support.gpu_programs import compare, generated, on_gpu
 from support.marks import slow
 from support.messages import mentions
 from support.parts import check_plan
-from tcgen.artifact.manifest import host_items
 from tcgen.emit import emit_artifact
 from tcgen.errors import (
     VerifyError,
@@ -31,6 +30,7 @@ from tcgen.ir.thread_mapping import Nest, Points, Sums, Tiles, Transpose
 from tcgen.lower import lower_plan
 from tcgen.lower.gpu.bind import bind_gpu
 from tcgen.options import Options
+from tcgen.records.loops import host_items
 from tcgen.runtime.program import Program
 from tcgen.thresholds import largest, smallest
 from tcgen.thresholds.gpu import GpuThresholds

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tcgen.compiler.driver import compile_system
-from tcgen.emit.scope import statements
 from tcgen.frontend.einsum import LabelPattern, einsum_system
 from tcgen.frontend.spec.reader import read_spec
+from tcgen.ir.loop_analysis import statements
 from tcgen.ir.loops import Gemm, Module
 from tcgen.options import Options
 from tcgen.runtime.program import Program

@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from ...artifact.manifest import host_items
 from ...dtypes import ALL, BY_NAME, COMPLEX128, FLOAT64, DType
 from ...ir.executed import StatementWork, executed_by
 from ...ir.expr import Access, functions
-from ...ir.loop_analysis import band_of, parallel_chain, used_buffers
+from ...ir.loop_analysis import band_of, parallel_chain, statements, used_buffers
 from ...ir.loops import (
     Assign,
     Buffer,
@@ -31,6 +30,7 @@ from ...ir.loops import (
     Zero,
 )
 from ...ir.reduction import Reduction
+from ...records.loops import host_items
 from ...resources import fill, part
 from ...thresholds.cpu import CpuThresholds
 from ..parts import FIRST, LAST, numbered, skip_lines, starts_chain
@@ -41,7 +41,6 @@ from ..scope import (
     contractions,
     make_scope,
     module_bases,
-    statements,
     totals,
     unique,
 )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...ir.expr import Access, Equal, leaves
+from ...ir.expr import Access, Equal, accesses_of, leaves
 from ...ir.loops import Assign, BandVar, Buffer
 from ..printing import product
 from ..scope import Scope
@@ -81,10 +81,9 @@ def points_in_block(var: BandVar, end: str, scope: Scope, side: str) -> str:
 
 def joined(stmt: Assign, scope: Scope) -> tuple[Assign, Scope]:
     """A statement with fewer loops, and the scope with its new variables and lengths."""
-    operands = tuple(leaves(stmt.expr))
-    if stmt.orbit or any(isinstance(leaf, Equal) for leaf in operands):
+    if stmt.orbit or any(isinstance(leaf, Equal) for leaf in leaves(stmt.expr)):
         return stmt, scope
-    accesses = (stmt.out, *(leaf for leaf in operands if isinstance(leaf, Access)))
+    accesses = (stmt.out, *accesses_of(stmt.expr))
     groups: list[list[BandVar]] = []
     for var in stmt.band:
         if groups and _neighbours(groups[-1][-1], var, stmt, accesses, scope):

@@ -13,12 +13,12 @@ from fractions import Fraction
 from typing import assert_never
 
 from ...ir.executed import flops_at_a_point
-from ...ir.loop_analysis import band_of
+from ...ir.loop_analysis import band_of, statements
 from ...ir.loops import Assign, Gemm, Module
 from ...ir.reduction import Reduction
 from ...resources import fill
 from ..printing import PROD, is_complex, literal, product
-from ..scope import Scope, statements
+from ..scope import Scope
 from .expressions import element, expression, group_lengths, store_guards
 
 TOTAL = "tc_total_"  # prefix of variables for sums in double, or of one thread

@@ -6,10 +6,10 @@ from typing import assert_never
 
 from ...artifact.grid import GridEntry, StripEntry
 from ...dtypes import BY_NAME, COMPLEX128, FLOAT64
-from ...ir.loop_analysis import parallel_chain
+from ...ir.loop_analysis import parallel_chain, statements
 from ...ir.loops import Assign, BandVar, Kernel, Loop, Zero
 from ...ir.thread_mapping import Library, Nest, Points, Strip, Sums, ThreadNest, Tiles, Transpose
-from ..scope import Scope, statements
+from ..scope import Scope
 from .expressions import free_and_summed
 from .kernels import assigns, finish_symbol, threads, totals
 from .tile_epilogue import PART

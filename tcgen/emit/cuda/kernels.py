@@ -15,7 +15,7 @@ from ...dtypes import BY_NAME
 from ...errors import VerifyError
 from ...ir.executed import StatementWork, executed_by
 from ...ir.expr import REAL_VALUED, functions
-from ...ir.loop_analysis import contraction_of, is_total
+from ...ir.loop_analysis import contraction_of, is_total, statements
 from ...ir.loops import Assign, Gemm, Kernel, Module, Zero
 from ...ir.pretty.loops import format_product
 from ...ir.reduction import Reduction
@@ -32,7 +32,7 @@ from ...ir.thread_mapping import (
 from ...resources import fill, part
 from ..parts import FIRST, LAST
 from ..printing import kernel_comment, symbol
-from ..scope import CUDA_RESERVED, Scope, make_scope, private_buffers, statements
+from ..scope import CUDA_RESERVED, Scope, make_scope, private_buffers
 from .expressions import THREADS
 from .nest import nest_body, thread_nest_body
 from .points import points_body, transpose_body, zero_body

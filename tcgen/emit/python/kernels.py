@@ -11,6 +11,7 @@ from typing import assert_never
 
 from ...errors import VerifyError
 from ...ir.executed import StatementWork, executed_by
+from ...ir.loop_analysis import statements
 from ...ir.loops import Assign, BandVar, Gemm, Kernel, Loop, LoopVar, Module, Stmt, Zero
 from ...ir.reduction import Reduction
 from ...options import MOST
@@ -26,7 +27,7 @@ from ..printing import (
     stored_lengths,
     symbol,
 )
-from ..scope import PYTHON_RESERVED, Scope, make_scope, statements
+from ..scope import PYTHON_RESERVED, Scope, make_scope
 from .expressions import (
     Vectors,
     is_simple,

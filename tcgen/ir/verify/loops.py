@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from ...errors import VerifyError
+from ...records.loops import host_items
 from ..expr import Access, Delta, Equal, Subscript, leaves
 from ..loop_analysis import (
     band_of,
     blocks_parallel,
     contraction_obstacle,
     gemm_obstacle,
+    operands_of,
     parallel_chain,
     positions,
     private_to,
@@ -146,20 +148,14 @@ def _check_names(module: Module) -> None:
 
 
 def _loop_variables(module: Module) -> Iterator[LoopVar]:
-    def of_host(host: tuple[Host, ...]) -> Iterator[LoopVar]:
-        for item in host:
-            if isinstance(item, HostLoop):
-                yield item.var
-                yield from of_host(item.body)
-
     def of_body(body: tuple[Stmt, ...]) -> Iterator[LoopVar]:
         for stmt in body:
             if isinstance(stmt, Loop):
                 yield stmt.var
                 yield from of_body(stmt.body)
 
-    yield from of_host(module.host_constant)
-    yield from of_host(module.host_volatile)
+    host = host_items((*module.host_constant, *module.host_volatile))
+    yield from (item.var for item in host if isinstance(item, HostLoop))
     for kernel in module.kernels:
         yield from of_body(kernel.body)
 
@@ -348,9 +344,8 @@ def _check_assign(stmt: Assign, scope: _Scope) -> None:
         len(stmt.block) != 2 or _repeated(list(stmt.block)) or not set(stmt.block) <= set(names)
     ):
         raise VerifyError("block must be two different variables of the band")
-    if scope.buffers[stmt.out.buffer].packed and any(
-        isinstance(leaf, Access) and leaf.buffer == stmt.out.buffer for leaf in leaves(stmt.expr)
-    ):
+    read = {x.buffer for x in operands_of(stmt)}
+    if scope.buffers[stmt.out.buffer].packed and stmt.out.buffer in read:
         raise VerifyError("a packed target is read")
 
 

@@ -18,6 +18,7 @@ from ..loop_analysis import (
     contraction_of,
     is_total,
     is_total_target,
+    operands_of,
     parallel_chain,
     used_buffers,
     walked_in_step,
@@ -48,7 +49,7 @@ def check_thread_mapping(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
                 raise VerifyError(
                     "only an assignment can be summed by blocks, with at least one split"
                 )
-            if any(x.buffer == stmt.out.buffer for x in _reads(stmt)):
+            if any(x.buffer == stmt.out.buffer for x in operands_of(stmt)):
                 raise VerifyError("a sum over several threads reads its own target")
             if mapping.along is not None:
                 summed = {v.name for v in stmt.band} - set(stmt.out.variables)
@@ -118,14 +119,10 @@ def _only(kernel: Kernel) -> Zero | Assign:
     return stmt
 
 
-def _reads(stmt: Assign) -> list[Access]:
-    return [x for x in leaves(stmt.expr) if isinstance(x, Access)]
-
-
 def _check_transpose(
     stmt: Zero | Assign, mapping: Transpose, buffers: Mapping[str, Buffer]
 ) -> None:
-    if not isinstance(stmt, Assign) or mapping.source not in _reads(stmt):
+    if not isinstance(stmt, Assign) or mapping.source not in operands_of(stmt):
         raise VerifyError("the transposed source is not an operand of an assignment")
     names = [v.name for v in stmt.band]
     if stmt.orbit or any(v.below for v in stmt.band) or set(names) != set(stmt.out.variables):
@@ -141,7 +138,7 @@ def _check_transpose(
 
 def _check_own_element(stmt: Assign) -> None:
     """Elements are computed in any order, so none may read an element that another one writes."""
-    if any(x.buffer == stmt.out.buffer and x != stmt.out for x in _reads(stmt)):
+    if any(x.buffer == stmt.out.buffer and x != stmt.out for x in operands_of(stmt)):
         raise VerifyError(f"{stmt.out} reads other elements of its own array")
 
 
@@ -210,7 +207,7 @@ def _check_tiles(kernel: Kernel, mapping: Tiles, buffers: Mapping[str, Buffer]) 
         whole = mapping.threads_m % 8 == mapping.threads_n % 4 == mapping.tile_k % 16 == 0
         pairs = each_m % 2 == each_n % 2 == 0
         dtype = BY_NAME[buffers[stmts[0].out.buffer].dtype]
-        read = {BY_NAME[buffers[a.buffer].dtype] for s in stmts for a in _reads(s)} - {dtype}
+        read = {BY_NAME[buffers[a.buffer].dtype] for s in stmts for a in operands_of(s)} - {dtype}
         real = all(d.c_real == dtype.c_real and d.parts < dtype.parts for d in read)
         taken = dtype.tensor_cores or all(s.tf32 for s in stmts)
         if not (whole and pairs and real and taken):

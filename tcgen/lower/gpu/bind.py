@@ -27,9 +27,9 @@ from ...hardware import PRIVATE_SHARED_BYTES
 from ...ir.loop_analysis import (
     Positions,
     blocks_parallel,
-    launches,
     positions,
     private_to,
+    statements,
     used_buffers,
 )
 from ...ir.loops import (
@@ -48,6 +48,7 @@ from ...ir.loops import (
     Zero,
 )
 from ...ir.thread_mapping import Library, Nest, ThreadNest
+from ...records.loops import launched
 from ...thresholds.gpu import GpuThresholds
 from ..buffers import buffer_bytes
 from ..host import variables_of
@@ -79,7 +80,7 @@ def bind_gpu(
     constant, volatile = (
         binder.host(items, ()) for items in (module.host_constant, module.host_volatile)
     )
-    order = (*launches(constant), *launches(volatile))
+    order = (*launched(constant), *launched(volatile))
     cut = replace(
         module,
         buffers=tuple(_placed(module, binder.made, order).values()),
@@ -114,7 +115,7 @@ def _fused(
     kernels = {k.name: k for k in cut.kernels}
     fuser = LaunchFuser(kernels, context, inlinable, moving=moving)
     constant, volatile = fuser.all(cut.host_constant), fuser.all(cut.host_volatile)
-    order = (*launches(constant), *launches(volatile))
+    order = (*launched(constant), *launched(volatile))
     after = replace(
         cut,
         kernels=tuple(fuser.kernels[name] for name in order),
@@ -220,9 +221,7 @@ def _parallel(loop: Loop, own: frozenset[str]) -> Loop:
 
 def _calls_library(stmt: Stmt) -> bool:
     """True if a library computes one of the statements of a loop: only the host can call it."""
-    if isinstance(stmt, Loop):
-        return any(map(_calls_library, stmt.body))
-    return isinstance(stmt, Gemm) and stmt.scheme is None
+    return any(isinstance(s, Gemm) and s.scheme is None for s, _ in statements((stmt,)))
 
 
 def _plain(stmt: Stmt) -> Stmt:

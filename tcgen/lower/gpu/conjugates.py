@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ...ir.expr import Access, Call, Expr, factor_of, map_leaves, nodes
-from ...ir.loop_analysis import launches, used_buffers
+from ...ir.expr import Access, Call, Expr, accesses_of, factor_of, map_leaves, nodes
+from ...ir.loop_analysis import used_buffers
 from ...ir.loops import Assign, Host, HostLoop, Kernel, Launch, Module
-from ..names import accesses_of, renamed_access
+from ...records.loops import launched
+from ..names import renamed_access
 from .fuse_launches import is_pointwise, united
 from .launch_order import uses_of
 from .liveness import with_lives
@@ -79,7 +80,7 @@ def _folded(module: Module, place: _Place) -> Module | None:
     kernels = {k.name: k for k in module.kernels}
     users = [k.name for k in module.kernels if target in _uses(k)]
     ends = [n for n, item in enumerate(place.later) if target in _used(item, kernels)]
-    readers = [name for name in launches(place.later) if name in users]
+    readers = [name for name in launched(place.later) if name in users]
     if not ends or len(readers) + 1 < len(users):
         return None
     before_last = [uses_of(item, kernels) for item in place.later[: ends[-1] + 1]]

@@ -18,14 +18,14 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ...errors import VerifyError
-from ...ir.expr import Const, Expr, Prod, Quot, Sum, leaves, map_leaves
+from ...ir.expr import Const, Expr, Prod, Quot, Sum, accesses_of, leaves, map_leaves
 from ...ir.loop_analysis import band_of, is_total
 from ...ir.loops import Assign, BandVar, Buffer, Gemm, Kernel, Stmt
 from ...ir.reduction import Reduction
 from ...ir.thread_mapping import Tiles
 from ...ir.verify.thread_mapping import check_epilogue
 from ...thresholds.gpu import GpuThresholds
-from ..names import accesses_of, renamed
+from ..names import renamed
 from .tiles import Context, Groups, Tiling, groups_of, tiles_for
 
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from ...ir.loop_analysis import used_buffers, written_buffers
-from ...ir.loops import Assign, Fetch, Gemm, Host, HostLoop, Kernel, Launch, Loop, Stmt
+from ...ir.loop_analysis import operands_of, used_buffers, written_buffers
+from ...ir.loops import Assign, Fetch, Host, HostLoop, Kernel, Launch, Loop, Zero
 from ...ir.reduction import Reduction
-from ..names import accesses_of
 from .fuse_launches import inlined, terms_of, with_addition, with_epilogue
 from .tiles import Context
 
@@ -123,25 +122,19 @@ def uses_of(item: Host, kernels: Mapping[str, Kernel]) -> _Uses:
     adds: set[str] = set()
     for stmt in kernels[item.kernel].body:
         written = set(written_buffers(stmt))
-        other = isinstance(stmt, Assign) and stmt.reduction is not Reduction.SUM
-        if isinstance(stmt, Assign | Gemm) and stmt.accumulate and not other:
-            adds |= written
-            reads_ |= set(_operands(stmt))
-        elif isinstance(stmt, Loop):
+        if isinstance(stmt, Loop):
             reads_ |= set(used_buffers(stmt))
             writes |= written
+            continue
+        reads_ |= {x.buffer for x in operands_of(stmt)}
+        adding = not isinstance(stmt, Zero) and stmt.accumulate
+        other = isinstance(stmt, Assign) and stmt.reduction is not Reduction.SUM
+        if adding and not other:
+            adds |= written
         else:
             writes |= written
-            reads_ |= set(_operands(stmt))
-            if isinstance(stmt, Assign) and stmt.accumulate:
-                reads_ |= written
+            reads_ |= written if adding else set()
     # An array that a kernel also overwrites or reads is not only added to.
     return _Uses(
         frozenset(reads_), frozenset(writes | (adds & reads_)), frozenset(adds - writes - reads_)
     )
-
-
-def _operands(stmt: Stmt) -> tuple[str, ...]:
-    if isinstance(stmt, Gemm):
-        return stmt.a.buffer, stmt.b.buffer
-    return tuple(a.buffer for a in accesses_of(stmt.expr)) if isinstance(stmt, Assign) else ()

@@ -14,6 +14,7 @@ from dataclasses import replace
 from ...ir.loop_analysis import positions, used_buffers
 from ...ir.loops import Assign, Fetch, Host, HostLoop, Kernel, Launch, Loop, Module, Stmt
 from ...ir.thread_mapping import Tiles
+from ...records.loops import host_items
 from ..buffers import buffer_bytes
 
 Key = tuple[str, int]  # a kernel, or the n-th fetch into a buffer
@@ -65,23 +66,17 @@ def _spans(module: Module) -> Iterator[tuple[Key, tuple[int, int]]]:
     kernels = positions(module).kernels
     count: Counter[str] = Counter()
     position = 0
-
-    def walk(host: tuple[Host, ...]) -> Iterator[tuple[Key, tuple[int, int]]]:
-        nonlocal position
-        for item in host:
-            match item:
-                case HostLoop(_, body):
-                    yield from walk(body)
-                case Launch(name):
-                    yield (name, -1), kernels[name]
-                    position = kernels[name][1]
-                case Fetch(name):
-                    yield (name, count[name]), (position, position + 1)
-                    count[name] += 1
-                    position += 1
-
-    yield from walk(module.host_constant)
-    yield from walk(module.host_volatile)
+    for item in host_items((*module.host_constant, *module.host_volatile)):
+        match item:
+            case Launch(name):
+                yield (name, -1), kernels[name]
+                position = kernels[name][1]
+            case Fetch(name):
+                yield (name, count[name]), (position, position + 1)
+                count[name] += 1
+                position += 1
+            case HostLoop():
+                continue
 
 
 def _places(after: Module, parts: Mapping[str, tuple[str, ...]]) -> dict[Key, tuple[int, int]]:

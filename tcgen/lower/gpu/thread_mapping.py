@@ -8,7 +8,7 @@ from typing import assert_never
 
 from ...dtypes import BY_NAME
 from ...hardware import COPY_BYTES, WARP_THREADS
-from ...ir.expr import Access, leaves
+from ...ir.expr import Access, accesses_of, leaves
 from ...ir.loop_analysis import accesses, blocks_parallel, walked_in_step, written_buffers
 from ...ir.loops import Assign, BandVar, Buffer, Gemm, Kernel, Loop, Stmt, Zero
 from ...ir.thread_mapping import Points, Sums, ThreadMapping, Transpose
@@ -108,8 +108,10 @@ def _along(stmt: Assign, summed: tuple[BandVar, ...], context: Context) -> tuple
     operand. If there is none, the second variable is the slowest one.
     """
     names = [v.name for v in summed]
-    operands = [x for x in leaves(stmt.expr) if isinstance(x, Access)]
-    operands.sort(key=lambda x: -elements(held_by(x, stmt.band), context.extents))
+    extents = context.extents
+    operands = sorted(
+        accesses_of(stmt.expr), key=lambda x: -elements(held_by(x, stmt.band), extents)
+    )
     units = [unit_stride(x, context.buffers[x.buffer]) for x in operands]
     ordered = list(dict.fromkeys(n for n in units if n in names))
     ordered += [n for n in names if n not in ordered]

@@ -20,11 +20,11 @@ from ...artifact.manifest import SOURCES
 from ...dtypes import ALL as DTYPES
 from ...dtypes import BY_NAME
 from ...errors import ArtifactError
-from ...records.loops import Fetch
+from ...records.loops import Fetch, launched
 from ..call.host_loops import PhaseBuffers, walk
 from ..fork_safe_lock import Once
 from ..host_device import HostDevice
-from ..host_program import Values, launches, on_host
+from ..host_program import Values, on_host
 from .blas import ROUTINES, blas_pointers, blas_threads, used_threads
 from .build import Source, build_libraries, standing_in
 from .bundled_objects import BundledObjects, read_objects, with_objects
@@ -187,7 +187,7 @@ def _link(artifact: Artifact) -> _Linked:
     called = ["tcgen_threads"]
     for phase, host in (("constant", manifest.host_constant), ("volatile", manifest.host_volatile)):
         if on_host(manifest, host):
-            called += [symbols[name] for name in launches(host)]
+            called += [symbols[name] for name in launched(host)]
         elif host:
             called.append(f"tcgen_phase_{phase}")
     try:

@@ -11,8 +11,8 @@ import tcgen
 from support.marks import slow
 from tcgen.compiler.driver import compile_system
 from tcgen.compiler.target import default_target
-from tcgen.emit.scope import statements
 from tcgen.frontend.einsum import LabelPattern, einsum_system
+from tcgen.ir.loop_analysis import statements
 from tcgen.ir.loops import Assign, Gemm, Module
 from tcgen.options import Options
 from tcgen.runtime.program import Program

@@ -13,7 +13,6 @@ import pytest
 from support import hand_modules as hand
 from tcgen.interp.modules import run_module
 from tcgen.ir.expr import Access, Call, Const, Expr, Prod, Sum
-from tcgen.ir.loop_analysis import launches
 from tcgen.ir.loops import (
     Assign,
     Axis,
@@ -31,6 +30,7 @@ from tcgen.ir.loops import (
 from tcgen.ir.tensor import Tensor
 from tcgen.ir.thread_mapping import Tiles
 from tcgen.lower.gpu.bind import bind_gpu
+from tcgen.records.loops import launched
 
 PLANNED = {"o": 10, "v": 40}
 I, J = (BandVar(n, hand.O) for n in "ij")
@@ -219,4 +219,4 @@ def test_conjugates_and_loops_of_the_host(inside: bool) -> None:
     module = program(kernels, host)
     after = bound(module)
     assert any(b.name == "x" for b in after.buffers) == (not inside)
-    assert len(tuple(launches(after.host_volatile))) == (1 if inside else 2)
+    assert len(tuple(launched(after.host_volatile))) == (1 if inside else 2)
