@@ -11,7 +11,7 @@ from ..errors import Span
 from ..ir.expr import Access, Call, Const, Delta, Equal, Expr, Prod, map_leaves
 from ..ir.reduction import Reduction
 from ..ir.system import Apply, Factor, Term
-from ..ir.tensor import Index, Ref, Role, Space, Symmetry, Tensor, symmetry_group
+from ..ir.tensor import Index, Ref, Space, Symmetry, Tensor, generators, symmetry_group
 from ..ir.term_rewriting import fresh_index, rename_term, resolve_deltas
 from .source import Problems
 
@@ -45,17 +45,13 @@ def family_of(
         [('f_oo', (Symmetry(perm=(1, 0), sign=1, conj=False),)), ('f_ov', ())]
     """
     group = tuple(sorted(symmetry_group(parent), key=lambda s: s.conj))
-    members = tuple(
-        replace(
-            parent,
-            name=f"{parent.name}_{''.join(s.name for s in block)}",
-            spaces=block,
-            symmetry=_generators([s for s in group if permuted(block, s) == block], block),
-            family=parent.name,
-        )
-        for block in blocks
-    )
-    return Family(parent, group, members, others_zero)
+    members = []
+    for block in blocks:
+        name = f"{parent.name}_{''.join(s.name for s in block)}"
+        bare = replace(parent, name=name, spaces=block, symmetry=(), family=parent.name)
+        own = generators(bare, (s for s in group if permuted(block, s) == block))
+        members.append(replace(bare, symmetry=own))
+    return Family(parent, group, tuple(members), others_zero)
 
 
 def permuted(block: tuple[Space, ...], symmetry: Symmetry) -> tuple[Space, ...]:
@@ -180,15 +176,3 @@ def _block_read(
     tensor, symmetry = reached
     read = Ref(tensor, tuple(ref.indices[k] for k in symmetry.perm))
     return symmetry.sign, Call("conj", read) if symmetry.conj else read
-
-
-def _generators(elements: list[Symmetry], block: tuple[Space, ...]) -> tuple[Symmetry, ...]:
-    """Generators of a group that is given by all its elements, the identity first."""
-    made: tuple[Symmetry, ...] = ()
-    reached = {elements[0]}
-    for element in elements:
-        if element not in reached:
-            made = (*made, element)
-            probe = Tensor("block", block, Role.INPUT, symmetry=made)
-            reached = set(symmetry_group(probe))
-    return made

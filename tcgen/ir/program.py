@@ -138,12 +138,9 @@ class Step:
         match self.op:
             case Contract():
                 return iteration_space(self.indices, 2)
-            case Add():
-                scale = 1 if abs(self.coeff) != 1 else 0
-                return iteration_space(self.indices, adds + scale)
-            case Map(expr):
-                scale = 1 if abs(self.coeff) != 1 else 0
-                return iteration_space(self.indices, operation_count(expr) + adds + scale)
+            case Add() | Map():
+                own = operation_count(self.op.expr) if isinstance(self.op, Map) else 0
+                return iteration_space(self.indices, own + adds + (abs(self.coeff) != 1))
             case Produce():
                 return ZERO
             case _:

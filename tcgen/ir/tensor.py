@@ -6,8 +6,8 @@ spaces, indices and tensors, so only the name is hashed: searches look them up m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from ..dtypes import BY_NAME
 from ..errors import TcgenError
@@ -115,3 +115,14 @@ def symmetry_group(tensor: Tensor, most: int = MOST_SYMMETRIES) -> tuple[Symmetr
                     raise ValueError(f"the symmetries of {tensor.name} force it to be zero")
         frontier = new_elements
     return tuple(Symmetry(perm, sign, conj) for (perm, conj), sign in signs.items())
+
+
+def generators(tensor: Tensor, elements: Iterable[Symmetry]) -> tuple[Symmetry, ...]:
+    """A small set of generators of a symmetry group of a tensor, which is given by its elements."""
+    chosen: tuple[Symmetry, ...] = ()
+    generated = {Symmetry(tuple(range(tensor.rank)))}
+    for element in elements:
+        if element not in generated:
+            chosen = (*chosen, element)
+            generated = set(symmetry_group(replace(tensor, symmetry=chosen)))
+    return chosen

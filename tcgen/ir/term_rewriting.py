@@ -38,30 +38,22 @@ def rename_expr(expr: Expr, names: Mapping[Index, Index]) -> Expr:
     """The expression with indices replaced, all at once."""
 
     def leaf(node: Ref | Access | Delta | Equal) -> Expr:
-        match node:
-            case Ref(tensor, indices):
-                return Ref(tensor, tuple(names.get(i, i) for i in indices))
-            case Delta(left, right):
-                return Delta(names.get(left, left), names.get(right, right))
-            case Access() | Equal():
-                return node
-            case _:
-                assert_never(node)
+        return _renamed(node, names) if isinstance(node, Ref | Delta) else node
 
     return map_leaves(expr, leaf)
 
 
 def rename_factor(factor: Factor, names: Mapping[Index, Index]) -> Factor:
     """The factor with indices replaced, all at once."""
-    match factor:
-        case Ref(tensor, indices):
-            return Ref(tensor, tuple(names.get(i, i) for i in indices))
-        case Delta(left, right):
-            return Delta(names.get(left, left), names.get(right, right))
-        case Apply(expr):
-            return Apply(rename_expr(expr, names))
-        case _:
-            assert_never(factor)
+    if isinstance(factor, Apply):
+        return Apply(rename_expr(factor.expr, names))
+    return _renamed(factor, names)
+
+
+def _renamed(leaf: Ref | Delta, names: Mapping[Index, Index]) -> Ref | Delta:
+    if isinstance(leaf, Ref):
+        return Ref(leaf.tensor, tuple(names.get(i, i) for i in leaf.indices))
+    return Delta(names.get(leaf.left, leaf.left), names.get(leaf.right, leaf.right))
 
 
 def rename_factors(factors: Iterable[Factor], names: Mapping[Index, Index]) -> tuple[Factor, ...]:

@@ -20,21 +20,14 @@ Array = npt.NDArray[Any]
 Generator = tuple[tuple[int, ...], int, bool]  # axes permutation, sign, complex conjugate
 
 SAMPLES = 64  # elements that a call compares for each generator
-TOLERANCE = {
-    "float64": 1e-8,
-    "complex128": 1e-8,
-    "float32": 1e-3,
-}  # relative to the largest element
+# Relative to the largest element.
+TOLERANCE = {"float64": 1e-8, "complex128": 1e-8, "float32": 1e-3}
 # Absolute deviation that rounding may leave in arrays of zeros, such as T3 of two electrons.
 ROUNDING = {"float64": 1e-14, "complex128": 1e-14, "float32": 1e-6}
 
 
 def check_symmetry(
-    name: str,
-    array: np.ndarray[Any, Any],
-    generators: Iterable[Generator],
-    *,
-    samples: int | None = None,
+    name: str, array: Array, generators: Iterable[Generator], *, samples: int | None = None
 ) -> None:
     """Compare an array, axes in logical order, with its images under the declared symmetries.
 
@@ -105,9 +98,7 @@ def _maps(pair: Packing, image: Packing, perm: tuple[int, ...]) -> bool:
     return alike and [perm[axis] for axis in pair.axes] == list(image.axes)
 
 
-def _worst(
-    array: np.ndarray[Any, Any], image: np.ndarray[Any, Any], sign: int, conj: bool
-) -> tuple[float, tuple[int, ...]]:
+def _worst(array: Array, image: Array, sign: int, conj: bool) -> tuple[float, tuple[int, ...]]:
     """Largest deviation; slice by slice, so that no second array of this size is made."""
     worst, where = 0.0, (0,) * array.ndim
     for first in range(array.shape[0]):
@@ -122,7 +113,7 @@ def _worst(
 
 
 def _worst_sample(
-    array: np.ndarray[Any, Any], image: np.ndarray[Any, Any], sign: int, conj: bool, samples: int
+    array: Array, image: Array, sign: int, conj: bool, samples: int
 ) -> tuple[float, tuple[int, ...], float]:
     # A step coprime to the extents visits all axes, not only one of them.
     step = max(1, array.size // samples)
@@ -137,10 +128,10 @@ def _worst_sample(
     return float(deviation[largest]), tuple(int(p[largest]) for p in points), scale
 
 
-def _deviation(given: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _deviation(given: Array, wanted: Array) -> Array:
     """Absolute differences; equal infinities and two NaNs agree, one of them deviates by inf."""
     with np.errstate(invalid="ignore"):
-        deviation: np.ndarray[Any, Any] = np.abs(given - wanted)
+        deviation: Array = np.abs(given - wanted)
     unclear = np.isnan(deviation)
     if unclear.any():
         equal = (given == wanted) | (np.isnan(given) & np.isnan(wanted))
@@ -148,7 +139,7 @@ def _deviation(given: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> np.
     return deviation
 
 
-def _scale(values: np.ndarray[Any, Any]) -> float:
+def _scale(values: Array) -> float:
     sizes = np.abs(values)
     return float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
 

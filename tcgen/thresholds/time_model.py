@@ -160,27 +160,19 @@ POSITIVE = ("flops", "bandwidth", "line")  # constants of a machine that cannot 
 
 # Data sheets of the SXM modules, except for the bandwidth, which is that of large copies (measured
 # on an H200: benchmarks/RESULTS.md), and the call, whose source is unknown. Since 2026-11-27.
+_H100 = Machine(
+    flops=67 * 10**12,
+    bandwidth=30 * 10**11,
+    call=12_000,
+    cache=50 * 10**6,
+    line=SECTOR_BYTES,
+    fma=335 * 10**11,
+    multiprocessors=132,
+    shared=227 * 1024,
+)
 GPUS = {
-    "h100": Machine(
-        flops=67 * 10**12,
-        bandwidth=30 * 10**11,
-        call=12_000,
-        cache=50 * 10**6,
-        line=SECTOR_BYTES,
-        fma=335 * 10**11,
-        multiprocessors=132,
-        shared=227 * 1024,
-    ),
-    "h200": Machine(
-        flops=67 * 10**12,
-        bandwidth=42 * 10**11,
-        call=12_000,
-        cache=50 * 10**6,
-        line=SECTOR_BYTES,
-        fma=335 * 10**11,
-        multiprocessors=132,
-        shared=227 * 1024,
-    ),
+    "h100": _H100,
+    "h200": replace(_H100, bandwidth=42 * 10**11),
     "a100": Machine(
         flops=195 * 10**11,
         bandwidth=17 * 10**11,

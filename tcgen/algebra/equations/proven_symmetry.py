@@ -15,7 +15,6 @@ from ...ir.expr import COMPLEX_BELOW_ZERO, Delta, Expr, functions, refs
 from ...ir.system import Apply, Equation, Factor, System, Term
 from ...ir.tensor import Ref, Role, Space, Symmetry, Tensor, exchanged, symmetry_group
 from ...ir.term_rewriting import replace_refs, resolve_deltas
-from ..permutation_groups import Group
 from .inline import factor_names, inline, inlined_count, keep_needed
 from .normal_form import NormalForms, same_spaces
 
@@ -214,15 +213,3 @@ def _refusal(equation: Equation, claim: Symmetry, forms: NormalForms) -> Diagnos
         f"follow from its equation",
         advice="write the missing P or S over its terms, or drop the symmetry",
     )
-
-
-def generators(tensor: Tensor, group: Group) -> tuple[Symmetry, ...]:
-    """A small set of generators of a symmetry group."""
-    chosen: list[Symmetry] = []
-    generated: set[tuple[int, ...]] = {tuple(range(tensor.rank))}
-    for perm, sign in group:
-        if perm not in generated:
-            chosen.append(Symmetry(perm, sign))
-            probe = replace(tensor, symmetry=tuple(chosen))
-            generated = {s.perm for s in symmetry_group(probe)}
-    return tuple(chosen)

@@ -60,22 +60,24 @@ def decomposed(
     candidates = _rank_one_elements(tuple(basis), tuple(dict.fromkeys(matrices)), rows, most_pairs)
     chosen: list[Pair] = []
     span: list[Vector] = []
-    for pair in sorted(candidates, key=lambda p: (p.terms, _size(p.flat), p.flat)):
+
+    def choose(pair: Pair) -> None:
+        """Add a pair that is not in the span of those chosen before."""
+        nonlocal span
         grown = reduced((*span, pair.flat))
         if len(grown) > len(span):
             chosen.append(pair)
             span = grown
+
+    for pair in sorted(candidates, key=lambda p: (p.terms, _size(p.flat), p.flat)):
+        choose(pair)
     # Single elements cover the remainder that no matrix of rank one in the span reaches.
     columns = len(matrices[0]) // rows
     for vector in basis:
         rest = remainder(vector, span)
         for place, value in enumerate(rest):
             if value:
-                pair = Pair(_unit(place // columns, rows), _unit(place % columns, columns))
-                grown = reduced((*span, pair.flat))
-                if len(grown) > len(span):
-                    chosen.append(pair)
-                    span = grown
+                choose(Pair(_unit(place // columns, rows), _unit(place % columns, columns)))
     flats = [p.flat for p in chosen]
     return tuple(chosen), tuple(coordinates(m, flats) for m in matrices)
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import starmap
 from typing import assert_never
 
 from ...ir.expr import Delta, expr_indices
 from ...ir.system import Apply, Equation, Factor, System, Term, factor_indices
-from ...ir.tensor import Index, Ref, Role, Space, Tensor
+from ...ir.tensor import Index, Ref, Role, Space, Symmetry, Tensor, generators
 from ...ir.term_rewriting import fresh_index, rename_factor, rename_term
 from ..equations.inline import keep_needed
 from ..equations.permutations import new_name
-from ..equations.proven_symmetry import generators
 from ..permutation_groups import Group, aligned, stages_of
 from .greedy import State
 from .lift import Lifted
@@ -50,7 +50,9 @@ class _Writer:
         spaces = tuple(self.lifted.spaces[s] for s in total.frame.spaces)
         tensor = Tensor(new_name("w", self.taken), spaces, Role.TEMP)
         if self.symmetric:
-            tensor = replace(tensor, symmetry=generators(tensor, total.frame.group))
+            tensor = replace(
+                tensor, symmetry=generators(tensor, starmap(Symmetry, total.frame.group))
+            )
         lhs = Ref(tensor, tuple(self.fresh(total.frame.spaces, ())))
         terms = tuple(self.term(lhs, p, c) for p, c in sorted(total.terms.items()))
         scale = _plain_scale(terms)

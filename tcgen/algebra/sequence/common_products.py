@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import starmap
 from typing import assert_never
 
 from ...errors import Span
@@ -18,12 +19,11 @@ from ...ir.expr import Const, Delta, Expr, Prod, Quot, operation_count
 from ...ir.program import Add, Contract, Map, Operation, Produce, Step
 from ...ir.reduction import Reduction
 from ...ir.system import Apply, Equation, Factor, Term, factor_indices, factor_refs
-from ...ir.tensor import Index, Ref, Role, Tensor, distinct
+from ...ir.tensor import Index, Ref, Role, Symmetry, Tensor, distinct, generators
 from ...thresholds import AlgebraThresholds
 from ..binary_orders import Tree, positions
 from ..equations.canonical_product import Canonical, free_group
 from ..equations.normal_form import NormalForms
-from ..equations.proven_symmetry import generators
 from .contraction_order import best_order
 
 _ONE = Const(Fraction(1))
@@ -188,7 +188,9 @@ class Workspace:
                 Role.TEMP,
                 volatile=any(r.tensor.volatile for f in factors for r in factor_refs(f)),
             )
-            tensor = replace(bare, symmetry=generators(bare, free_group(form, outer)))
+            tensor = replace(
+                bare, symmetry=generators(bare, starmap(Symmetry, free_group(form, outer)))
+            )
             sums = tuple(i for i in held if i not in outer)
             out, op = Ref(tensor, order), operation(factors)
             step = Step(0, out, op, Fraction(form.sign), sums=sums, span=span)

@@ -79,12 +79,12 @@ def _folded(module: Module, place: _Place) -> Module | None:
         return None
     kernels = {k.name: k for k in module.kernels}
     users = [k.name for k in module.kernels if target in _uses(k)]
-    ends = [n for n, item in enumerate(place.later) if target in _used(item, kernels)]
+    uses = [uses_of(item, kernels) for item in place.later]
+    ends = [n for n, u in enumerate(uses) if target in u.reads | u.writes | u.adds]
     readers = [name for name in launched(place.later) if name in users]
     if not ends or len(readers) + 1 < len(users):
         return None
-    before_last = [uses_of(item, kernels) for item in place.later[: ends[-1] + 1]]
-    if any({target, source.name} & (u.writes | u.adds) for u in before_last):
+    if any({target, source.name} & (u.writes | u.adds) for u in uses[: ends[-1] + 1]):
         return None
     changed = {name: _reading(kernels[name], place) for name in readers}
     made = {name: kernel for name, kernel in changed.items() if kernel is not None}
@@ -139,11 +139,6 @@ def _element(place: _Place, access: Access) -> Access | None:
 
 def _uses(kernel: Kernel) -> set[str]:
     return {name for stmt in kernel.body for name in used_buffers(stmt)}
-
-
-def _used(item: Host, kernels: dict[str, Kernel]) -> frozenset[str]:
-    uses = uses_of(item, kernels)
-    return uses.reads | uses.writes | uses.adds
 
 
 def _without(name: str, host: tuple[Host, ...]) -> tuple[Host, ...]:
