@@ -31,7 +31,6 @@ _EXPLAINED = (
     "tuning",
 )
 
-
 _report_options = together(
     option(
         "--html",

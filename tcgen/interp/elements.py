@@ -15,7 +15,10 @@ import numpy.typing as npt
 
 from ..errors import VerifyError
 from ..ir.expr import (
+    ARGUMENT_COUNTS,
     COMPLEX_BELOW_ZERO,
+    FUNCTIONS,
+    REAL_FUNCTIONS,
     REAL_VALUED,
     Access,
     Call,
@@ -37,25 +40,9 @@ from ..ir.tensor import Index, Ref, Space, distinct
 Array: TypeAlias = npt.NDArray[Any]
 Labelled: TypeAlias = tuple[Array, tuple[Index, ...]]
 
+# Functions have NumPy's names, except pow.
 _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
-    "sqrt": np.sqrt,
-    "exp": np.exp,
-    "log": np.log,
-    "abs": np.abs,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tanh": np.tanh,
-    "conj": np.conj,
-    "real": np.real,
-    "imag": np.imag,
-    "tan": np.tan,
-    "sinh": np.sinh,
-    "cosh": np.cosh,
-    "arcsin": np.arcsin,
-    "arccos": np.arccos,
-    "arctan": np.arctan,
-    "floor": np.floor,
-    "sign": np.sign,
+    name: getattr(np, name) for name in (*FUNCTIONS, *REAL_FUNCTIONS)
 }
 
 
@@ -65,15 +52,9 @@ def _where(condition: Array, one: Array, other: Array) -> Array:
 
 
 _FUNCTIONS_OF_SEVERAL: dict[str, Callable[..., Array]] = {
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "arctan2": np.arctan2,
-    "pow": np.float_power,
-    "mod": np.mod,
-    "less": np.less,
-    "less_equal": np.less_equal,
-    "equal": np.equal,
-    "not_equal": np.not_equal,
+    name: np.float_power if name == "pow" else getattr(np, name)
+    for name in ARGUMENT_COUNTS
+    if name != "where"
 }
 _REDUCED: dict[Reduction, np.ufunc] = {
     Reduction.SUM: np.add,

@@ -14,44 +14,22 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..records.loops import (
-    Access,
-    Axis,
-    BandVar,
-    Buffer,
-    Fetch,
-    Gemm,
-    Host,
-    HostLoop,
-    Launch,
-    LoopVar,
-    PackingScheme,
-)
-from ..records.parts import Parts
+from ..records.loops import Access
+from ..records.loops import Axis as Axis
+from ..records.loops import BandVar as BandVar
+from ..records.loops import Buffer as Buffer
+from ..records.loops import Fetch as Fetch
+from ..records.loops import Gemm as Gemm
+from ..records.loops import Host as Host
+from ..records.loops import HostLoop as HostLoop
+from ..records.loops import Launch as Launch
+from ..records.loops import LoopVar as LoopVar
+from ..records.loops import PackingScheme as PackingScheme
+from ..records.parts import Parts as Parts
 from .expr import Expr
 from .level import Level
 from .reduction import Reduction
 from .tensor import Space, Tensor
-
-__all__ = [
-    "Assign",
-    "Axis",
-    "BandVar",
-    "Buffer",
-    "Fetch",
-    "Gemm",
-    "Host",
-    "HostLoop",
-    "Kernel",
-    "Launch",
-    "Loop",
-    "LoopVar",
-    "Module",
-    "PackingScheme",
-    "Parts",
-    "Stmt",
-    "Zero",
-]
 
 if TYPE_CHECKING:  # a program for the CPU does not load the mappings of GPUs
     from .thread_mapping import ThreadMapping

@@ -11,23 +11,13 @@ from dataclasses import dataclass, replace
 
 from ..dtypes import BY_NAME
 from ..errors import TcgenError
-from ..records.tensors import Packing, Role, Space, Storage, Symmetry, Tensor, element_type
-
-__all__ = [
-    "MOST_SYMMETRIES",
-    "Index",
-    "Packing",
-    "Ref",
-    "Role",
-    "Space",
-    "Storage",
-    "Symmetry",
-    "Tensor",
-    "distinct",
-    "element_bytes",
-    "element_type",
-    "symmetry_group",
-]
+from ..records.tensors import Packing as Packing
+from ..records.tensors import Role as Role
+from ..records.tensors import Space as Space
+from ..records.tensors import Storage as Storage
+from ..records.tensors import Symmetry as Symmetry
+from ..records.tensors import Tensor as Tensor
+from ..records.tensors import element_type as element_type
 
 
 @dataclass(frozen=True, slots=True)

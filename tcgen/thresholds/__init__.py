@@ -10,21 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .cpu import CpuThresholds
-from .gpu import GpuThresholds
-from .legal_range import largest, smallest
-from .planner import AlgebraThresholds, FusionThresholds, PlannerThresholds
-
-__all__ = [
-    "AlgebraThresholds",
-    "CpuThresholds",
-    "FusionThresholds",
-    "GpuThresholds",
-    "PlannerThresholds",
-    "Thresholds",
-    "largest",
-    "smallest",
-]
+from .cpu import CpuThresholds as CpuThresholds
+from .gpu import GpuThresholds as GpuThresholds
+from .legal_range import largest as largest
+from .legal_range import smallest as smallest
+from .planner import AlgebraThresholds as AlgebraThresholds
+from .planner import FusionThresholds as FusionThresholds
+from .planner import PlannerThresholds as PlannerThresholds
 
 
 @dataclass(frozen=True, slots=True)
