@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import factorial
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from ..artifact.manifest import (
     OperandEntry,
@@ -38,6 +38,8 @@ from ..ir.loops import (
 from ..records.parts import triangles
 from .printing import extent, product
 from .scope import Scope
+
+_Plain: TypeAlias = Zero | Assign | Gemm | Fetch
 
 FIRST, LAST = "tc_first", "tc_last"  # first number and end of a part in the source
 
@@ -113,14 +115,12 @@ class _Walk:
         self.chain = () if parts is None else tuple(v.name for v in parts.chain)
         self.once = () if parts is None else parts.once
 
-    def all(
-        self, host: tuple[Host, ...]
-    ) -> Iterator[tuple[Stmt | Fetch, tuple[LoopVar, ...], Share]]:
+    def all(self, host: tuple[Host, ...]) -> Iterator[tuple[_Plain, tuple[LoopVar, ...], Share]]:
         """Statements and fetches of a phase, the loops around each, and the parts that run it."""
 
         def walk(
             items: tuple[Host | Stmt, ...], around: tuple[LoopVar, ...], share: Share
-        ) -> Iterator[tuple[Stmt | Fetch, tuple[LoopVar, ...], Share]]:
+        ) -> Iterator[tuple[_Plain, tuple[LoopVar, ...], Share]]:
             for item in items:
                 match item:
                     case HostLoop(var, body) | Loop(var, body):
@@ -165,8 +165,6 @@ class _Walk:
                         for v in band_of(item)
                     }
                     yield from self.accesses(item, spans_of, share)
-                case Loop():
-                    raise AssertionError("loops are walked through")
                 case _:
                     assert_never(item)
 
@@ -212,8 +210,6 @@ class _Walk:
                     yield StatementEntry(share, loops, (own,), halves, flops, (operand,))
                 case Assign() | Gemm():
                     yield self.statement(item, loops, halves, share)
-                case Loop():
-                    raise AssertionError("loops are walked through")
                 case _:
                     assert_never(item)
 

@@ -169,6 +169,10 @@ class Scope:
         apart = frozenset(pair for pair, strict in pairs.items() if strict)
         return replace(self, ordered=frozenset(pairs), apart=apart) if pairs else self
 
+    def holding(self, buffers: Mapping[str, Buffer], names: Mapping[str, str]) -> Scope:
+        """The scope with further buffers, or others of the same names, and their names."""
+        return replace(self, buffers={**self.buffers, **buffers}, names={**self.names, **names})
+
     def order_of(self, places: Sequence[str], *, strict: bool = False) -> tuple[int, ...] | None:
         """Order of some positions, the largest first; None if the loops do not determine it."""
         known = self.apart if strict else self.ordered

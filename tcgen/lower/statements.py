@@ -18,14 +18,13 @@ from ..ir.expr import (
     Delta,
     Equal,
     Expr,
-    Prod,
     Subscript,
     accesses_of,
     map_leaves,
 )
 from ..ir.loops import BandVar, Fetch, LoopVar
 from ..ir.plan import FusionPlan, LoopId, Visit
-from ..ir.program import Add, Contract, Map, Produce, Step
+from ..ir.program import Contract, Step
 from ..ir.reduction import Reduction
 from ..ir.tensor import Index, Ref, Space
 from .buffers import Memory
@@ -127,24 +126,12 @@ def make_statement(
     visit = plan.visits[position]
     step = plan.program.steps[visit.step]
     bound = _Bindings(visit, position, memory, loops, _names(step, visit, loops))
-    factors: tuple[Access, ...] = ()
-    expr: Expr
-    match step.op:
-        case Contract(a, b):
-            factors = (bound.access(a), bound.access(b))
-            expr = Prod(factors)
-        case Add(a):
-            expr = bound.access(a)
-        case Map(given):
-            expr = map_leaves(given, bound.leaf)
-        case Produce():
-            raise AssertionError("a generated input is fetched, not computed")
-        case _:
-            assert_never(step.op)
+    assert step.summand is not None, "a generated input is fetched, not computed"
+    contracts = isinstance(step.op, Contract)
     return Statement(
         out=bound.access(step.out),
-        expr=expr,
-        factors=factors,
+        expr=map_leaves(step.summand, bound.leaf),
+        factors=tuple(map(bound.access, step.operands)) if contracts else (),
         band=tuple(v for i in step.indices if (v := bound.variable(i)) is not None),
         coeff=step.coeff,
         accumulate=accumulate,

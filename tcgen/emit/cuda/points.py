@@ -200,10 +200,6 @@ def _from_tile(
     held = replace(held, place="register", packed=())
     tile = Access(_TILE, ())
     expr = map_leaves(stmt.expr, lambda leaf: tile if leaf == source else leaf)
-    inner = replace(
-        scope,
-        buffers={**scope.buffers, _TILE: held},
-        names={**scope.names, _TILE: f"{_TILE}[tc_x][tc_n]"},
-    )
+    inner = scope.holding({_TILE: held}, {_TILE: f"{_TILE}[tc_x][tc_n]"})
     through_tile = replace(stmt, expr=expr)
     return through_tile, inner, value(through_tile, inner, coefficient=True)

@@ -139,11 +139,7 @@ def _at_once(
     loaded_stmt = replace(stmt, expr=map_leaves(stmt.expr, loaded))
     kinds = {name: scope.buffers[a.buffer].dtype for a, name in loads.items()}
     registers = {n: Buffer(n, (), (), kind, "register") for n, kind in kinds.items()}
-    here = replace(
-        scope,
-        buffers={**scope.buffers, **registers},
-        names={**scope.names, **{n: f"{n}[tc_at]" for n in registers}},
-    )
+    here = scope.holding(registers, {n: f"{n}[tc_at]" for n in registers})
     add = combined(stmt.reduction, "tc_sum", value(loaded_stmt, here, coefficient=False))
     types = {n: BY_NAME[kind].cuda_type for n, kind in kinds.items()}
     counted = stmt.orbit or any(isinstance(leaf, Equal) for leaf in leaves(stmt.expr))

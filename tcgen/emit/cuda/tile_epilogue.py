@@ -17,7 +17,6 @@ from ...ir.thread_mapping import Strip
 from ...resources import part
 from ..c.stores import total
 from ..printing import literal
-from ..scope import Scope
 from .expressions import adjacent, even_conditions, fixed_address, store, sum_type, value
 from .tile_addresses import TILES, TilePrinter, blocks, value_table
 
@@ -176,7 +175,10 @@ def _element(printer: TilePrinter, own: str) -> list[str]:
     if not printer.epilogue:
         sign = "+=" if stmt.accumulate else "="
         return [f"if (tc_i >= 0 && tc_j >= 0) {held} {sign} {given};"]
-    inner = _in_register(printer)
+    # An element of the tile is a variable of the thread.
+    name = printer.out.buffer
+    register = replace(scope.buffers[name], place="register")
+    inner = scope.holding({name: register}, {name: "tc_value"})
     lines, number = [], 0
     for after in printer.epilogue:
         if is_total(after):
@@ -193,15 +195,4 @@ def _element(printer: TilePrinter, own: str) -> list[str]:
         column_values=_named(printer, printer.mapping.n, printer.column),
         value=f"{held} + {given}" if stmt.accumulate else given,
         epilogue=lines,
-    )
-
-
-def _in_register(printer: TilePrinter) -> Scope:
-    """The scope in which an element of the tile is a variable of the thread."""
-    scope, name = printer.scope, printer.out.buffer
-    held = replace(scope.buffers[name], place="register")
-    return replace(
-        scope,
-        buffers={**scope.buffers, name: held},
-        names={**scope.names, name: "tc_value"},
     )
