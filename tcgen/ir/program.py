@@ -9,7 +9,7 @@ the memory of an array.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -18,7 +18,7 @@ from typing import TypeAlias, assert_never
 
 from ..errors import Span
 from .cost import ZERO, Poly, equal_points, iteration_space
-from .expr import Const, Expr, Prod, operation_count, refs
+from .expr import Access, Const, Delta, Equal, Expr, Prod, map_leaves, operation_count, refs
 from .level import Level
 from .reduction import Reduction
 from .tensor import Index, Ref, Role, Space, Tensor, distinct, symmetry_group
@@ -61,6 +61,29 @@ class Produce:
 
 
 Operation: TypeAlias = Contract | Add | Map | Produce
+
+
+def map_operation(
+    op: Operation, ref: Callable[[Ref], Ref], delta: Callable[[Delta], Delta] = lambda delta: delta
+) -> Operation:
+    """The operation with every reference and Kronecker delta replaced."""
+
+    def leaf(node: Ref | Access | Delta | Equal) -> Expr:
+        if isinstance(node, Ref):
+            return ref(node)
+        return delta(node) if isinstance(node, Delta) else node
+
+    match op:
+        case Contract(a, b):
+            return Contract(ref(a), ref(b))
+        case Add(a):
+            return Add(ref(a))
+        case Map(expr):
+            return Map(map_leaves(expr, leaf))
+        case Produce():
+            return op
+        case _:
+            assert_never(op)
 
 
 @dataclass(frozen=True, slots=True)

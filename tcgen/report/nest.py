@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import assert_never
 
-from ..ir.expr import Access, Delta, Equal, Expr, map_leaves
+from ..ir.expr import Delta
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId, Visit
 from ..ir.pretty.equations import pretty_step
-from ..ir.program import Add, Contract, Map, Produce, Step
+from ..ir.program import Produce, map_operation
 from ..ir.tensor import Index, Ref, Role, Tensor
 
 Letters = Mapping[LoopId, str]
@@ -126,31 +125,17 @@ def _statement(plan: FusionPlan, position: int, letters: Letters) -> str:
             _bare(ref.tensor, axes), tuple(names.get(ref.indices[a], ref.indices[a]) for a in axes)
         )
 
-    def leaf(part: Ref | Access | Delta | Equal) -> Expr:
-        match part:
-            case Ref():
-                return stored(part)
-            case Delta(left, right):
-                return Delta(names.get(left, left), names.get(right, right))
-            case _:
-                return part  # leaves of level 4 do not occur in a program
+    def delta(part: Delta) -> Delta:
+        return Delta(names.get(part.left, part.left), names.get(part.right, part.right))
 
-    match step.op:
-        case Produce(tensor):
-            indices = ",".join(names.get(i, i).name for i in step.out.indices)
-            return f"s{step.id}: {stored(step.out)} = generate {tensor.name}({indices})"
-        case Contract(a, b):
-            inner: Step = replace(step, op=Contract(stored(a), stored(b)))
-        case Add(a):
-            inner = replace(step, op=Add(stored(a)))
-        case Map(expr):
-            inner = replace(step, op=Map(map_leaves(expr, leaf)))
-        case _:
-            assert_never(step.op)
+    if isinstance(step.op, Produce):
+        indices = ",".join(names.get(i, i).name for i in step.out.indices)
+        return f"s{step.id}: {stored(step.out)} = generate {step.op.tensor.name}({indices})"
     return pretty_step(
         replace(
-            inner,
+            step,
             out=stored(step.out),
+            op=map_operation(step.op, stored, delta),
             accumulate=step.accumulate or _carried(plan, visit),
             sums=tuple(i for i in step.sums if visit.loop_of(i) is None),
         )

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import assert_never
 
-from ...ir.expr import Access, Const, Delta, Equal, Expr, map_leaves
-from ...ir.program import Add, Contract, FormulaSequence, Map, Operation, Phase, Produce, Step
+from ...ir.expr import Const
+from ...ir.program import (
+    FormulaSequence,
+    Map,
+    Phase,
+    Produce,
+    Step,
+    map_operation,
+)
 from ...ir.system import System
 from ...ir.tensor import Index, Ref, Role, Tensor
 from .brackets import stored_nodes
@@ -62,7 +68,7 @@ class _AliasNames:
             number = known.index(ref.indices)
             return Ref(self._alias(ref.tensor, number + 1) if number else ref.tensor, ref.indices)
 
-        return replace(step, op=_with_refs(step.op, change))
+        return replace(step, op=map_operation(step.op, change))
 
     def _alias(self, tensor: Tensor, number: int) -> Tensor:
         key = (tensor.name, number)
@@ -151,26 +157,7 @@ def _named(steps: tuple[Step, ...], taken: frozenset[str]) -> tuple[Step, ...]:
         name = names.get(old.tensor.name)
         return old if name is None else Ref(replace(old.tensor, name=name), old.indices)
 
-    return tuple(replace(s, out=ref(s.out), op=_with_refs(s.op, ref)) for s in steps)
-
-
-def _with_refs(op: Operation, change: Callable[[Ref], Ref]) -> Operation:
-    """The operation with every reference replaced."""
-
-    def leaf(node: Ref | Access | Delta | Equal) -> Expr:
-        return change(node) if isinstance(node, Ref) else node
-
-    match op:
-        case Contract(a, b):
-            return Contract(change(a), change(b))
-        case Add(a):
-            return Add(change(a))
-        case Map(expr):
-            return Map(map_leaves(expr, leaf))
-        case Produce():
-            return op
-        case _:
-            assert_never(op)
+    return tuple(replace(s, out=ref(s.out), op=map_operation(s.op, ref)) for s in steps)
 
 
 def with_constants(program: FormulaSequence, inputs: tuple[Tensor, ...]) -> FormulaSequence:
@@ -193,7 +180,7 @@ def with_constants(program: FormulaSequence, inputs: tuple[Tensor, ...]) -> Form
     changed = []
     for step in program.steps:
         op = step.op
-        op = Produce(by_name[op.tensor.name]) if isinstance(op, Produce) else _with_refs(op, ref)
+        op = Produce(by_name[op.tensor.name]) if isinstance(op, Produce) else map_operation(op, ref)
         changed.append(replace(step, out=ref(step.out), op=op))
     steps = _numbered(tuple(changed))
     return replace(program, tensors=(*inputs, *_written(steps, inputs)), steps=steps)
