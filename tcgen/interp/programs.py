@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, assert_never
+from typing import Any
 
 import numpy as np
 
 from ..ir.cost import extent_of
-from ..ir.program import Add, Contract, FormulaSequence, Map, Produce, Step
+from ..ir.expr import Delta
+from ..ir.program import FormulaSequence, Map, Produce, Step
 from ..ir.tensor import Ref, Tensor
 from .elements import (
     Array,
@@ -84,22 +85,14 @@ def _run_step(
     def read(ref: Ref) -> Array:
         return _view(ref, values, extents)
 
+    def kronecker(node: Delta) -> Array:
+        return delta(node.left.space, node.right.space, extents)
+
     operands: list[Labelled]
-    match step.op:
-        case Contract(a, b):
-            operands = [(read(a), a.indices), (read(b), b.indices)]
-        case Add(a):
-            operands = [(read(a), a.indices)]
-        case Map(expr):
-            operands = [
-                evaluate_over(
-                    expr, read, lambda d: delta(d.left.space, d.right.space, extents), dtype
-                )
-            ]
-        case Produce():
-            return
-        case _:
-            assert_never(step.op)
+    if isinstance(step.op, Map):
+        operands = [evaluate_over(step.op.expr, read, kronecker, dtype)]
+    else:
+        operands = [(read(ref), ref.indices) for ref in step.operands]
     targets = [(1, read(step.out))]
     add_product(step.reduction, step.coeff, operands, step.out.indices, step.sums, targets)
 

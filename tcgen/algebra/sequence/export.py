@@ -22,7 +22,7 @@ from ...ir.expr import (
     Sum,
 )
 from ...ir.pretty.equations import pretty_step
-from ...ir.program import Add, Contract, FormulaSequence, Map, Produce, Step
+from ...ir.program import FormulaSequence, Map, Produce, Step
 from ...ir.reduction import Reduction
 from ...ir.tensor import Index, Ref, Space
 from ...ir.term_rewriting import fresh_index
@@ -66,20 +66,13 @@ def _statement(step: Step) -> dict[str, Any]:
     names = _index_names(step)
     if step.reduction is not Reduction.SUM:
         raise _inexpressible(step, f"a {step.reduction.value} over indices")
-    match step.op:
-        case Contract(a, b):
-            products = [_Text(step.coeff, (_ref(a, names), _ref(b, names)))]
-        case Add(a):
-            products = [_Text(step.coeff, (_ref(a, names),))]
-        case Map(expr):
-            products = [
-                _Text(step.coeff * p.coeff, p.factors, p.denominator)
-                for p in _products(expr, names, step)
-            ]
-        case Produce():
-            products = []
-        case _:
-            assert_never(step.op)
+    if isinstance(step.op, Map):
+        products = [
+            _Text(step.coeff * p.coeff, p.factors, p.denominator)
+            for p in _products(step.op.expr, names, step)
+        ]
+    else:
+        products = [_Text(step.coeff, tuple(_ref(r, names) for r in step.operands))]
     terms = []
     for product in products:
         if product.coeff == 0:
