@@ -59,6 +59,12 @@ class LoopId:
         return f"{self.space.name}{tile}#{self.id}{after}"
 
 
+def common_loops(one: tuple[LoopId, ...], other: tuple[LoopId, ...]) -> int:
+    """Number of outermost loops that two visits share."""
+    pairs = zip(one, other, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
 @dataclass(frozen=True, slots=True)
 class Visit:
     """One execution of a step inside shared loops.

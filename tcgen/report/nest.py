@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ..ir.expr import Delta
-from ..ir.plan import ArrayPlan, FusionPlan, LoopId, Visit
+from ..ir.plan import ArrayPlan, FusionPlan, LoopId, Visit, common_loops
 from ..ir.pretty.equations import pretty_step
 from ..ir.program import Produce, map_operation
 from ..ir.tensor import Index, Ref, Role, Tensor
@@ -53,7 +53,7 @@ def nest_text(plan: FusionPlan) -> str:
     lines: list[str] = []
     open_loops: tuple[LoopId, ...] = ()
     for position, visit in enumerate(plan.visits):
-        shared = _common(open_loops, visit.loops)
+        shared = common_loops(open_loops, visit.loops)
         if position in heads:
             group = heads[position]
             lines.append("    " * shared + f"# {group.name} ({group.kind.value})")
@@ -64,11 +64,6 @@ def nest_text(plan: FusionPlan) -> str:
         lines.append("    " * len(visit.loops) + _statement(plan, position, letters))
         open_loops = visit.loops
     return "\n".join(lines) + "\n"
-
-
-def _common(left: tuple[LoopId, ...], right: tuple[LoopId, ...]) -> int:
-    pairs = zip(left, right, strict=False)
-    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
 
 
 def _loop_line(loop: LoopId, letters: Letters) -> str:
@@ -98,7 +93,7 @@ def _starts(plan: FusionPlan) -> list[list[tuple[int, str]]]:
         loops = plan.visits[first].loops
         depth = loops.index(array.home) + 1 if array.home in loops else 0
         # The loop inside the array's home may have been opened by an earlier step.
-        while first and _common(plan.visits[first - 1].loops, loops) > depth:
+        while first and common_loops(plan.visits[first - 1].loops, loops) > depth:
             first -= 1
         whole = tuple(s.name for a, s in enumerate(array.tensor.spaces) if _kept(array, a))
         name = array.tensor.name + (f"[{','.join(whole)}]" if whole else "")

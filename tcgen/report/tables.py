@@ -9,7 +9,7 @@ from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 
-from ..runtime.report import fusion_text
+from ..runtime.report import TOTALS, fusion_text
 from .numbers import OPERATIONS
 from .units import readable_bytes
 
@@ -125,14 +125,8 @@ def _operations(operations: dict[str, Any], width: int) -> Table:
 
 
 def _memory(memory: dict[str, Any], width: int) -> Table:
-    names = {
-        "inputs_bytes": "inputs",
-        "outputs_bytes": "outputs",
-        "intermediates_unfused_bytes": "intermediates, unfused",
-        "intermediates_static_bytes": "intermediates, as planned",
-        "peak_bytes": "peak (all a call allocates, 1 thread)",
-        "limit_bytes": "limit",
-    }
+    names = {key: name for name, key in TOTALS}
+    names["peak_bytes"] = "peak (all a call allocates, 1 thread)"
     rows = [(name, memory[key]) for key, name in names.items() if memory[key] is not None]
     return _table(
         "Memory",

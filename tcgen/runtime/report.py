@@ -12,7 +12,8 @@ from ..errors import ArgumentError, ArtifactError
 
 PAGE = "report.html"  # file of an artifact
 
-_TOTALS = (
+# Name and key of each number of bytes.
+TOTALS = (
     ("inputs", "inputs_bytes"),
     ("outputs", "outputs_bytes"),
     ("intermediates, unfused", "intermediates_unfused_bytes"),
@@ -129,7 +130,7 @@ class Report(dict[str, Any]):
 
     def _totals(self) -> list[tuple[str, int]]:
         memory = self["memory"]
-        return [(name, memory[key]) for name, key in _TOTALS if memory[key] is not None]
+        return [(name, memory[key]) for name, key in TOTALS if memory[key] is not None]
 
     def _fusion(self) -> str:
         return f"fusion: objective {fusion_text(self)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from ..expr import Delta, format_expr
-from ..plan import FusionPlan, LoopId
+from ..plan import FusionPlan, LoopId, common_loops
 from ..program import Add, Contract, FormulaSequence, Map, Phase, Produce, Step
 from ..system import Apply, Equation, System, Term
 from ..tensor import Ref
@@ -90,12 +90,7 @@ def pretty_plan(plan: FusionPlan) -> str:
     open_loops: tuple[LoopId, ...] = ()
     group_at = {g.visits[0]: g for g in plan.groups if g.visits}
     for position, visit in enumerate(plan.visits):
-        common = 0
-        while (
-            common < min(len(open_loops), len(visit.loops))
-            and open_loops[common] == visit.loops[common]
-        ):
-            common += 1
+        common = common_loops(open_loops, visit.loops)
         if position in group_at:
             group = group_at[position]
             lines.append("  " * common + f"# {group.name} ({group.kind.value})")
