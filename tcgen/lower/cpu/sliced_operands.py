@@ -146,7 +146,10 @@ def tile_of(
 def _unpacked(
     statement: Statement, part: Access, factor: Access, own: tuple[BandVar, ...], memory: Memory
 ) -> tuple[Stmt, ...]:
-    """Copies of a factor or slice; a pair on the unit-stride axes is read once for both places."""
+    """Copies of a factor or slice; a pair on the unit-stride axes is read once for both places.
+
+    Two parts of a joined space are no pair: each element of such a block has one place.
+    """
     buffer = memory.buffers[factor.buffer]
     copy = replace(
         statement,
@@ -160,7 +163,7 @@ def _unpacked(
     )
     row, column = own[-2:]
     pair = next((p for p in buffer.packed if buffer.order[-1] in p.axes), None)
-    if pair is None or row.base or column.base:
+    if pair is None or row.base or column.base or row.space != column.space:
         return (bind_assign(copy, memory.buffers),)
     below = replace(column, below=row.name, strict=pair.antisymmetric)
     lower = replace(copy, band=(*own[:-1], below))
