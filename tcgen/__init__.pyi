@@ -44,7 +44,7 @@ from .lazy_arrays.array import LazyArray as LazyArray, compute as compute, lazy 
 from .options import Planning as Planning
 from .resources import spec_path as spec_path
 from .runtime.bound import BoundProgram as BoundProgram
-from .runtime.cpu.threads import get_threads as get_threads, set_threads as set_threads
+from .runtime.cpu.blas import get_threads as get_threads, set_threads as set_threads
 from .runtime.symmetry import pack_pairs as pack_pairs
 from .runtime.program import Program as Program, load as load
 from .runtime.report import Report as Report

@@ -128,6 +128,15 @@ def _check_own(status: os.stat_result, path: Path, forbidden: int = OTHERS) -> N
         raise PermissionError(errno.EPERM, why, str(path))
 
 
+def save_text(path: Path, text: str) -> None:
+    """Write a file of the user, whole or not at all; UnavailableError if it cannot be written."""
+    try:
+        with whole_file(path) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise UnavailableError(f"cannot write {path}: {error.strerror}") from error
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write to; it replaces the file of that name when the block ends.

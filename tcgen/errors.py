@@ -75,11 +75,14 @@ class SpecError(TcgenError, ValueError):
     """
 
     def __init__(self, diagnostics: tuple[Diagnostic, ...]) -> None:
+        super().__init__(diagnostics)  # pickle makes the error from its arguments
         self.diagnostics = diagnostics
-        lines = [str(d) for d in diagnostics[:_MOST_SHOWN]]
-        if len(diagnostics) > _MOST_SHOWN:
-            lines.append(f"and {len(diagnostics) - _MOST_SHOWN:,} more errors")
-        super().__init__("\n".join(lines))
+
+    def __str__(self) -> str:
+        lines = [str(d) for d in self.diagnostics[:_MOST_SHOWN]]
+        if len(self.diagnostics) > _MOST_SHOWN:
+            lines.append(f"and {len(self.diagnostics) - _MOST_SHOWN:,} more errors")
+        return "\n".join(lines)
 
 
 class ExtentError(TcgenError, ValueError):
@@ -100,6 +103,7 @@ class AxisError(ShapeError, NumpyAxisError):
 
     def __init__(self, message: str, axis: int | None = None, ndim: int | None = None) -> None:
         NumpyAxisError.__init__(self, message)
+        self.args = (message, axis, ndim)  # pickle makes the error from its arguments
         self.axis, self.ndim = axis, ndim
 
     def __str__(self) -> str:
@@ -182,3 +186,8 @@ class CacheWarning(UnavailableError, RuntimeWarning):  # noqa: N818  (it is seld
 
     Where this warning is turned into an error, as the command line does, it is an UnavailableError.
     """
+
+
+def pip_install(extra: str) -> str:
+    """The advice to install an optional dependency, from a clone since PyPI does not have tcgen."""
+    return f"pip install '.[{extra}]' in a clone of tcgen"

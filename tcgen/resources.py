@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -95,7 +96,7 @@ def _parts(file: str) -> Mapping[str, tuple[str, frozenset[str]]]:
 
 
 def spec_path(name: str) -> Path:
-    """Path of a spec that ships with tcgen.
+    """Path of a spec that ships with tcgen; a method without its spin is the closed-shell one.
 
     Raises:
         TcgenError: there is no such spec; the message lists those that ship.
@@ -103,12 +104,27 @@ def spec_path(name: str) -> Path:
     Example:
         >>> spec_path("mp2_closed_shell").name
         'mp2_closed_shell.spec'
+        >>> spec_path("ccsd.spec").name
+        'ccsd_closed_shell.spec'
     """
-    paths = shipped_specs()
-    stem = str(name).removesuffix(".spec")
-    if stem not in paths:
-        raise TcgenError(f"no spec named {name!r:.80}; there are: {', '.join(paths)}")
-    return paths[stem]
+    path = find_spec(str(name))
+    if path is None:
+        raise TcgenError(f"no spec named {name!r:.80}; there are: {', '.join(shipped_specs())}")
+    return path
+
+
+def find_spec(name: str) -> Path | None:
+    """Path of the shipped spec of a name, with or without .spec; None if there is none."""
+    paths, stem = shipped_specs(), name.removesuffix(".spec")
+    return paths.get(stem) or paths.get(f"{stem}_closed_shell")
+
+
+def similar_specs(name: str) -> list[str]:
+    """Names of shipped specs that begin with ``name``, then those of similar spelling."""
+    stem, names = name.removesuffix(".spec"), list(shipped_specs())
+    methods = {n.removesuffix("_closed_shell"): n for n in names} | {n: n for n in names}
+    near = [methods[n] for n in get_close_matches(stem, methods, n=4)]
+    return list(dict.fromkeys([*(n for n in names if stem and n.startswith(stem)), *near]))[:4]
 
 
 def shipped_specs() -> dict[str, Path]:

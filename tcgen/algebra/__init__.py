@@ -2,8 +2,8 @@
 
 ``equations`` brings a system into normal form, by ``permutation_groups``. ``factoring`` searches
 for the cheapest factorisation under ``cost_model``, and ``sequence`` splits the result into binary
-steps. ``derivatives`` makes new systems by differentiation, and ``spin`` makes them by integrating
-over spins.
+steps, both in the order that ``binary_orders`` finds. ``derivatives`` makes new systems by
+differentiation, and ``spin`` makes them by integrating over spins.
 """
 
 from __future__ import annotations

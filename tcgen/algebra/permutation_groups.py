@@ -20,6 +20,8 @@ from itertools import groupby, permutations, product
 from math import factorial, prod
 from typing import Any, TypeAlias
 
+from ..ir.tensor import exchanged
+
 Group: TypeAlias = tuple[tuple[tuple[int, ...], int], ...]  # (permutation of the axes, sign)
 
 
@@ -54,14 +56,14 @@ class Images:
 
     Attributes:
         sets: sets of axes that the group permutes freely; None for a group of another kind.
-        free_orbits: first axis of the set of each axis; -1 for a group of another kind.
+        orbits: least axis that a symmetry exchanges each axis with.
         exchange: sign of an exchange of two axes of a set, by the first axis of the set.
     """
 
     group: Group
     sets: tuple[tuple[int, ...], ...] | None
     signs: dict[tuple[int, ...], int]
-    free_orbits: tuple[int, ...]
+    orbits: tuple[int, ...]
     exchange: dict[int, int]
 
     def least(
@@ -139,17 +141,12 @@ def _twin_orders(twins: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
 @lru_cache(maxsize=10_000)
 def images_of(group: Group) -> Images:
     """The group prepared for the search for least images."""
-    sets = _free_sets(group)
-    rank = len(group[0][0])
-    signs = dict(group)
-    if sets is None:
-        return Images(group, None, signs, (-1,) * rank, {})
-    exchange = {}
-    for axes in sets:
-        if len(axes) > 1:
-            perm = list(range(rank))
-            perm[axes[0]], perm[axes[1]] = axes[1], axes[0]
-            exchange[axes[0]] = signs[tuple(perm)]
+    sets, signs = _free_sets(group), dict(group)
+    exchange = {
+        axes[0]: signs[exchanged(len(group[0][0]), (axes[0], axes[1]))]
+        for axes in sets or ()
+        if len(axes) > 1
+    }
     return Images(group, sets, signs, orbits(group), exchange)
 
 

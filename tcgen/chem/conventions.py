@@ -128,9 +128,9 @@ def _first_order(probe: Probe, amplitudes: Sequence[Amplitude], found: Mapping[s
             expected = expected / differences(tensor, probe.spaces, probe.energies)
         value = unpack(amplitude.output, results[amplitude.output.name], probe.extents)
         value = value.transpose(amplitude.axes)
-        norm = float(np.vdot(expected, expected).real)
-        factor = float(np.vdot(expected, value).real) / norm if norm else 0.0
-        if not factor or not np.allclose(value, factor * expected, rtol=0, atol=_DEVIATION * norm):
+        norm = float(np.linalg.norm(expected))
+        factor = float(np.vdot(expected, value).real) / norm**2 if norm else 0.0
+        if not np.abs(value - factor * expected).max() < _DEVIATION * abs(factor) * norm:
             return 2
         standard = 1.0 if amplitude.scale is None else -amplitude.scale
         if abs(factor - standard) > _DEVIATION * abs(standard):

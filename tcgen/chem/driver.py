@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,39 +12,35 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..compiler.api import compile
+from ..compiler.api import compile, signature_with
 from ..compiler.driver import read_system
 from ..compiler.progress import reported
 from ..errors import ArgumentError
 from ..frontend.spec.reader import read_spec
-from ..ir.system import System
+from ..ir.layouts import Array
+from ..ir.system import System, with_axes, with_tensors
 from ..ir.tensor import Tensor
-from ..ir.term_rewriting import replace_refs
 from ..options import Planning
-from ..resources import spec_path
 from ..runtime.program import Program
 from .conventions import is_over_spin_orbitals, with_conventions
 from .equations import Equations, infer_roles
 from .inputs import (
     IntegralFile,
     MeanFieldInputs,
-    described,
+    in_layout,
     inputs_on_disk,
     passed_extents,
     unpacked,
 )
-from .options import SolveOptions, solve_options, solve_signature
+from .options import SolveOptions, solve_options
 from .probe import Probe
-from .problem import Problem, in_layout
+from .problem import Problem, real_number
 from .quantities import Found, recognise, rules_for
 from .reference import Reference, read_reference
 from .result import Earlier, Solution
 from .spaces import Kind, OrbitalSpaces, classify
 from .table import Show, Table
-
-Array = npt.NDArray[Any]
 
 
 def solve(
@@ -102,14 +98,23 @@ def solve(
         reference=reference.kind,
         e_hf=reference.e_hf,
         letters=letters,
+        fingerprint=reference.fingerprint(),
         seconds=time.perf_counter() - clock,
         **results,
     )
     table.end(solution)
+    if not solution.converged:
+        worst = max(solution.residual_norms.values())
+        warnings.warn(
+            f"{solution.name} is not converged: the largest residual norm is {worst:.1e} after "
+            f"{solution.iterations} iterations: raise max_cycle, or try damping=0.3",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return solution
 
 
-solve.__signature__ = solve_signature(solve)  # type: ignore[attr-defined]
+solve.__signature__ = signature_with(solve, SolveOptions, Planning)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,7 +151,9 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
     extents |= dict(options.extents or {})
     if equations.eigenvalue:
         extents = _root_extents(equations, spaces, options.nroots) | extents
-    earlier = Earlier(options.amplitudes, spaces, extents)
+    earlier = Earlier(
+        options.amplitudes, system.name, spaces, extents, equations.given, reference.fingerprint()
+    )
     given = _given(system, spaces, equations, earlier)
     arrays |= {t.name: in_layout(t, given[t.name], options.dtype) for t in equations.given}
     # With a memory limit, stored intermediates of these inputs might not fit.
@@ -213,8 +220,6 @@ def read_equations(source: object) -> System:
         )
     if "\n" in text:
         return read_spec(text)
-    if re.fullmatch(r"\w+", text) and not Path(text).exists():
-        return read_system(spec_path(text))
     return read_system(Path(text))
 
 
@@ -259,18 +264,7 @@ def _split_inputs(
 
 def _with_inputs(system: System, names: set[str], change: Callable[[Tensor], Tensor]) -> System:
     """The system with some of its inputs changed."""
-
-    def changed(tensor: Tensor) -> Tensor:
-        return change(tensor) if tensor.name in names else tensor
-
-    return replace(
-        system,
-        tensors=tuple(changed(tensor) for tensor in system.tensors),
-        equations=tuple(
-            replace_refs(equation, lambda ref: replace(ref, tensor=changed(ref.tensor)))
-            for equation in system.equations
-        ),
-    )
+    return with_tensors(system, {t: change(t) for t in system.inputs if t.name in names})
 
 
 def _root_extents(equations: Equations, spaces: OrbitalSpaces, nroots: int) -> dict[str, int]:
@@ -292,7 +286,7 @@ def _given(
         else:
             arrays[tensor.name] = array
     if missing:
-        tried = "\n".join(f"    {described(t)}: {rules_for(t, spaces)}" for t in missing)
+        tried = "\n".join(f"    {with_axes(t)}: {rules_for(t, spaces)}" for t in missing)
         first = missing[0].name
         raise ArgumentError(
             f"{system.name}: no rule finds the role of these inputs, and no output is their "
@@ -334,7 +328,7 @@ def _iterated(
         table.header()
     found = problem.iterate(earlier, table.row)
     outputs = found.last.outputs
-    energies = {name: float(np.real(outputs[name])) for name in equations.energies}
+    energies = {name: real_number(name, outputs[name]) for name in equations.energies}
     correlation = None
     if equations.correlation:
         correlation = sum(energies[name] for name in equations.correlation)

@@ -12,16 +12,15 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ConvergenceError
+from ..ir.layouts import Array
 from ..ir.tensor import Tensor, symmetry_group
 
-Array = npt.NDArray[Any]
-
-_MORE = 4  # start vectors beyond the number of roots, so that no root is missed
+_MORE = 12  # start vectors beyond the number of roots, so that no root is missed
 _WHOLE = 64  # largest number of rows of a matrix that is made whole
-_NEGLIGIBLE = 1e-2  # norm of a new direction that is dropped, in units of the tolerance
+_NEGLIGIBLE = 1e-2  # norm of a residual that is dropped, in units of the tolerance
+_DEPENDENT = 1e-6  # norm of a new direction, less its part in the space so far, that is dropped
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,7 +141,13 @@ def lowest_roots(
         if len(guess) < count:
             guess += _unit_vectors(estimate, count + _MORE)
         values, vectors = _davidson(apply, guess, estimate, count, tolerance, max_cycle)
-    order = np.argsort(values, kind="stable")[:count]
+    # Directions that vanish by rounding leave as vectors of norm 0.
+    found = [k for k, vector in enumerate(vectors) if np.linalg.norm(vector) > _DEPENDENT]
+    if len(found) < count:
+        raise ConvergenceError(
+            f"only {len(found)} of nroots={count} roots have a vector: ask for fewer or more roots"
+        )
+    order = sorted(found, key=lambda k: float(values[k]))[:count]
     chosen = [vectors[k] for k in order]
     norms = tuple(
         float(np.linalg.norm(image - values[k] * vector))
@@ -170,24 +175,36 @@ def _davidson(
 ) -> tuple[Array, list[Array]]:
     from pyscf import lib  # noqa: PLC0415
 
+    # PySCF compares residuals and the norms of new directions with one number: the matrix is
+    # scaled, so that it suits both.
+    scale = _DEPENDENT / (tolerance * _NEGLIGIBLE)
+
+    def scaled(vectors: Sequence[Array]) -> list[Array]:
+        return [scale * image for image in apply(vectors)]
+
     def precondition(residual: Array, value: float, *_: object) -> Array:
-        below = estimate - value
+        below = estimate - value / scale
         return np.asarray(residual / np.where(np.abs(below) < 1e-8, 1e-8, below))
 
+    def pick(values: Array, vectors: Array, roots: int, known: Any) -> Any:
+        picked = lib.linalg_helper.pick_real_eigs(values / scale, vectors, roots, known)
+        return picked[0] * scale, *picked[1:]
+
     _, values, vectors = lib.davidson_nosym1(
-        apply,
+        scaled,
         guess,
         precondition,
-        tol=min(tolerance, 1e-10),
-        tol_residual=tolerance,
-        lindep=(tolerance * _NEGLIGIBLE) ** 2,
+        tol=min(tolerance, 1e-10) * scale,
+        tol_residual=tolerance * scale,
+        lindep=_DEPENDENT**2,
         max_cycle=max_cycle,
         max_space=max(20, 6 * count) + _MORE,
         nroots=count,
+        pick=pick,
         verbose=0,
     )
     vectors = vectors if count > 1 else np.atleast_2d(vectors)
-    return np.atleast_1d(np.asarray(values).real), [np.asarray(v).real for v in vectors]
+    return np.atleast_1d(np.asarray(values).real) / scale, [np.asarray(v).real for v in vectors]
 
 
 def _all_roots(matrix: Array) -> tuple[Array, list[Array]]:

@@ -12,19 +12,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import ArgumentError
-from ..ir.layouts import unpack
-from ..ir.system import System
-from ..ir.tensor import Space, Symmetry, Tensor
+from ..ir.layouts import Array, unpack
+from ..ir.system import System, with_axes
+from ..ir.tensor import Space, Symmetry, Tensor, exchanged
 from .probe import Probe
-from .spaces import Kind, OrbitalSpaces
-
-Array = npt.NDArray[Any]
+from .spaces import Kind, OrbitalSpaces, matched_axes
 
 _UPDATED = re.compile(r"(?P<after>\w+?)_?(new|next|updated)|(new|next|updated)_?(?P<before>\w+)")
 _CORRELATION = re.compile(r"(?i)(e|energy|e_?corr|e_?c)")
@@ -153,22 +149,6 @@ def _refuse_roles(system: System, roles: Mapping[str, str]) -> None:
         )
 
 
-def _matched_axes(output: Tensor, amplitude: Tensor) -> tuple[int, ...] | None:
-    """The axes of an output in the order of an amplitude's, or None if they do not correspond.
-
-    Of several axes over one space, the first corresponds to the first.
-    """
-    left = list(range(output.rank))
-    axes = []
-    for space in amplitude.spaces:
-        axis = next((k for k in left if output.spaces[k] == space), None)
-        if axis is None:
-            return None
-        axes.append(axis)
-        left.remove(axis)
-    return None if left else tuple(axes)
-
-
 def _updated(
     system: System, free: Sequence[Tensor], roles: Mapping[str, str]
 ) -> dict[str, Amplitude]:
@@ -183,7 +163,7 @@ def _updated(
             name = _target(output, role, by_name)
         if name not in by_name:
             continue
-        axes = _matched_axes(output, by_name[name])
+        axes = matched_axes(output.spaces, by_name[name].spaces)
         if axes is None:
             raise _other_axes(output, by_name[name])
         result[name] = Amplitude(by_name[name], output, axes, None)
@@ -200,7 +180,7 @@ def _residuals(
         role = roles.get(output.name, "")
         if role.startswith(("residual", "sigma")):
             tensor = by_name[_target(output, role, by_name)]
-            if _matched_axes(output, tensor) is None:
+            if matched_axes(output.spaces, tensor.spaces) is None:
                 raise _other_axes(output, tensor)
             found = _found_residuals(tensor, [output], probe)
             if not found:
@@ -233,7 +213,9 @@ def _found_residuals(tensor: Tensor, outputs: Sequence[Tensor], probe: Probe) ->
     Equations may rely on a symmetry of an amplitude that is not declared. If no output is a
     residual at an amplitude with only the declared symmetry, the usual symmetries are tried.
     """
-    matching = [(t, axes) for t in outputs if (axes := _matched_axes(t, tensor)) is not None]
+    matching = [
+        (t, axes) for t in outputs if (axes := matched_axes(t.spaces, tensor.spaces)) is not None
+    ]
     if not matching:
         return []
     for assumed in (tensor, *_with_usual_symmetry(tensor)):
@@ -260,18 +242,10 @@ def _with_usual_symmetry(tensor: Tensor) -> list[Tensor]:
         [(axes[k], axes[k + 1]) for axes in several if len(axes) > k + 1]
         for k in range(max(map(len, several)) - 1)
     ]
-    paired = tuple(Symmetry(_exchanged(tensor.rank, pairs)) for pairs in exchanges)
+    paired = tuple(Symmetry(exchanged(tensor.rank, *pairs)) for pairs in exchanges)
     single = [pair for pairs in exchanges for pair in pairs]
-    antisymmetric = tuple(Symmetry(_exchanged(tensor.rank, [pair]), -1) for pair in single)
+    antisymmetric = tuple(Symmetry(exchanged(tensor.rank, pair), -1) for pair in single)
     return [replace(tensor, symmetry=paired), replace(tensor, symmetry=antisymmetric)]
-
-
-def _exchanged(rank: int, pairs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-    """The permutation of axes that exchanges some pairs of them."""
-    axes = list(range(rank))
-    for one, two in pairs:
-        axes[one], axes[two] = axes[two], axes[one]
-    return tuple(axes)
 
 
 def _scale(
@@ -286,8 +260,8 @@ def _scale(
         return None
     scale = float(np.vdot(expected, found).real) / norm
     deviation = float(np.abs(found - scale * expected).max())
-    limit = _DEVIATION * float(np.abs(expected).max())
-    return scale if abs(scale) > _DEVIATION and deviation <= limit else None
+    limit = _DEVIATION * abs(scale) * float(np.abs(expected).max())
+    return scale if deviation < limit else None
 
 
 def _target(output: Tensor, role: str, by_name: Mapping[str, Tensor]) -> str:
@@ -301,5 +275,5 @@ def _target(output: Tensor, role: str, by_name: Mapping[str, Tensor]) -> str:
 
 
 def _other_axes(output: Tensor, tensor: Tensor) -> ArgumentError:
-    one, two = (f"{t.name}[{','.join(space.name for space in t.spaces)}]" for t in (output, tensor))
+    one, two = with_axes(output), with_axes(tensor)
     return ArgumentError(f"outputs: {one} and {two} have different axes")

@@ -18,10 +18,9 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import ArgumentError
-from ..ir.layouts import dense_shape, pack, stored_shape
+from ..ir.layouts import Array, dense_shape, pack, stored_shape
 from ..ir.system import System
 from ..ir.tensor import Role, Space, Tensor, element_bytes, element_type
 from ..records.quantity import Quantity
@@ -30,7 +29,6 @@ from .quantities import Found
 from .reference import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, Frame, Reference
 from .spaces import Kind, OrbitalSpaces
 
-Array = npt.NDArray[Any]
 # Part of PySCF's memory for all arrays that are held whole.
 _IN_MEMORY = 1 / 2
 # Copies of a block that exist while it is made.
@@ -87,10 +85,13 @@ class MeanFieldInputs:
     def array(self, found: Found, dtype: str) -> Array | Callable[..., None]:
         """The array of an input in its declared layout; a callable for a generated input."""
         logical = self._logical(found)
-        if found.tensor.role is Role.GENERATED:
-            return _slices_of(logical)
-        array = pack(found.tensor, logical)
-        return array.astype(element_type(found.tensor, dtype), copy=False)
+        if found.tensor.role is not Role.GENERATED:
+            return in_layout(found.tensor, logical, dtype)
+
+        def fill(out: Array, ranges: tuple[slice, ...]) -> None:
+            out[...] = logical[ranges]
+
+        return fill
 
     def dataset(self, found: Found, dtype: str, file: IntegralFile) -> Any:
         """The same array in a file, made block by block along its first axis over orbitals."""
@@ -144,6 +145,11 @@ class MeanFieldInputs:
             case Quantity.FOCK:
                 return frame.fock[np.ix_(*places)]
             case Quantity.HCORE:
+                if self._reference.hcore is None:
+                    raise ArgumentError(
+                        f"{tensor.name} is a block of the core Hamiltonian, which depends on the "
+                        f"spin in this {self._reference.kind} reference: pass inputs="
+                    )
                 return frame.matrix(self._reference.hcore)[np.ix_(*places)]
             case Quantity.ENERGIES:
                 return frame.energies[places[0]]
@@ -177,13 +183,6 @@ def _frame_names(
     return frames
 
 
-def _slices_of(array: Array) -> Callable[..., None]:
-    def fill(out: Array, ranges: tuple[slice, ...]) -> None:
-        out[...] = array[ranges]
-
-    return fill
-
-
 def passed_extents(
     system: System, spaces: OrbitalSpaces, arrays: Mapping[str, Any]
 ) -> dict[str, int]:
@@ -198,12 +197,6 @@ def passed_extents(
             if spaces.kind(space) is Kind.OTHER:
                 extents[space.name] = length
     return extents
-
-
-def described(tensor: Tensor) -> str:
-    """A tensor with its spaces, ``t1[o,v]``."""
-    axes = ",".join(space.name for space in tensor.spaces)
-    return f"{tensor.name}[{axes}]" if axes else tensor.name
 
 
 def inputs_on_disk(
@@ -230,6 +223,19 @@ def inputs_on_disk(
         chosen.append(name)
         del needed[name]
     return tuple(chosen)
+
+
+def in_layout(tensor: Tensor, array: Array, dtype: str) -> Array:
+    """A dense array in the caller's layout, with the element type of a program of ``dtype``."""
+    element = element_type(tensor, dtype)
+    if np.iscomplexobj(array) and not np.issubdtype(element, np.complexfloating):
+        if np.any(array.imag):
+            raise ArgumentError(
+                f"{tensor.name} has an imaginary part, and elements of {element}: choose "
+                f"dtype=complex128, and do not declare it as real"
+            )
+        array = array.real
+    return pack(tensor, array).astype(element, copy=False)
 
 
 def unpacked(tensor: Tensor) -> Tensor:

@@ -12,11 +12,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..ir.layouts import Array
 from .reference import Frame, Reference, build_fit
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, order=True)

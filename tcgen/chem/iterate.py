@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import ConvergenceError
+from ..ir.layouts import Array
 
-Array = npt.NDArray[Any]
 Amplitudes = dict[str, Array]
 
-_DIVERGED = 1e3  # ratio of a diverging residual norm to the first one
+# Ratio of a diverging residual norm to the first one, or to 1 Hartree if the first one is smaller.
+_DIVERGED = 1e3
 _SHOWN = 10  # norms in the message about divergence
 
 
@@ -103,7 +102,8 @@ def iterate(
     evaluation, up to ``max_cycle``, and its results. ``start`` is not changed.
 
     Raises:
-        ConvergenceError: a residual has grown a thousandfold, or is not finite.
+        ConvergenceError: a residual norm is not finite, or more than 1000 times the first one and
+            1000 Hartree.
     """
     accelerate = Diis(diis) if diis > 1 else None
     now = dict(start)

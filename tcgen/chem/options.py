@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from inspect import Parameter, Signature, signature
 from typing import Any
 
 from ..compiler.api import planning_record
@@ -21,7 +20,8 @@ class SolveOptions:
     """Options of :func:`tcgen.chem.solve`, which also takes each field as a keyword.
 
     Attributes:
-        frozen: number of core orbitals, or a list of orbitals that are not correlated, as in PySCF.
+        frozen: number of core orbitals, a list of orbitals that are not correlated, as in PySCF, or
+            a mask that is True for these; for UHF and ROHF also one for each spin.
         amplitudes: a Solution, its file, or arrays by name: the start of the iteration, and values
             of amplitudes that the equations read and do not determine.
         inputs: arrays by name for inputs that are not quantities of a mean field; or the role of an
@@ -93,15 +93,3 @@ def solve_options(given: SolveOptions | None, keywords: Mapping[str, Any]) -> So
     options = replace(given or SolveOptions(), **{n: v for n, v in keywords.items() if n in names})
     others = {n: v for n, v in keywords.items() if n not in names}
     return replace(options, planning=planning_record(options.planning, others, "solve"))
-
-
-def solve_signature(solve: Any) -> Signature:
-    """The signature of ``solve`` with a keyword for each option, for help and completion."""
-    written = signature(solve)
-    own = [p for p in written.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
-    keywords = [
-        Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=Any)
-        for record in (SolveOptions, Planning)
-        for option in fields(record)
-    ]
-    return written.replace(parameters=[*own, *keywords])

@@ -7,21 +7,17 @@ convention of integrals gives the right first order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..interp import evaluate_system
-from ..ir.layouts import pack
+from ..ir.layouts import Array, pack
 from ..ir.system import System
 from ..ir.tensor import Space, Tensor
 from ..probes import random_arrays
 from ..records.quantity import Quantity
 from .quantities import Found
 from .spaces import Kind, OrbitalSpaces
-
-Array = npt.NDArray[Any]
 
 _FACTORS = 3  # auxiliary functions of systems without an auxiliary space
 

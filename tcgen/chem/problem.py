@@ -7,22 +7,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import ArgumentError
-from ..ir.layouts import dense_shape, pack, unpack
+from ..ir.layouts import Array, dense_shape, unpack
 from ..ir.system import System
-from ..ir.tensor import Symmetry, Tensor, element_type
+from ..ir.tensor import Symmetry, Tensor
 from .eigen import Roots, independent_elements, lowest_roots
 from .equations import Amplitude, Equations, differences
+from .inputs import in_layout
 from .iterate import Amplitudes, Iterated, Step, iterate
 from .options import SolveOptions
 from .result import Earlier
 from .spaces import Kind, OrbitalSpaces
 
-Array = npt.NDArray[Any]
 # Largest relative deviation of the reference energy that fitted integrals explain.
 _OF_REFERENCE = 1e-2
+_IMAGINARY = 1e-6  # largest relative imaginary part of an energy that rounding explains
 Run = Callable[..., Mapping[str, Array]]
 
 
@@ -131,7 +131,7 @@ class Problem:
             for a in self.equations.amplitudes
         }
         outputs = self._evaluate(zero)
-        found = sum(float(np.real(outputs[name])) for name in self.equations.correlation)
+        found = sum(real_number(name, outputs[name]) for name in self.equations.correlation)
         return found if abs(found - expected) <= _OF_REFERENCE * abs(expected) else 0.0
 
     def letters(self, amplitude: Amplitude) -> str:
@@ -185,9 +185,14 @@ class Problem:
         )
 
 
-def in_layout(tensor: Tensor, array: Array, dtype: str) -> Array:
-    """A dense array in the caller's layout, with the element type of a program of ``dtype``."""
-    return pack(tensor, array).astype(element_type(tensor, dtype), copy=False)
+def real_number(name: str, value: Any) -> float:
+    """The value of an energy; ArgumentError if it has an imaginary part beyond rounding."""
+    if abs(np.imag(value)) > _IMAGINARY * max(1.0, abs(value)):
+        raise ArgumentError(
+            f"{name} has the imaginary part {float(np.imag(value)):.1e}: tcgen.chem returns real "
+            f"energies; tcgen.compile makes a program for complex ones"
+        )
+    return float(np.real(value))
 
 
 def _without_axis(tensor: Tensor, axis: int | None) -> Tensor:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import ArgumentError
-from ..ir.system import System
+from ..ir.system import System, with_axes
 from ..ir.tensor import Tensor
 from ..records.quantity import Quantity
 from .spaces import Kind, OrbitalSpaces
@@ -123,8 +123,7 @@ def _named(tensor: Tensor, text: str, rules: Sequence[_Rule]) -> Quantity:
             f"{', '.join(known)}"
         )
     if not any(known[text] in rule.quantities for rule in rules):
-        axes = ",".join(space.name for space in tensor.spaces)
-        raise ArgumentError(f"{tensor.name}[{axes}] has other axes than {text!r}")
+        raise ArgumentError(f"{with_axes(tensor)} has other axes than {text!r}")
     return known[text]
 
 

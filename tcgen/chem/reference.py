@@ -7,7 +7,9 @@ left out. The Fock matrix contains all electrons, the frozen ones included.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
@@ -15,13 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..errors import ArgumentError, ConvergenceError, UnavailableError
+from ..errors import ArgumentError, ConvergenceError, UnavailableError, pip_install
+from ..ir.layouts import Array
 
-Array = npt.NDArray[Any]
-# The number of core orbitals, or the numbers of orbitals.
-Frozen = int | Sequence[int] | None
+# The number of core orbitals, numbers of orbitals or a mask, for both spins or for each.
+Frozen = int | Sequence[Any] | Array | None
 # Convergence of mean fields that tcgen runs, as tight as that of amplitudes.
 _ENERGY = 1e-12  # Hartree
 _GRADIENT = 1e-8  # norm of the orbital gradient
@@ -35,7 +36,7 @@ def pyscf_module(name: str) -> Any:
         return importlib.import_module(f"pyscf.{name}")
     except ImportError as error:
         raise UnavailableError(
-            "PySCF is not installed: pip install 'tcgen-chem[chem]', or pip install pyscf"
+            f"PySCF is not installed: pip install pyscf, or {pip_install('chem')}"
         ) from error
 
 
@@ -71,9 +72,10 @@ class Frame:
 class Reference:
     """The parts of a mean field that equations need.
 
-    ``e_hf`` is the total energy in Hartree, ``hcore`` the core Hamiltonian over atomic orbitals,
-    without spin. PySCF may use ``memory`` bytes. ``eri`` are the integrals over atomic orbitals
-    that it stores, ``density_fit`` is its object for density fitting; either may be None.
+    ``e_hf`` is the total energy of the determinant of the orbitals in Hartree, ``hcore`` the core
+    Hamiltonian over atomic orbitals, without spin; None if it depends on the spin. PySCF may use
+    ``memory`` bytes. ``eri`` are the integrals over atomic orbitals that it stores, ``density_fit``
+    is its object for density fitting; either may be None.
     """
 
     kind: str
@@ -82,17 +84,29 @@ class Reference:
     mol: Any
     eri: Any
     density_fit: Any
-    hcore: Array
+    hcore: Array | None
     memory: float
+
+    def fingerprint(self) -> dict[str, Any]:
+        """The atoms, basis, orbitals and energy to which amplitudes belong, in atomic units."""
+        mol, frame = self.mol, self.frames[SPIN_ORBITAL]
+        basis = repr([sorted(mol._basis.items()), sorted(mol._ecp.items())])
+        return {
+            "kinds of atoms": " ".join(mol.elements),
+            "atoms": mol.atom_coords().tolist(),
+            "basis": hashlib.sha256(basis.encode()).hexdigest(),
+            "energy": self.e_hf,
+            "frozen orbitals or orbital energies": np.sort(frame.energies).tolist(),
+        }
 
 
 def read_reference(mean_field: Any, frozen: Frozen = 0) -> Reference:
     """Read a converged molecular Hartree-Fock object of PySCF with real orbitals.
 
-    ``frozen`` is the number of core orbitals, or the numbers of all orbitals that are not
-    correlated: spatial orbitals, but spin orbitals of a GHF reference, as in PySCF. Objects are
-    refused that are not converged, periodic, of a density functional, complex, or have fractional
-    occupations.
+    ``frozen`` is the number of core orbitals, the numbers of all orbitals that are not correlated,
+    or a mask that is True for these: spatial orbitals, but spin orbitals of a GHF reference, as in
+    PySCF. Two lists or masks are those of alpha and beta electrons. Objects are refused that are
+    not converged, periodic, of a density functional, complex, or have fractional occupations.
     """
     scf = pyscf_module("scf")
     kinds = (
@@ -104,23 +118,66 @@ def read_reference(mean_field: Any, frozen: Frozen = 0) -> Reference:
     kind = next((name for name, cls in kinds if isinstance(mean_field, cls)), None)
     _refuse_unusable(mean_field, kind)
     assert kind is not None
-    left_out = _left_out(frozen, np.asarray(mean_field.mo_occ).shape[-1], kind)
+    left_out = _left_out(frozen, np.asarray(mean_field.mo_occ), kind)
+    core = np.asarray(mean_field.get_hcore())
+    density = mean_field.make_rdm1()
+    potential = mean_field.get_veff(mean_field.mol, density)
+    fock = _fock(mean_field, kind, core, density, potential)
     if kind == "GHF":
-        frames = _general_frames(mean_field, left_out)
+        frames = _general_frames(mean_field, fock, left_out[0])
     else:
-        frames = _frames(mean_field, kind, left_out)
-    hcore = np.asarray(mean_field.get_hcore())
-    nao = mean_field.mol.nao
+        frames = _frames(mean_field, kind, fock, left_out)
+    _refuse_empty(frames[SPIN_ORBITAL], np.asarray(mean_field.mo_occ), frozen)
     return Reference(
         kind=kind,
-        e_hf=float(mean_field.e_tot),
+        e_hf=float(mean_field.energy_tot(dm=density, h1e=core, vhf=potential)),
         frames=frames,
         mol=mean_field.mol,
         eri=getattr(mean_field, "_eri", None),
         density_fit=getattr(mean_field, "with_df", None),
-        hcore=hcore[:nao, :nao],
+        hcore=_without_spin(core, kind),
         memory=float(mean_field.max_memory) * 1e6,
     )
+
+
+def _fock(mean_field: Any, kind: str, core: Array, density: Any, potential: Any) -> Array:
+    """The Fock matrix over atomic orbitals, with all that the mean field adds to it.
+
+    That of alpha and that of beta electrons, but one matrix of a GHF reference.
+    """
+    given = {"h1e": core, "vhf": potential, "dm": density}
+    if kind != "ROHF":
+        fock = np.asarray(mean_field.get_fock(**given))
+        return np.stack([fock, fock]) if kind == "RHF" else fock
+    # PySCF's matrix has those of both spins as attributes during an iteration only.
+    fock = mean_field.get_fock(**given, cycle=0)
+    if not hasattr(fock, "focka"):
+        raise ArgumentError(
+            f"get_fock of this {type(mean_field).__name__} has no Fock matrices of alpha and beta "
+            f"electrons (focka, fockb): pass mf.to_uhf() with the same changes"
+        )
+    return np.stack([fock.focka, fock.fockb])
+
+
+def _without_spin(core: Array, kind: str) -> Array | None:
+    """The core Hamiltonian of both spins, or None if it is not one."""
+    if kind == "GHF":
+        half = len(core) // 2
+        blocks = core.reshape(2, half, 2, half).transpose(0, 2, 1, 3)
+        return blocks[0, 0] if np.array_equal(core, np.kron(np.eye(2), blocks[0, 0])) else None
+    return core if core.ndim == 2 else None
+
+
+def _refuse_empty(frame: Frame, occupations: Array, frozen: Frozen) -> None:
+    """Refuse frozen orbitals that leave no occupied or no virtual ones, if there are some."""
+    for name, count, all_of_them in (
+        ("occupied", frame.occupied, np.any(occupations > 0)),
+        ("virtual", frame.count - frame.occupied, np.any(occupations == 0)),
+    ):
+        if all_of_them and not count:
+            raise ArgumentError(
+                f"frozen={frozen!r} leaves no {name} orbitals to correlate: freeze fewer"
+            )
 
 
 def _refuse_unusable(mean_field: Any, kind: str | None) -> None:
@@ -156,22 +213,43 @@ def _refuse_unusable(mean_field: Any, kind: str | None) -> None:
         )
 
 
-def _left_out(frozen: Frozen, count: int, kind: str) -> set[int]:
-    """The orbitals that are not correlated, of ``count``."""
+def _left_out(frozen: Frozen, occupations: Array, kind: str) -> tuple[set[int], set[int]]:
+    """The orbitals of alpha and beta electrons that are not correlated."""
+    count = occupations.shape[-1]
     given: Any = 0 if frozen is None else frozen
-    chosen: set[int] | None
     try:
-        chosen = set(range(index(given))) if hasattr(given, "__index__") else set(map(index, given))
-    except TypeError:
-        chosen = None
-    negative = hasattr(given, "__index__") and index(given) < 0
-    if chosen is None or negative or not chosen <= set(range(count)):
+        if not np.iterable(given):
+            chosen = [list(range(index(given)))] * 2 if index(given) >= 0 else []
+        else:
+            items = list(given)
+            by_spin = bool(items) and all(np.ndim(item) == 1 for item in items)
+            spins = (
+                items if by_spin and kind in ("UHF", "ROHF") and len(items) == 2 else [items] * 2
+            )
+            chosen = [_numbers(spin, count) for spin in spins]
+        alpha, beta = map(set, chosen)
+    except (TypeError, ValueError):
+        alpha = beta = {-1}
+    if not alpha | beta <= set(range(count)):
         word = "spin orbitals" if kind == "GHF" else "orbitals"
+        each = ", or two of these for alpha and beta" if kind in ("UHF", "ROHF") else ""
         raise ArgumentError(
             f"frozen={frozen!r} does not fit the {count} {word} of the {kind} reference: give the "
-            f"number of core orbitals, or a list of orbitals counted from 0"
+            f"number of core orbitals, a list of orbitals counted from 0, or a mask of {count} "
+            f"booleans that are True for frozen orbitals{each}"
         )
-    return chosen
+    return alpha, beta
+
+
+def _numbers(items: Any, count: int) -> list[int]:
+    """Numbers of the orbitals of a list or of a mask; ValueError for a mask that does not fit."""
+    items = list(items)
+    booleans = [isinstance(item, bool | np.bool_) for item in items]
+    if not any(booleans):
+        return [index(item) for item in items]
+    if not all(booleans) or len(items) != count:
+        raise ValueError
+    return [k for k, item in enumerate(items) if item]
 
 
 def _active(occupations: Array, left_out: set[int]) -> tuple[list[int], list[int]]:
@@ -180,22 +258,19 @@ def _active(occupations: Array, left_out: set[int]) -> tuple[list[int], list[int
     return [k for k in kept if occupations[k] > 0], [k for k in kept if occupations[k] == 0]
 
 
-def _frames(mean_field: Any, kind: str, left_out: set[int]) -> dict[str, Frame]:
+def _frames(
+    mean_field: Any, kind: str, fock: Array, left_out: tuple[set[int], set[int]]
+) -> dict[str, Frame]:
     """Frames of a reference whose orbitals have one spin each."""
     coefficients = np.asarray(mean_field.mo_coeff)
     occupations = np.asarray(mean_field.mo_occ)
     if kind != "UHF":
         coefficients = np.stack([coefficients, coefficients])
         occupations = np.stack([occupations > 0, occupations == 2]).astype(float)
-    density = mean_field.make_rdm1()
-    fock = np.asarray(mean_field.get_hcore() + mean_field.get_veff(mean_field.mol, density))
-    if fock.ndim == 2:
-        fock = np.stack([fock, fock])
-
     frames = {}
     numbers: list[tuple[list[int], list[int]]] = []
     for spin, name in enumerate((ALPHA, BETA)):
-        occupied, virtual = _active(occupations[spin], left_out)
+        occupied, virtual = _active(occupations[spin], left_out[spin])
         numbers.append((occupied, virtual))
         c = coefficients[spin][:, occupied + virtual]
         frames[name] = Frame({name: c}, len(occupied), c.T @ fock[spin] @ c)
@@ -231,12 +306,10 @@ def _interleaved(
     return Frame(coefficients, alpha.occupied + beta.occupied, fock)
 
 
-def _general_frames(mean_field: Any, left_out: set[int]) -> dict[str, Frame]:
+def _general_frames(mean_field: Any, fock: Array, left_out: set[int]) -> dict[str, Frame]:
     """The frame of a GHF reference, whose orbitals mix both spins."""
     occupied, virtual = _active(np.asarray(mean_field.mo_occ), left_out)
     c = np.asarray(mean_field.mo_coeff)[:, occupied + virtual]
-    density = mean_field.make_rdm1()
-    fock = np.asarray(mean_field.get_hcore() + mean_field.get_veff(mean_field.mol, density))
     nao = len(c) // 2
     parts = {ALPHA: c[:nao], BETA: c[nao:]}
     return {SPIN_ORBITAL: Frame(parts, len(occupied), c.T @ fock @ c)}
@@ -247,6 +320,7 @@ def run_mean_field(
     atom: str | None = None,
     xyz: Path | None = None,
     basis: str = "cc-pvdz",
+    ecp: str | None = None,
     charge: int = 0,
     spin: int = 0,
     kind: str | None = None,
@@ -256,8 +330,9 @@ def run_mean_field(
     """A converged PySCF mean field of atoms ("O 0 0 0.1; H ...", in Angstrom) or of a file.
 
     ``spin`` is 2S, the number of unpaired electrons, as in PySCF. ``kind`` is "rhf", "uhf", "rohf"
-    or "ghf"; by default RHF for spin 0 and UHF otherwise. With ``density_fit`` the mean field also
-    uses fitted integrals, over ``auxbasis`` or by default PySCF's choice.
+    or "ghf"; by default RHF for spin 0 and UHF otherwise. ``ecp`` names effective core potentials.
+    With ``density_fit`` the mean field also uses fitted integrals, over ``auxbasis`` or by default
+    PySCF's choice.
     """
     gto, scf = pyscf_module("gto"), pyscf_module("scf")
     kind = kind or ("uhf" if spin else "rhf")
@@ -267,14 +342,16 @@ def run_mean_field(
         raise ArgumentError("give either atoms or an .xyz file")
     try:
         atoms = atom if xyz is None else gto.mole.fromfile(str(xyz), "xyz")
-        mol = gto.M(atom=atoms, basis=basis, charge=charge, spin=spin, verbose=0)
+        mol = gto.M(atom=atoms, basis=basis, ecp=ecp or {}, charge=charge, spin=spin, verbose=0)
     except OSError:
         raise
     except Exception as error:  # PySCF has no class of its own for bad input
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ArgumentError(
-            f"PySCF cannot read the molecule: {reason}: check atoms, basis, charge and spin (2S)"
+            f"PySCF cannot read the molecule: {reason}: check atoms, basis, ecp, charge and "
+            f"spin (2S)"
         ) from error
+    _refuse_missing_ecp(mol, basis)
     reference = getattr(scf, kind.upper())(mol)
     if density_fit:
         reference = reference.density_fit(auxbasis=auxbasis)
@@ -289,6 +366,28 @@ def run_mean_field(
             f"and pass it to tcgen.chem.solve"
         )
     return reference
+
+
+def _refuse_missing_ecp(mol: Any, basis: str) -> None:
+    """Refuse a basis for effective core potentials (ECPs) with all electrons."""
+    load = pyscf_module("gto.basis").load_ecp
+    missing = []
+    for atom in range(mol.natm):
+        symbol = mol.atom_pure_symbol(atom)
+        if symbol in missing or mol.atom_nelec_core(atom) or not mol.atom_charge(atom):
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                if load(basis, symbol):
+                    missing.append(symbol)
+        except (RuntimeError, KeyError):  # a basis without ECPs
+            continue
+    if missing:
+        raise ArgumentError(
+            f"the basis {basis} of {', '.join(missing)} is made for an effective core potential: "
+            f"add ecp (--ecp {basis}), or choose a basis for all electrons"
+        )
 
 
 def build_fit(fit: Any) -> None:

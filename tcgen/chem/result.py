@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import json
+import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..cache_files import whole_file
 from ..errors import ArgumentError, ShapeError, UnavailableError
 from ..ir.cost import extent_of
+from ..ir.layouts import Array
+from ..ir.system import with_axes
 from ..ir.tensor import Tensor
-from .spaces import Kind, OrbitalSpaces
+from .spaces import Kind, OrbitalSpaces, matched_axes
 
-Array = npt.NDArray[Any]
 _NUMBERS = "solution.json"  # name of the array with all other fields
 _ARRAYS = ("amplitudes", "values")
-_BESIDE = ("letters",)  # internal fields of the file
+_BESIDE = ("letters", "fingerprint")  # internal fields of the file
+_CLOSE = 1e-4  # largest difference of equal numbers of two fingerprints, in atomic units
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -41,6 +43,7 @@ class Solution:
             have an axis for the roots, the first one unless the equations declare it.
         values: other outputs with axes by name, such as density matrices.
         letters: classes of the axes of each amplitude: o and v, upper case for beta.
+        fingerprint: atoms, basis, orbitals and energy of the reference.
         iterations: evaluations of the equations.
         residual_norms: 2-norms by the name of the residual.
         seconds: wall time of ``solve``.
@@ -56,6 +59,7 @@ class Solution:
     amplitudes: dict[str, Array] = field(default_factory=dict)
     values: dict[str, Array] = field(default_factory=dict)
     letters: dict[str, str] = field(default_factory=dict)
+    fingerprint: dict[str, Any] = field(default_factory=dict)
     iterations: int = 0
     residual_norms: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
@@ -97,14 +101,23 @@ class Solution:
     def save(self, path: str | Path) -> Path:
         """Write everything to an .npz file of exactly this name, for a later ``amplitudes=``.
 
+        The solutions of other equations in this file remain; that of these equations is replaced.
+
         Raises:
+            ArgumentError: the file exists, and ``save`` has not written it.
             UnavailableError: the file cannot be written.
         """
         path = Path(path)
+        groups = _groups(path) if path.is_file() and path.stat().st_size else {}
+        groups.pop(self.name, None)
         numbers = self.as_json() | {name: getattr(self, name) for name in _BESIDE}
-        arrays: dict[str, Any] = {_NUMBERS: np.asarray(json.dumps(numbers))}
+        own: dict[str, Any] = {_NUMBERS: np.asarray(json.dumps(numbers))}
         for kind in _ARRAYS:
-            arrays |= {f"{kind}.{name}": a for name, a in getattr(self, kind).items()}
+            own |= {f"{kind}.{name}": a for name, a in getattr(self, kind).items()}
+        groups[self.name] = own
+        arrays: dict[str, Any] = {
+            f"{name}/{k}": a for name, group in groups.items() for k, a in group.items()
+        }
         try:
             with whole_file(path) as file:
                 np.savez(file, **arrays)
@@ -113,11 +126,14 @@ class Solution:
         return path
 
 
-def load(path: str | Path) -> Solution:
-    """The solution that :meth:`Solution.save` wrote.
+def load(path: str | Path, name: str | None = None) -> Solution:
+    """The solution of the equations ``name`` that :meth:`Solution.save` wrote.
+
+    Without a name, it is the last one that was solved for amplitudes, else the last one.
 
     Raises:
-        ArgumentError: the file cannot be read, or ``save`` has not written it.
+        ArgumentError: the file cannot be read, ``save`` has not written it, or it has no solution
+            of these equations.
 
     Example:
         >>> import tempfile
@@ -127,20 +143,53 @@ def load(path: str | Path) -> Solution:
         -0.04
         >>> folder.cleanup()
     """
-    arrays = _read(Path(path))
+    solutions = load_all(path)
+    if name is None:
+        return next((s for s in solutions if s.residual_norms), solutions[0])
+    found = next((s for s in solutions if s.name == name), None)
+    if found is None:
+        names = ", ".join(s.name for s in solutions)
+        raise ArgumentError(f"{path} has no solution of {name}: it has those of {names}")
+    return found
+
+
+def load_all(path: str | Path) -> list[Solution]:
+    """All solutions in a file, the last one first."""
+    return [_solution(Path(path), group) for group in reversed(_groups(Path(path)).values())]
+
+
+def _groups(path: Path) -> dict[str, dict[str, Array]]:
+    """The arrays of each solution in a file by its name, in the order in which they were saved."""
+    groups: dict[str, dict[str, Array]] = {}
+    for key, array in _read(path).items():
+        name, _, own = key.rpartition("/")
+        groups.setdefault(name, {})[own] = array
+    if not groups or any(_NUMBERS not in group for group in groups.values()):
+        raise _not_saved(path)
+    # A file of version 0.2.0 has one solution without a group.
+    return {_solution(path, group).name: group for group in groups.values()}
+
+
+def _solution(path: Path, group: Mapping[str, Array]) -> Solution:
     try:
-        numbers = json.loads(str(arrays.pop(_NUMBERS)))
+        numbers = json.loads(str(group[_NUMBERS]))
         numbers.pop("e_tot")
         kinds: dict[str, dict[str, Array]] = {kind: {} for kind in _ARRAYS}
-        for name, array in arrays.items():
+        for name, array in group.items():
             kind, _, own = name.partition(".")
-            kinds[kind][own] = array
+            if name != _NUMBERS:
+                kinds[kind][own] = array
         everything: dict[str, Any] = {**numbers, **kinds, "roots": tuple(numbers["roots"])}
         return Solution(**everything)
     except (KeyError, TypeError, ValueError) as error:
-        raise ArgumentError(
-            f"{path} is not a file that Solution.save wrote: solve the equations again"
-        ) from error
+        raise _not_saved(path) from error
+
+
+def _not_saved(path: Path) -> ArgumentError:
+    return ArgumentError(
+        f"{path} is not a file that Solution.save wrote: solve the equations again, or give "
+        f"another file"
+    )
 
 
 def _read(path: Path) -> dict[str, Array]:
@@ -159,16 +208,38 @@ Source = Solution | Mapping[str, Any] | str | Path | None
 class Earlier:
     """Dense arrays by name, and classes of their axes if they are known.
 
-    They come from a solution, its file or a dictionary, for equations over these spaces.
+    They come from a solution, its file or a dictionary, for equations ``name`` over these spaces.
+    A file may have several solutions: arrays are those of the last one that has all of ``given``,
+    inputs that the equations read, and do not determine. Others are those of these equations.
     """
 
-    def __init__(self, source: Source, spaces: OrbitalSpaces, extents: Mapping[str, int]) -> None:
-        if isinstance(source, str | Path):
-            source = load(source)
-        self.letters = dict(source.letters) if isinstance(source, Solution) else {}
-        arrays = source.amplitudes if isinstance(source, Solution) else source or {}
-        self.arrays = {name: np.asarray(array) for name, array in arrays.items()}
+    def __init__(
+        self,
+        source: Source,
+        name: str,
+        spaces: OrbitalSpaces,
+        extents: Mapping[str, int],
+        given: Sequence[Tensor],
+        fingerprint: Mapping[str, Any],
+    ) -> None:
         self._spaces, self._extents = spaces, extents
+        self.arrays: dict[str, Array] = {}
+        self.letters: dict[str, str] = {}
+        if not isinstance(source, Solution | str | Path):
+            self.arrays = {name: np.asarray(array) for name, array in (source or {}).items()}
+            return
+        solutions = [source] if isinstance(source, Solution) else load_all(source)
+        needed = {tensor.name for tensor in given}
+        some = [s for s in solutions if s.amplitudes] or solutions
+        read = next((s for s in some if needed <= s.amplitudes.keys()), some[0])
+        start = next((s for s in solutions if s.name == name), read)
+        if needed & read.amplitudes.keys():
+            _check_given(read, sorted(needed), fingerprint)
+        own = start.amplitudes.keys() - needed
+        self.arrays = read.amplitudes | {
+            n: start.amplitudes[n] for n in start.amplitudes if n in own
+        }
+        self.letters = read.letters | {n: x for n, x in start.letters.items() if n in own}
 
     def get(self, tensor: Tensor, *, roots_first: bool = False) -> Array | None:
         """The dense array of an amplitude in declared order, or None if there is none.
@@ -192,28 +263,45 @@ class Earlier:
         if len(shape) != len(expected) or any(
             n is not None and n != m for n, m in zip(expected, shape, strict=True)
         ):
-            axes = ",".join(space.name for space in tensor.spaces)
             raise ShapeError(
-                f"amplitudes: {tensor.name}[{axes}] needs shape "
+                f"amplitudes: {with_axes(tensor)} needs shape "
                 f"{tuple('any' if n is None else n for n in expected)}, found {shape}: they must "
                 f"come from the same basis, frozen orbitals and kind of orbitals"
             )
         return array
 
     def _reordered(self, tensor: Tensor, array: Array, letters: str, needed: str) -> Array:
-        """The array with its axes in another order; of equal classes the first stays first."""
-        left = list(range(len(letters)))
-        axes = []
-        for letter in needed:
-            axis = next((k for k in left if letters[k] == letter), None)
-            if axis is None:
-                break
-            axes.append(axis)
-            left.remove(axis)
-        if left or len(axes) != len(needed):
+        """The array with its axes in another order."""
+        axes = matched_axes(letters, needed)
+        if axes is None:
             raise ShapeError(
                 f"amplitudes: {tensor.name} has axes {needed!r} in these equations and {letters!r} "
                 f"in the earlier solution: its equations must be over the same kind of orbitals; "
                 f"pass other amplitudes or another file"
             )
         return array.transpose(axes)
+
+
+def _check_given(solution: Solution, names: Sequence[str], fingerprint: Mapping[str, Any]) -> None:
+    """Refuse amplitudes of another reference, which the equations do not determine."""
+    for part, value in fingerprint.items():
+        if not _equal(solution.fingerprint.get(part, value), value):
+            raise ArgumentError(
+                f"amplitudes: {', '.join(names)} of {solution.name} belong to another reference, "
+                f"with other {part}: solve {solution.name} on this reference first"
+            )
+    if not solution.converged:
+        warnings.warn(
+            f"{', '.join(names)} of {solution.name} are not converged: solve these equations with "
+            f"more iterations first",
+            RuntimeWarning,
+            stacklevel=5,
+        )
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """True for equal parts of two fingerprints; numbers may differ by rounding."""
+    if isinstance(one, str) or isinstance(other, str):
+        return bool(one == other)
+    one, other = np.asarray(one), np.asarray(other)
+    return one.shape == other.shape and np.allclose(one, other, rtol=0, atol=_CLOSE)

@@ -7,7 +7,7 @@ Two occupied spaces are those of alpha and of beta orbitals.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -78,6 +78,22 @@ class OrbitalSpaces:
             return "x"
         letter = "p" if space.parts else self.kinds[space.name].value
         return letter.upper() if spin == "b" else letter
+
+
+def matched_axes(given: Sequence[object], wanted: Sequence[object]) -> tuple[int, ...] | None:
+    """The axes of ``given`` in the order of ``wanted``, or None if they do not correspond.
+
+    Of several axes with one class or space, the first corresponds to the first.
+    """
+    left = list(range(len(given)))
+    axes = []
+    for one in wanted:
+        axis = next((k for k in left if given[k] == one), None)
+        if axis is None:
+            return None
+        axes.append(axis)
+        left.remove(axis)
+    return None if left else tuple(axes)
 
 
 def classify(system: System) -> OrbitalSpaces:

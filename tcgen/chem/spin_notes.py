@@ -12,9 +12,8 @@ from ..algebra.spin.blocks import Block
 from ..algebra.spin.integrate import FORMS, SpinIntegration, integrate
 from ..algebra.spin.labels import UNLABELLED, has_labels
 from ..frontend.spec.writer import spec_text
-from ..ir.system import System
-from ..ir.tensor import Index, Ref, Space, Tensor
-from ..ir.term_rewriting import replace_refs
+from ..ir.system import System, with_tensors
+from ..ir.tensor import Index, Space, Tensor
 from ..records.quantity import Quantity
 from .quantities import INTEGRALS, recognise
 from .spaces import Kind, classify
@@ -72,18 +71,7 @@ def _with_quantities(system: System) -> System:
         if tensor.quantity is None and tensor.conserves is None and one is not None:
             quantity = Quantity.ANTISYMMETRISED if one.quantity in INTEGRALS else one.quantity
             new[tensor] = replace(tensor, quantity=quantity)
-
-    def changed(tensor: Tensor) -> Tensor:
-        return new.get(tensor, tensor)
-
-    return replace(
-        system,
-        tensors=tuple(map(changed, system.tensors)),
-        equations=tuple(
-            replace_refs(e, lambda ref: Ref(changed(ref.tensor), ref.indices))
-            for e in system.equations
-        ),
-    )
+    return with_tensors(system, new)
 
 
 _WORDS = {FORMS[0]: "the spatial orbitals of a closed shell", FORMS[1]: "alpha and beta orbitals"}

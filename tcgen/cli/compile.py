@@ -21,7 +21,7 @@ from ..compiler.progress import in_words
 from ..compiler.tracer import Tracer
 from ..errors import ExtentError
 from ..ir.plan import FusionPlan
-from ..ir.system import System
+from ..ir.system import System, assumed_extents
 from ..options import MOST
 from ..runtime.program import Program
 from .options import (
@@ -82,7 +82,7 @@ def compile_command(
     program = Program(result.artifact)
     if result.artifact.manifest.target != "cuda":  # CUDA is compiled for the GPU that runs it
         program.build()
-    folder = output or Path(f"{spec.stem}_tcgen")
+    folder = output or Path(f"{spec.stem if spec.suffix else system.name}_tcgen")
     program.save(folder, objects=objects)
     report = with_times(result.artifact.json("report.json"), result)
     if as_json:
@@ -134,6 +134,11 @@ def compiled(
 ) -> Compilation:
     """Compile equations; show the stages, and with -v their times."""
     options = chosen_options(planning, chosen_target(ctx, planning))
+    assumed = assumed_extents(system, options.extent_of)
+    if assumed and not (ctx.obj["quiet"] or ctx.params.get("as_json")):
+        shown = ", ".join(f"{name}={extent}" for name, extent in assumed.items())
+        example = " ".join(f"-e {name}={extent // 2}" for name, extent in assumed.items())
+        click.echo(f"planned for typical extents, {shown} (for others: {example})")
     with StatusLine(ctx.obj["quiet"]) as status:
         tracer = Tracer(lambda text: status.show(in_words(text, options.target)))
         result = compile_system(system, options, tracer, fallback=fallback)

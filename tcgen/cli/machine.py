@@ -17,7 +17,7 @@ from ..cache_files import remove_files
 from ..compiler.plan_cache import cached_plans
 from ..compiler.timings import cached_times
 from ..environment import cache_dir
-from ..errors import UnavailableError
+from ..errors import UnavailableError, pip_install
 from ..runtime.cpu.blas import blas_library
 from ..runtime.cpu.object_cache import cache_clear, cache_info
 from ..runtime.cpu.toolchain import examine_cache, no_compiler, probe_compiler
@@ -65,7 +65,7 @@ def examine() -> list[Finding]:
     try:
         findings.append(_finding("pyscf (optional)", True, metadata.version("pyscf")))
     except metadata.PackageNotFoundError:
-        advice = "for tcgen solve and tcgen.chem: pip install 'tcgen-chem[chem]'"
+        advice = f"for tcgen solve and tcgen.chem: {pip_install('chem')}"
         findings.append(_finding("pyscf (optional)", False, "missing", advice))
     return findings
 

@@ -86,7 +86,7 @@ def _made_from(record: Iterable[Field[Any]]) -> Iterator[Callable[[F], F]]:
         match default:
             case True:
                 name = f"no-{name}"
-                more |= {"is_flag": True, "callback": _inverted}
+                more |= {"is_flag": True, "callback": lambda _ctx, _param, on: not on}
             case False:
                 more["is_flag"] = True
             case str():
@@ -100,10 +100,6 @@ def _made_from(record: Iterable[Field[Any]]) -> Iterator[Callable[[F], F]]:
         if field.name == "target":
             del more["default"]  # depends on the machine
         yield option(f"--{name}", field.name, **more)
-
-
-def _inverted(_ctx: click.Context, _param: click.Parameter, value: bool) -> bool:
-    return not value
 
 
 json_option = option("--json", "as_json", is_flag=True, help="Print one JSON object to stdout.")

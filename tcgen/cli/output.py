@@ -15,7 +15,6 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from ..cache_files import whole_file
 from ..errors import UnavailableError
 from ..ir.system import System
 
@@ -113,12 +112,3 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UnavailableError(f"cannot write to {path}: {error.strerror}") from error
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file, whole or not at all; an UnavailableError if it cannot be written."""
-    try:
-        with whole_file(path) as file:
-            file.write(text.encode())
-    except OSError as error:
-        raise UnavailableError(f"cannot write {path}: {error.strerror}") from error

@@ -9,12 +9,13 @@ from typing import Any
 
 import click
 
+from ..cache_files import save_text
 from ..compiler.documents import is_artifact, load_artifact, read_executed, read_plan
 from ..options import parse_bytes
 from ..runtime.program import Program
 from .compile import extents_for, read_source, with_times
 from .options import PATH, Command, json_option, option, planning_options, refuse_planning, together
-from .output import make_folder, output_console, print_json, print_text, write_text
+from .output import make_folder, output_console, print_json, print_text
 
 # The entries of a report that ``explain --json`` prints.
 _EXPLAINED = (
@@ -95,7 +96,7 @@ def report_command(
         drawn = draw_figures(plan, artifact.manifest, report)
         files |= {figures / name: text for name, text in drawn.items()}
     for path, text in files.items():
-        write_text(path, text)
+        save_text(path, text)
     if as_json:
         print_json(report)
         return
@@ -144,7 +145,7 @@ def explain_command(
         from ..algebra.sequence.export import neutral_sequence  # noqa: PLC0415
 
         text = json.dumps(neutral_sequence(read.plan.program), indent=1) + "\n"
-        write_text(sequence, text)
+        save_text(sequence, text)
     if as_json:
         print_json({key: read.report[key] for key in _EXPLAINED if key in read.report})
     else:

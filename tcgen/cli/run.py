@@ -29,6 +29,7 @@ from .options import PATH, Command, json_option, option, planning_options, refus
 from .output import StatusLine, print_json
 
 if TYPE_CHECKING:
+    from ..distributed.executor import Engine
     from .timed_run import Case, Outcome
 
 _run_options = together(
@@ -163,20 +164,24 @@ def _run_on_workers(ctx: click.Context, folder: Path, chosen: dict[str, Any]) ->
             "--scheduler and --mpi run once, on arrays in a file: give --inputs FILE, and "
             "neither --random, --check, --repeat nor --save-inputs"
         )
-    if not is_artifact(folder):
-        raise click.UsageError(f"workers need a compiled DIR: run tcgen compile {folder} first")
-    refuse_planning(ctx, folder)
-    with _workers(scheduler) as (workers, prints):
+
+    def read() -> tuple[str, tuple[Program, dict[str, Any]]]:
+        if not is_artifact(folder):
+            raise ArgumentError(f"workers need a compiled DIR: run tcgen compile {folder} first")
+        refuse_planning(ctx, folder)
+        program = Program(load_artifact(folder))
+        return f"run {folder}", (program, _worker_inputs(program, chosen["inputs"]))
+
+    with _workers(scheduler) as (engine, prints):
         show = prints and not ctx.obj["quiet"] and Console(stderr=True).is_terminal
 
         def progress(done: int, tasks: int) -> None:
             if show:
                 click.echo(f"\r{done} of {tasks} tasks", err=True, nl=done == tasks)
 
-        program = Program(load_artifact(folder))
-        inputs = _worker_inputs(program, chosen["inputs"])
+        program, inputs = engine.agreed(read)
         memory = chosen["worker_memory"]
-        with distribute(program, workers, memory, progress=progress).bind(**inputs) as run:
+        with distribute(program, engine, memory, progress=progress).bind(**inputs) as run:
             outputs, report = run(), run.report
     if not prints:
         return None
@@ -185,17 +190,17 @@ def _run_on_workers(ctx: click.Context, folder: Path, chosen: dict[str, Any]) ->
 
 
 @contextmanager
-def _workers(scheduler: str | None) -> Iterator[tuple[Any, bool]]:
-    """The workers of a dask scheduler, or the ranks of mpirun; True if this process prints."""
-    from ..distributed.distribute import dask_client, mpi_world  # noqa: PLC0415
+def _workers(scheduler: str | None) -> Iterator[tuple[Engine, bool]]:
+    """The engine of a dask scheduler, or the ranks of mpirun; True if this process prints."""
+    from ..distributed.distribute import dask_client, engine_of, mpi_world  # noqa: PLC0415
 
     if scheduler is None:
         world = mpi_world()
-        yield world, world.rank == 0
+        yield engine_of(world), world.rank == 0
         return
     client = dask_client(scheduler)
     try:
-        yield client, True
+        yield engine_of(client), True
     finally:
         client.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from .output import StatusLine, print_json
 if TYPE_CHECKING:
     from ..chem import Solution
 
-_MOLECULE = ("atom", "xyz", "basis", "charge", "spin", "density_fit", "auxbasis")
+_MOLECULE = ("atom", "xyz", "basis", "ecp", "charge", "spin", "density_fit", "auxbasis")
 _ITERATION = ("nroots", "tolerance", "max_cycle", "diis", "level_shift", "damping", "orbitals")
 
 
@@ -48,6 +49,7 @@ _solve_options = together(
     option("--atom", help="Atoms and coordinates in Angstrom: 'O 0 0 0.1; H 0 0.8 -0.5; ...'."),
     option("--xyz", type=PATH, help="File with atoms, in Angstrom."),
     option("--basis", default="cc-pvdz"),
+    option("--ecp", help="Effective core potentials, as in PySCF; often the name of the basis."),
     option("--charge", default=0),
     option("--spin", type=click.IntRange(min=0), default=0, help="2S, as in PySCF."),
     option(
@@ -66,7 +68,7 @@ _solve_options = together(
     option(
         "--amplitudes",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="File to start from if it exists, written at the end (.npz).",
+        help="File to start from if it exists; the solution is added at the end (.npz).",
     ),
     option("--inputs", type=PATH, help="Other inputs by name, .npz."),
     option(
@@ -107,6 +109,8 @@ _solve_options = together(
 def solve_command(ctx: click.Context, /, source: str, as_json: bool, **chosen: Any) -> None:
     """Solve the equations of SPEC, a file or a shipped name, for a molecule (needs PySCF)."""
     quiet = ctx.obj["quiet"]
+    # The error at the end says the same.
+    warnings.filterwarnings("ignore", ".* is not converged: the largest residual")
     target = chosen_target(ctx, chosen)
     with StatusLine(quiet) as status:
 

@@ -6,30 +6,25 @@ from pathlib import Path
 
 import click
 
+from ..cache_files import save_text
 from ..compiler.driver import read_system
 from ..resources import shipped_specs
 from .compile import read_equations
 from .options import PATH, Command, json_option, option, output_option
-from .output import print_json, print_text, print_warnings, write_text
+from .output import print_json, print_text, print_warnings
 
 
 @click.command("list", cls=Command)
 @json_option
 def list_command(as_json: bool) -> None:
     """List the specs that ship with tcgen; commands take their names as SPEC."""
-    described = {
-        name: _first_comment(path.read_text(encoding="utf-8"))
-        for name, path in shipped_specs().items()
-    }
+    # The first line of a spec is a comment that describes it.
+    first = {n: p.read_text("utf-8").partition("\n")[0] for n, p in shipped_specs().items()}
+    described = {name: line.removeprefix("#").strip() for name, line in first.items()}
     if as_json:
         print_json({"schema": 1, "specs": described})
         return
     print_text("".join(f"{name}\n    {text}\n" for name, text in described.items()))
-
-
-def _first_comment(text: str) -> str:
-    """The first line of a spec, which describes it."""
-    return text.partition("\n")[0].removeprefix("#").strip()
 
 
 @click.command("convert", cls=Command)
@@ -72,4 +67,4 @@ def _write(text: str, output: Path | None) -> None:
     if output is None:
         click.echo(text, nl=False)
     else:
-        write_text(output, text)
+        save_text(output, text)

@@ -156,7 +156,9 @@ def _check(system: System, case: Case, outputs: Arrays, numbers: dict[str, Any],
         if scale and relative > tolerance:
             change = _cancelled(system, case, name, reference, dtype)
             relative = error * tolerance / change if change > scale else relative
-        worst_abs, worst_rel = max(worst_abs, error), max(worst_rel, relative)
+        # max() of Python drops NaN.
+        worst_abs = float(np.maximum(worst_abs, error))
+        worst_rel = float(np.maximum(worst_rel, relative))
         if not relative <= tolerance:
             failure = f"{name} differs from the interpreter by {relative:.2e} (limit {tolerance})"
     numbers["max_abs_error"], numbers["max_rel_error"] = worst_abs, worst_rel

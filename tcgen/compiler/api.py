@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from inspect import Parameter, Signature, signature
@@ -39,11 +39,13 @@ def compile(
     """Compile equations into a program that takes and returns NumPy arrays, or CuPy's on a GPU.
 
     Args:
-        source: path of a .spec or .json term list, the text of a spec (it holds a line break), a
-            System, SymPy equations (see :func:`tcgen.from_sympy`), or einsum subscripts such as
-            ``"ij,jk->ik"``: its operands are then the inputs x0, x1, ..., its result is y, and
-            each letter is a space.
-        extents: planning extents by space; other extents may come at run time.
+        source: path of a .spec or .json term list, the name of a shipped spec, the text of a spec
+            (it holds a line break), a System, SymPy equations (see :func:`tcgen.from_sympy`), or
+            einsum subscripts such as ``"ij,jk->ik"``: its operands are then the inputs x0, x1, ...,
+            its result is y, and each letter is a space.
+        extents: planning extents by space; other extents may come at run time. Spaces whose extent
+            is neither here nor in the spec are planned for typical ones: 20 for occupied orbitals,
+            100 for virtual ones, 400 for auxiliary functions, 20 for other declared kinds.
         target: "cpu" (C with OpenMP), "cuda" (a GPU, through CuPy) or "numpy"; None takes cpu
             if a C compiler works, else numpy.
         dtype: "float64", "float32" or "complex128".
@@ -131,18 +133,19 @@ def planning_record(given: Planning | None, shorthand: Mapping[str, Any], caller
     return replace(given or Planning(), **shorthand)
 
 
-def _signature() -> Signature:
-    """The signature of :func:`compile` with each keyword of planning, for help and completion."""
-    written = signature(compile)
+def signature_with(function: Callable[..., Any], *records: type[Any]) -> Signature:
+    """The signature of a function with each field of some records, for help and completion."""
+    written = signature(function)
     own = [p for p in written.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
     keywords = [
         Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=Any)
-        for option in fields(Planning)
+        for record in records
+        for option in fields(record)
     ]
     return written.replace(parameters=[*own, *keywords])
 
 
-compile.__signature__ = _signature()  # type: ignore[attr-defined]
+compile.__signature__ = signature_with(compile, Planning)  # type: ignore[attr-defined]
 
 
 def _read(source: object) -> System:
@@ -161,9 +164,4 @@ def _read(source: object) -> System:
             f"cannot compile a {type(source).__name__}: give the path of a .spec or .json file, "
             f"the text of a spec, SymPy equations, or a System"
         )
-    if isinstance(source, str):
-        from ..frontend.einsum import is_subscripts, subscripts_system  # noqa: PLC0415
-
-        if is_subscripts(source):
-            return subscripts_system(source)
     return read_system(Path(source))

@@ -28,7 +28,7 @@ from ..ir.verify.system import check_names
 from ..options import Options
 from ..thresholds.time_model import Machine
 from .plan_cache import cached
-from .tracer import Tracer, ValueCheck
+from .tracer import Tracer, check_values
 
 if TYPE_CHECKING:
     from .tuning import Choice
@@ -94,8 +94,9 @@ def compile_system(
     tracer = tracer or Tracer()
     options = replace(options, extents=planning_extents(system, options.extent_of))
     if environment.verify_level() >= 2:
-        tracer.check_values = ValueCheck(system, options.dtype)
-    system = read_equations(system, options, tracer)
+        tracer.check_values = partial(check_values, system, options.dtype)
+    equations = with_inputs_on_disk(system, options.sliced)
+    system = tracer.run("system", lambda: equations)
     # A single product in the given order needs no search: looking for its file takes longer.
     use_cache = options.objective != "none" or options.optimize or len(system.equations) != 1
     program = form_program(system, options, tracer, use_cache=use_cache)
@@ -107,12 +108,6 @@ def compile_system(
         artifact = document(artifact, system, plan, module, choices, options, tracer)
     seconds = tuple(tracer.seconds.items())
     return Compilation(system, program, plan, module, artifact, seconds, choices)
-
-
-def read_equations(system: System, options: Options, tracer: Tracer) -> System:
-    """Replace the arrays of ``options.sliced`` by inputs whose tiles are read when needed."""
-    equations = with_inputs_on_disk(system, options.sliced)
-    return tracer.run("system", lambda: equations)
 
 
 def form_program(

@@ -30,6 +30,7 @@ from ..ir.expr import (
     Quot,
     Sum,
     format_expr,
+    is_complex_number,
     nodes,
 )
 from ..ir.system import Apply, System, Term
@@ -52,7 +53,7 @@ def check_numbers(system: System, dtype: str) -> None:
             problems.append(Diagnostic(span, message, advice=advice))
     if dtype != "complex128":
         for span, call in _calls(system):
-            if call.function in COMPLEX_BELOW_ZERO and _negative(call.arg):
+            if is_complex_number(call):
                 advice = f'compile with dtype="complex128" (--dtype complex128): this is {dtype}'
                 problems.append(Diagnostic(span, f"{format_expr(call)} is not real", advice=advice))
     if problems:
@@ -86,23 +87,6 @@ def _numbers(system: System) -> Iterator[tuple[Span, Fraction]]:
 
 def _calls(system: System) -> Iterator[tuple[Span, Call]]:
     return ((span, node) for span, node in _nodes(system) if isinstance(node, Call))
-
-
-def _negative(expr: Expr) -> bool:
-    """True for a negative number, also as a product or a quotient of numbers."""
-    match expr:
-        case Const(value):
-            return value < 0
-        case Prod(args):
-            return all(map(_is_number, args)) and sum(map(_negative, args)) % 2 == 1
-        case Quot(num, den):
-            return _is_number(num) and _is_number(den) and _negative(num) != _negative(den)
-        case _:
-            return False
-
-
-def _is_number(expr: Expr) -> bool:
-    return all(isinstance(node, Const | Prod | Quot) for node in nodes(expr))
 
 
 def _short(number: Fraction) -> str:

@@ -23,12 +23,11 @@ from ..fusion.placement.memory import (
     packed,
     plan_peak,
 )
-from ..ir.loops import Module
+from ..ir.loops import Host, HostLoop, Module
 from ..ir.plan import FusionPlan
 from ..ir.program import FormulaSequence
 from ..lower import lower_plan
 from ..options import Options
-from ..records.loops import Host, HostLoop
 from ..runtime.memory import MemoryUse, memory_use
 
 _TRIES = 8  # smaller limits for the tiles

@@ -28,8 +28,7 @@ from ..emit import emit_artifact
 from ..environment import openmp_threads
 from ..ir.tensor import Role, element_type
 from ..lower.cpu.product_variants import ProductBenchmark
-from ..runtime.cpu.blas import blas_library
-from ..runtime.cpu.threads import get_threads
+from ..runtime.cpu.blas import blas_library, get_threads
 from ..runtime.cpu.toolchain import extra_flags, probe_compiler, processor
 from ..runtime.execution import Execution
 from ..runtime.gpu.backend import GpuBackend

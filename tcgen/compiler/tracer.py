@@ -72,31 +72,27 @@ class Tracer:
             ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class ValueCheck:
-    """Check that a level gives the values of the equations at small extents (TCGEN_VERIFY=2)."""
+def check_values(system: System, dtype: str, stage: str, level: Level) -> None:
+    """Compare the values of a stage's level with those of the equations (TCGEN_VERIFY=2).
 
-    system: System
-    dtype: str
+    The extents are small. A CheckError names the stage if the values differ.
+    """
+    from ..interp import evaluate_program, evaluate_system, run_module  # noqa: PLC0415
+    from ..probes import assert_same_values, random_arrays, split_starts  # noqa: PLC0415
 
-    def __call__(self, stage: str, level: Level) -> None:
-        """Compare the values of the level of a stage, which a CheckError names if they differ."""
-        from ..interp import evaluate_program, evaluate_system, run_module  # noqa: PLC0415
-        from ..probes import assert_same_values, random_arrays, split_starts  # noqa: PLC0415
-
-        bases = [s.name for s in self.system.spaces if not s.parts]
-        extents = {name: 2 + n % 3 for n, name in enumerate(bases)}
-        arrays = random_arrays(self.system, extents, dtype=self.dtype, seed=0)
-        inputs, starts = split_starts(self.system, arrays)
-        expected = evaluate_system(self.system, inputs, extents, out=starts, dtype=self.dtype)
-        match level:
-            case FormulaSequence():
-                actual = evaluate_program(level, inputs, extents, out=starts, dtype=self.dtype)
-            case Module():
-                actual = run_module(level, inputs, extents, out=starts)
-            case _:
-                return  # a system is the reference; a plan is checked by its module
-        try:
-            assert_same_values(actual, expected, rtol=1e-4 if self.dtype == "float32" else 1e-10)
-        except AssertionError as error:
-            raise CheckError(f"TCGEN_VERIFY: {stage} differs from the equations: {error}") from None
+    bases = [s.name for s in system.spaces if not s.parts]
+    extents = {name: 2 + n % 3 for n, name in enumerate(bases)}
+    arrays = random_arrays(system, extents, dtype=dtype, seed=0)
+    inputs, starts = split_starts(system, arrays)
+    expected = evaluate_system(system, inputs, extents, out=starts, dtype=dtype)
+    match level:
+        case FormulaSequence():
+            actual = evaluate_program(level, inputs, extents, out=starts, dtype=dtype)
+        case Module():
+            actual = run_module(level, inputs, extents, out=starts)
+        case _:
+            return  # a system is the reference; a plan is checked by its module
+    try:
+        assert_same_values(actual, expected, rtol=1e-4 if dtype == "float32" else 1e-10)
+    except AssertionError as error:
+        raise CheckError(f"TCGEN_VERIFY: {stage} differs from the equations: {error}") from None

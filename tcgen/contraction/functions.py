@@ -16,14 +16,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+# Imported by name, because a program may replace them by those of tcgen.
+from numpy import einsum as numpy_einsum
+from numpy import tensordot as numpy_tensordot
+
 from ..errors import ArgumentError, DtypeError, EinsumError, ShapeError
 from ..frontend.einsum import LETTERS, Expression, interleaved
-from .libraries import NUMPY, GpuOperands, Library, any_on_gpu
+from .libraries import NUMPY, GpuOperands, Library, any_on_gpu, any_overrides
 from .routes import run_einsum
 from .signature import Array, check_out
 
 # Largest numerator and denominator of a factor for which a program is compiled.
 _MAX_FACTOR = 64
+_DEFAULTS = {"optimize": True, "order": "K", "casting": "safe"}
 
 
 def einsum(
@@ -42,7 +47,8 @@ def einsum(
     than float64, float32 and complex128, calls that make a view, and small calls go to NumPy. A
     call is small below 1,000,000 flops (TCGEN_EINSUM_MIN_FLOPS), or below four times as many if
     NumPy would call its BLAS. Operands on the current GPU are contracted there. See
-    :func:`tcgen.einsum_report`.
+    :func:`tcgen.einsum_report`. Arrays of classes with ``__array_function__``, such as those of
+    dask, compute the call themselves, as NEP 18 asks.
 
     Args:
         operands: subscripts and arrays, or arrays and lists of integers in turn.
@@ -82,6 +88,16 @@ def einsum(
     if any_on_gpu(given):
         gpu, options = GpuOperands(given, out), (optimize, dtype, order, casting, memory_limit)
         return gpu.for_caller(run_einsum(gpu.library, text, gpu.arrays, gpu.out, *options))
+    if any_overrides((*given, out)):
+        keywords = {"out": out, "optimize": optimize, "dtype": dtype}
+        keywords |= {"order": order, "casting": casting, "memory_limit": memory_limit}
+        changed = {k: v for k, v in keywords.items() if v is not _DEFAULTS.get(k)}
+        if "memory_limit" in changed:
+            raise ArgumentError(
+                "einsum: memory_limit has no effect on arrays of another library: leave it out"
+            )
+        written = (text, *given) if isinstance(operands[0], str | bytes) else operands
+        return numpy_einsum(*written, **changed)
     if out is not None:
         check_out(out)
     arrays = tuple([x if type(x) is np.ndarray else _array(n, x) for n, x in enumerate(given)])
@@ -131,6 +147,14 @@ def contract(
         gpu = GpuOperands((a, b), out)
         factors = (alpha, beta, optimize)
         return gpu.for_caller(_contract(gpu.library, subscripts, gpu.arrays, gpu.out, *factors))
+    if any_overrides((a, b, out)):
+        foreign: tuple[Any, Any] = (a, b)
+        product: Any = numpy_einsum(subscripts, *foreign)
+        scaled = product if alpha == 1 else product * alpha
+        if out is None:
+            return scaled
+        out[...] = scaled if beta == 0 else scaled + out * beta
+        return out
     if out is not None:
         check_out(out)
     arrays = (
@@ -197,6 +221,9 @@ def tensordot(a: npt.ArrayLike, b: npt.ArrayLike, axes: Any = 2) -> Any:
         (2, 4)
     """
     gpu = GpuOperands((a, b)) if any_on_gpu((a, b)) else None
+    if gpu is None and any_overrides((a, b)):
+        foreign: tuple[Any, Any] = (a, b)
+        return numpy_tensordot(*foreign, axes)
     arrays = (_array(0, a), _array(1, b)) if gpu is None else (gpu.arrays[0], gpu.arrays[1])
     first, second = _summed_axes(axes, arrays)
     labels_a = list(range(arrays[0].ndim))
@@ -231,7 +258,7 @@ def transpose(a: npt.ArrayLike, axes: Sequence[int] | None = None) -> Array:
     Raises:
         ShapeError: ``axes`` does not name each axis once.
     """
-    array = np.asarray(a)
+    array: Any = a if any_overrides((a,)) else np.asarray(a)
     try:
         return np.transpose(array, axes)
     except (TypeError, ValueError) as error:

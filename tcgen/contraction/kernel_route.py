@@ -12,7 +12,7 @@ from numpy import einsum as numpy_einsum
 
 from ..compiler.target import with_kernels
 from ..frontend.einsum import LETTERS, LabelPattern
-from ..runtime.call.strided import left_out
+from ..runtime.arguments import left_out
 from ..runtime.execution import Execution
 from .libraries import NUMPY, Library
 from .programs import Request, kernel_program, request, written

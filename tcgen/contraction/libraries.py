@@ -140,6 +140,21 @@ def any_on_gpu(arrays: tuple[Any, ...]) -> bool:
     return False
 
 
+def any_overrides(arrays: tuple[Any, ...]) -> bool:
+    """True if an array is of a class that computes NumPy's functions itself (NEP 18)."""
+    for array in arrays:
+        if type(array) is not np.ndarray and _override_of(array) is not _NO_OVERRIDE:
+            return True
+    return False
+
+
+_NO_OVERRIDE = np.ndarray.__array_function__
+
+
+def _override_of(array: Any) -> Any:
+    return getattr(type(array), "__array_function__", _NO_OVERRIDE)
+
+
 class GpuOperands:
     """Operands of a call as arrays of CuPy, and ``out`` as one over the memory of the caller's.
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 # Imported by name, because a program may replace numpy.einsum by tcgen.einsum.
 from numpy import einsum as numpy_einsum
 
-from ..errors import ArgumentError, DtypeError, EinsumError, ShapeError
+from ..errors import ArgumentError, DtypeError, EinsumError, ReadOnlyError, ShapeError
 from ..frontend.einsum import ContractionPath, Expression, Update, express, extents_of
 
 Array = npt.NDArray[Any]
@@ -173,12 +173,12 @@ def check_shape(out: Array, shape: tuple[int, ...]) -> None:
 def check_out(out: object) -> None:
     """Check that results can be written to an array of the CPU.
 
-    Raises ArgumentError if it is not a NumPy array, EinsumError if it is read-only.
+    Raises ArgumentError if it is not a NumPy array, ReadOnlyError if it is read-only.
     """
     if not isinstance(out, np.ndarray):
         raise ArgumentError(f"out must be a NumPy array, not {type(out).__name__}")
     if not out.flags.writeable:
-        raise EinsumError("out is read-only: pass an array to write to")
+        raise ReadOnlyError("out is read-only: pass an array to write to")
 
 
 def read_dtype(requested: npt.DTypeLike, *, native: bool) -> Dtype:

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import isnan
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
@@ -37,7 +38,10 @@ _TRIES = 4  # times that values lost with their workers are sent again
 # 2026.8 needs 1,500 to 2,200 for a task, and 56 for an argument.
 _MESSAGE, _TASK, _VALUE = 40_000, 2200, 64
 _NAMES = 128  # tasks in a message that only names them
-_WAIT = 60  # seconds in which workers that died are started again
+_WAIT = 60  # seconds in which workers that died are started again, and one begins a task
+_ANSWER = 5  # seconds in which a worker with tasks of others begins one
+_START = 20  # seconds in which a worker without tasks imports tcgen
+_LOOK = 5  # seconds of waiting for tasks after which the workers are looked at again
 
 
 class Sent(Handle):
@@ -54,31 +58,67 @@ class DaskEngine(Engine):
         self._turn = 0
         # Arguments that all tasks of equal calls share.
         self._calls: dict[Hashable, Sent] = {}
+        self._silent: frozenset[str] = frozenset()
+        self._ask()
         workers = self._workers()
         self.slots = sum(int(w["nthreads"]) for w in workers.values())
         self.slots_per_worker = max(int(w["nthreads"]) for w in workers.values())
         limits = [int(w["memory_limit"]) for w in workers.values() if w.get("memory_limit")]
         self.worker_memory = min(limits) if limits else None
-        self._check_versions(list(workers))
 
-    def _workers(self) -> dict[str, Any]:
-        info = self.client.scheduler_info(n_workers=-1)
-        workers: dict[str, Any] = info["workers"]
-        if workers:
-            return workers
-        try:
-            self.client.wait_for_workers(1, timeout=_WAIT)
-        except TimeoutError:
+    def _known(self) -> dict[str, Any]:
+        workers: dict[str, Any] | None = self.client.scheduler_info(n_workers=-1).get("workers")
+        if workers is None:
             raise UnavailableError(
-                f"the dask cluster has had no workers for {_WAIT} s: start some, and wait for them "
-                f"with client.wait_for_workers(1)"
-            ) from None
-        return self._workers()
+                "the dask client is closed, or its scheduler is gone: open a new Client, and "
+                "distribute the program to it"
+            )
+        return workers
 
-    def _check_versions(self, workers: Sequence[str]) -> None:
+    def _workers(self, *, or_at_work: bool = False) -> dict[str, Any]:
+        """The workers that take tasks; with ``or_at_work`` also paused ones that finish theirs."""
+        end = time.monotonic() + _WAIT
+        while True:
+            known = self._known()
+            found = {
+                address: worker
+                for address, worker in known.items()
+                if (worker["status"] == "running" and address not in self._silent)
+                or (or_at_work and worker["metrics"]["task_counts"].get("executing"))
+            }
+            if found:
+                return found
+            if time.monotonic() > end:
+                raise UnavailableError(
+                    f"the dask cluster has had no workers that take tasks for {_WAIT} s (it has "
+                    f"{len(known)} that are paused or do not answer): start some, and wait for "
+                    f"them with client.wait_for_workers(1)"
+                )
+            time.sleep(0.2)
+
+    def _ask(self) -> None:
+        """Check the versions of workers, and leave out those that do not begin a task."""
+        workers = self._workers()
         submit = self.client.submit
         probes = {w: submit(probe, workers=[w], pure=False) for w in workers}
-        for worker, future in probes.items():
+        self._wait_for_answers(probes)
+        answered = {w: future for w, future in probes.items() if future.done()}
+        self._silent = frozenset(probes) - frozenset(answered)
+        self.client.cancel([probes[w] for w in sorted(self._silent)])
+        if not answered:
+            raise UnavailableError(
+                f"no dask worker began a task within {_WAIT} s: {', '.join(probes)} are busy or do "
+                f"not answer: wait for the tasks that they run, or start more workers"
+            )
+        paused = [w for w, info in self._known().items() if info["status"] == "paused"]
+        if paused:
+            warnings.warn(
+                f"the dask workers {', '.join(paused)} are paused, since their memory is nearly "
+                f"full, and run no task: restart them, or delete what they hold",
+                RuntimeWarning,
+                stacklevel=5,
+            )
+        for worker, future in answered.items():
             try:
                 version, host, _ = future.result()
             except ImportError as error:
@@ -93,25 +133,64 @@ class DaskEngine(Engine):
                     f"install the same version on all workers"
                 )
 
+    def _wait_for_answers(self, probes: Mapping[str, Any]) -> None:
+        """Wait until all workers have answered that can be expected to, and one at least."""
+        start = time.monotonic()
+        while left := [w for w, future in probes.items() if not future.done()]:
+            waited = time.monotonic() - start
+            if waited > _ANSWER and len(left) < len(probes):
+                tasks = self.client.processing()
+                if waited > _START or all(len(tasks.get(w, ())) > 1 for w in left):
+                    return
+            if waited > _WAIT:
+                return
+            time.sleep(0.01)
+
     def share(self, value: Any) -> Handle:
         """Send a value straight from the client to a worker; an array of dask is computed there."""
         if is_dask_array(value):
-            return self._computed(value)
+            recipe = Recipe(value)
+            self._compute(recipe)
+            return recipe
         sent = Sent(value)
         self._send(sent)
         return sent
 
-    def _computed(self, array: Any) -> Recipe:
+    def _compute(self, recipe: Recipe) -> None:
+        """Compute an array of dask on a worker, and wait for it.
+
+        Otherwise all tasks begin when the array arrives, and the scheduler sends them in one
+        message.
+        """
+        self._workers()
+        array = self.client.compute(recipe.value)
+        recipe.future = self.client.submit(InMessage, array, recipe.token, pure=False)
+        self._wait([recipe.future])
+        if recipe.future.cancelled():
+            raise UnavailableError(
+                "a dask array of the call was lost with the worker that had it, and cannot be "
+                "computed again: make it again from arrays that are still there"
+            )
+
+    def _wait(self, futures: Sequence[Any]) -> None:
+        """Wait for tasks to end as long as there are workers."""
         import distributed  # noqa: PLC0415  (needs the extra)
 
-        token = uuid4().hex
-        arrived = self.client.submit(InMessage, self.client.compute(array), token, pure=False)
-        # Otherwise all tasks begin when the array arrives, and the scheduler sends them in one
-        # message.
         wait: Any = distributed.wait
-        with self.client.as_current():
-            wait(arrived)
-        return Recipe(arrived, token)
+        with suppress(distributed.CancelledError), self.client.as_current():
+            while not all(future.done() for future in futures):
+                try:
+                    wait(list(futures), timeout=_LOOK)
+                except TimeoutError:
+                    self._workers(or_at_work=True)
+
+    def send_again(self, job: Job) -> None:
+        """Send the values of a job again, which workers lost."""
+        for handle in (job.stage, *self._calls.values(), *job.held.values(), *job.given.values()):
+            if isinstance(handle, Sent):
+                self._send(handle)
+            elif isinstance(handle, Recipe):
+                self._compute(handle)
 
     def _send(self, sent: Sent) -> None:
         """Send to one worker, from which the others fetch it when a task needs it.
@@ -146,11 +225,15 @@ class DaskEngine(Engine):
             hosts.setdefault(str(info.get("host")), worker)
         submit = self.client.submit
         assert isinstance(stage, Sent)
-        for future in [
-            submit(prepare, stage.future, workers=[w], allow_other_workers=True, pure=False)
-            for w in hosts.values()
-        ]:
-            future.result()
+        for _ in range(_TRIES):
+            futures = [
+                submit(_prepared, stage.future, workers=[w], allow_other_workers=True, pure=False)
+                for w in hosts.values()
+            ]
+            if all(self.fetched(futures)):
+                return
+            self._send(stage)
+        raise _gone(len(hosts))
 
     def run(self, job: Job, tasks: Sequence[Task]) -> Iterator[tuple[Task, Done]]:
         """Each task as it ends; tasks of lost workers run on others."""
@@ -166,24 +249,17 @@ class DaskEngine(Engine):
             if not left:
                 return
             if lost:
-                taken = (*self._calls.values(), *job.held.values(), *job.given.values())
-                for handle in (job.stage, *taken):
-                    if isinstance(handle, Sent):
-                        self._send(handle)
+                self.send_again(job)
         raise _gone(len(left))
 
     def _attempt(self, job: Job, tasks: Sequence[Task]) -> Iterator[tuple[Task, Done | None]]:
         """Each task with its results; None if values were lost with their workers."""
-        from distributed import as_completed  # noqa: PLC0415  (needs the extra)
-
         futures = dict(zip(self.submit(job, tasks), tasks, strict=True))
         try:
-            finished: Any = as_completed
-            for batch in finished(list(futures), loop=self.client.loop).batches():
-                left = list(batch)
+            for left in self._batches(list(futures)):
                 while left:
                     few, left = left[:_NAMES], left[_NAMES:]
-                    for future, done in zip(few, self._fetched(few), strict=True):
+                    for future, done in zip(few, self.fetched(few), strict=True):
                         # Without its future, the worker drops the result.
                         yield futures.pop(future), done
         finally:
@@ -191,17 +267,32 @@ class DaskEngine(Engine):
             for first in range(0, len(every), _NAMES):
                 self.client.cancel(every[first : first + _NAMES])
 
-    def _fetched(self, futures: Sequence[Any]) -> list[Done | None]:
-        """Results of tasks, straight from the workers; None for those that died with one."""
-        from distributed import KilledWorker  # noqa: PLC0415  (needs the extra)
-        from distributed.client import FutureCancelledError  # noqa: PLC0415
+    def _batches(self, futures: Sequence[Any]) -> Iterator[list[Any]]:
+        """The futures of tasks as they end, as long as there are workers."""
+        from distributed import as_completed  # noqa: PLC0415  (needs the extra)
 
+        finished: Any = as_completed
+        left = dict.fromkeys(futures)
+        while left:
+            try:
+                for batch in finished(list(left), loop=self.client.loop, timeout=_LOOK).batches():
+                    for future in batch:
+                        del left[future]
+                    yield list(batch)
+            except TimeoutError:
+                self._workers(or_at_work=True)
+
+    def fetched(self, futures: Sequence[Any]) -> list[Any]:
+        """Results of tasks, straight from the workers; None for those that died with one."""
+        from distributed import CancelledError, KilledWorker  # noqa: PLC0415  (needs the extra)
+
+        self._wait(futures)
         try:
             return list(self.client.gather(futures, direct=True))
-        except (FutureCancelledError, KilledWorker):
+        except (CancelledError, KilledWorker):
             if len(futures) == 1:
                 return [None]
-        return [done for future in futures for done in self._fetched([future])]
+        return [done for future in futures for done in self.fetched([future])]
 
     def submit(self, job: Job, tasks: Sequence[Task]) -> list[Any]:
         """A future for the results of each task."""
@@ -280,20 +371,18 @@ def _run(common: InMessage, stage: Any, held: Any, given: Any, task: Task) -> Do
     return run_task(Job(run, stage, {**references, **held}, given, memory), task)
 
 
+def _prepared(stage: InMessage) -> bool:
+    prepare(stage)
+    return True
+
+
 # ---------------------------------------------------------------- arrays of dask
 
 
 class Recipe(Handle):
-    """An array that a worker holds or computes again; the value is its future."""
+    """An array of dask, which a worker has computed or computes again."""
 
-    @property
-    def future(self) -> Any:
-        """The future of the array."""
-        return self.value
-
-    def open(self) -> Any:
-        """The array, fetched."""
-        return self.value.result().open()
+    future: Any = None
 
 
 def is_dask_array(value: object) -> bool:
@@ -314,9 +403,15 @@ def results_on_workers(
     engine: DaskEngine, stage: Stage, program: Program, job: Job, tasks: Sequence[Task]
 ) -> tuple[dict[str, Any], list[tuple[Task, Done]]]:
     """The results of a stage as dask arrays, and the report of each task."""
-    futures = engine.submit(job, tasks)
-    short = engine.few_at_a_time(engine.client.submit(_head, f) for f in futures)
-    heads = engine.client.gather(short, direct=True)
+    for _ in range(_TRIES):
+        futures = engine.submit(job, tasks)
+        short = engine.few_at_a_time(engine.client.submit(_head, f) for f in futures)
+        heads = engine.fetched(short)
+        if None not in heads:
+            break
+        engine.send_again(job)
+    else:
+        raise _gone(len(tasks))
     results = {}
     for output in stage.outputs:
         blocks = [stage.writings(program, t.first, t.last) for t in tasks]

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, SupportsIndex
 
-from ..errors import ArgumentError, MemoryLimitError, PlanError, UnavailableError
+from ..errors import ArgumentError, MemoryLimitError, PlanError, UnavailableError, pip_install
 from ..options import parse_bytes
 from ..runtime.program import Program
 from .executor import Engine, ExecutorEngine
@@ -57,13 +57,22 @@ def distribute(
         >>> y.shape
         (4, 2)
     """
-    for tensor in program.manifest.outputs:
+    engine = engine_of(where, None if scratch is None else Path(scratch))
+    allowed = engine.agreed(lambda: _allowed(program, engine, memory))
+    return DistributedProgram(
+        program, engine, allowed, task_seconds=task_seconds, along=along, progress=progress
+    )
+
+
+def _allowed(program: Program, engine: Engine, memory: str | SupportsIndex) -> tuple[str, int]:
+    """What is to be distributed, and the bytes that a worker may use."""
+    manifest = program.manifest
+    for tensor in manifest.outputs:
         if tensor.accumulate:
             raise PlanError(
                 f"output {tensor.name} accumulates, so that each task would add to it: write "
                 f"{tensor.name} = ... in the equations, and add the arrays afterwards"
             )
-    engine = _engine(where, None if scratch is None else Path(scratch))
     allowed = parse_bytes(memory)
     limit = engine.worker_memory
     if limit is not None and limit < allowed:
@@ -71,12 +80,14 @@ def distribute(
             f"memory={allowed:,} bytes a worker is more than a worker has, {limit:,}: give "
             f"memory={limit}, or start fewer workers on a node"
         )
-    return DistributedProgram(
-        program, engine, allowed, task_seconds=task_seconds, along=along, progress=progress
-    )
+    names = ", ".join(t.name for t in manifest.tensors if t.is_input or t in manifest.outputs)
+    return f"distribute {manifest.name} of {names} in {manifest.dtype}", allowed
 
 
-def _engine(where: Any, scratch: Path | None) -> Engine:
+def engine_of(where: Any, scratch: Path | None = None) -> Engine:
+    """The engine of a client, a communicator or an executor; an engine is its own."""
+    if isinstance(where, Engine):
+        return where
     library = type(where).__module__.partition(".")[0]
     names = {cls.__module__.partition(".")[0] for cls in type(where).__mro__}
     if isinstance(where, Executor):
@@ -90,7 +101,7 @@ def _engine(where: Any, scratch: Path | None) -> Engine:
         _need("mpi4py", "mpi")
         from .mpi import MpiEngine  # noqa: PLC0415
 
-        return MpiEngine(where)
+        return MpiEngine.of(where)
     raise ArgumentError(
         f"cannot distribute to a {type(where).__name__}: give a dask.distributed Client, an mpi4py "
         f"communicator, or an executor of concurrent.futures"
@@ -99,7 +110,7 @@ def _engine(where: Any, scratch: Path | None) -> Engine:
 
 def _need(module: str, extra: str) -> None:
     if find_spec(module) is None:
-        raise UnavailableError(f"{module} is not installed: pip install 'tcgen-chem[{extra}]'")
+        raise UnavailableError(f"{module} is not installed: {pip_install(extra)}")
 
 
 def dask_client(address: str) -> Any:

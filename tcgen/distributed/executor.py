@@ -7,11 +7,12 @@ that they share; arrays are mapped, so a node has them in memory once.
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import UnavailableError
-from .handles import Handle, Here, InFile
+from ..runtime.fork_safe_lock import Lock
+from .handles import Handle, InFile
 from .stage import Task
 from .worker import Done, Job, prepare, run_task
 
@@ -45,6 +47,18 @@ class Engine(ABC):
     def once(self, make: Callable[[], T]) -> T:
         """The value that ``make`` returns in one of the processes that call the program."""
         return make()
+
+    def agreed(self, make: Callable[[], tuple[str, T]]) -> T:
+        """The value of ``make`` in each of these processes, which are all to do the same.
+
+        ``make`` returns a text that says what the process is about to do, and the value. An error
+        of one process is raised in all of them, before any sends anything.
+        """
+        return make()[1]
+
+    def apart(self, work: Callable[[], None]) -> None:
+        """Work of this process between the results of ``run``; ``settle`` may raise its error."""
+        work()
 
     @abstractmethod
     def share(self, value: Any) -> Handle:
@@ -87,6 +101,7 @@ class ExecutorEngine(Engine):
         self._threads = isinstance(executor, ThreadPoolExecutor)
         self._folder: Path | None = None
         self._scratch = scratch
+        self._lock = Lock()
         workers: Any = executor
         count = getattr(workers, "_max_workers", None)  # without a public name
         self.slots = int(count or os.cpu_count() or 1)
@@ -95,10 +110,11 @@ class ExecutorEngine(Engine):
     def share(self, value: Any) -> Handle:
         """A value of this process for threads; else a file."""
         if self._threads:
-            return Here(value)
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="tcgen-run-", dir=self._scratch))
-        return InFile.write(value, self._folder)
+            return Handle(value, moves=False)
+        with self._lock:
+            if self._folder is None:
+                self._folder = Path(tempfile.mkdtemp(prefix="tcgen-run-", dir=self._scratch))
+            return InFile.write(value, self._folder)
 
     def forget(self, handles: Sequence[Handle]) -> None:
         """Remove the files of values."""
@@ -108,17 +124,27 @@ class ExecutorEngine(Engine):
 
     def prepare(self, stage: Handle) -> None:
         """Compile in one worker; the others find the result in the cache."""
+        if self._inside:
+            return prepare(stage)
         try:
             self._executor.submit(prepare, stage).result()
         except BrokenExecutor as error:
             raise _broken(error) from None
 
     def run(self, job: Job, tasks: Sequence[Task]) -> Iterator[tuple[Task, Done]]:
-        """Each task as it ends; the loss of a worker breaks the pool."""
+        """Each task as it ends; the loss of a worker breaks the pool.
+
+        A thread of the pool that calls this may be its only one: it runs the tasks that no other
+        thread has begun.
+        """
         futures: dict[Future[Done], Task] = {}
         try:
             for task in tasks:
                 futures[self._submitted(job, task)] = task
+            if self._inside:
+                for future in [f for f in futures if f.cancel()]:
+                    task = futures.pop(future)
+                    yield task, run_task(job, task)
             for future in as_completed(futures):
                 yield futures[future], future.result()
         except BrokenExecutor as error:
@@ -127,6 +153,10 @@ class ExecutorEngine(Engine):
             for future in futures:
                 future.cancel()
 
+    @property
+    def _inside(self) -> bool:
+        return threading.current_thread() in getattr(self._executor, "_threads", ())
+
     def _submitted(self, job: Job, task: Task) -> Future[Done]:
         try:
             return self._executor.submit(run_task, job, task)
@@ -134,10 +164,11 @@ class ExecutorEngine(Engine):
             raise _broken(error) from None
 
     def close(self) -> None:
-        """Remove the folder of values."""
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
+        """Remove the folder of values, unless other programs still have values in it."""
+        with self._lock, suppress(OSError):
+            if self._folder is not None:
+                self._folder.rmdir()
+                self._folder = None
 
 
 def _broken(error: BaseException) -> UnavailableError:

@@ -26,22 +26,15 @@ class Handle:
     of the bytes.
     """
 
-    moves: bool = True
-    holders: int = 1
-
-    def __init__(self, value: Any, token: str | None = None) -> None:
-        self.value = value
+    def __init__(
+        self, value: Any, token: str | None = None, *, moves: bool = True, holders: int = 1
+    ) -> None:
+        self.value, self.moves, self.holders = value, moves, holders
         self.token = token or uuid4().hex
 
     def open(self) -> Any:
         """The value, on the worker."""
         return self.value
-
-
-class Here(Handle):
-    """A value of this process, for threads."""
-
-    moves = False
 
 
 class InFile(Handle):

@@ -3,7 +3,9 @@
 The ranks take tasks from a counter that they share. Arrays that rank 0 was given and results stand
 once on each node, in windows that its ranks share; small results, which are copied, are the
 exception. The first rank of a node, its leader, fills the windows: it receives blocks in the order
-of the tasks. A rank that fails tells the others, and all raise the same error.
+of the tasks. Each call begins with a message of every rank, what it is about to do or its error, so
+that all ranks take part in what follows, or none. A rank that fails tells the others, and all raise
+the same error.
 """
 
 from __future__ import annotations
@@ -13,14 +15,14 @@ import os
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
 
 from .._version import __version__
-from ..errors import TcgenError, UnavailableError
+from ..errors import ArgumentError, TcgenError, UnavailableError
 from .executor import Engine
 from .handles import Handle
 from .stage import Task
@@ -30,14 +32,6 @@ T = TypeVar("T")
 Array = npt.NDArray[Any]
 _SMALL = 4096  # bytes of a result that all ranks get in one message with the others
 _LONGEST = 2**30  # bytes of a message: MPI counts them in 32 bits
-
-
-class OnNode(Handle):
-    """A value that each rank has; an array stands once on a node."""
-
-    def __init__(self, value: Any, token: str, holders: int = 1, *, moves: bool = True) -> None:
-        super().__init__(value, token)
-        self.holders, self.moves = holders, moves
 
 
 class _Window:
@@ -68,6 +62,9 @@ class _Window:
 class MpiEngine(Engine):
     """Runs tasks on the ranks of a communicator; every rank makes one, and all calls of it."""
 
+    # The attribute of a communicator that has its engine.
+    _key: ClassVar[int | None] = None
+
     def __init__(self, comm: Any) -> None:
         from mpi4py import MPI  # noqa: PLC0415  (needs the extra)
 
@@ -81,7 +78,7 @@ class MpiEngine(Engine):
                     f"rank {rank} on {host} has tcgen {version}, and rank {self._comm.rank} has "
                     f"{__version__}: install the same version on all nodes"
                 )
-        own = _node_memory()
+        own = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")  # bytes of this node
         self.ranks = int(self._comm.allreduce(self._node.size, op=MPI.MIN))
         memory = self._comm.allreduce(own // self._node.size, op=MPI.MIN)
         self.worker_memory = int(memory)
@@ -90,6 +87,39 @@ class MpiEngine(Engine):
         self._leaders = self._comm.Split(0 if self._leads else MPI.UNDEFINED, self._comm.rank)
         self._leader_of = self._comm.allgather(self._node.bcast(self._comm.rank))
         self._windows: list[_Window] = []
+        self._failed: BaseException | None = None
+
+    @classmethod
+    def of(cls, comm: Any) -> MpiEngine:
+        """The engine of a communicator: one, so that calls of all its programs meet."""
+        from mpi4py import MPI  # noqa: PLC0415  (needs the extra)
+
+        if cls._key is None:
+            cls._key = MPI.Comm.Create_keyval()
+        engine: MpiEngine | None = comm.Get_attr(cls._key)
+        if engine is None:
+            engine = cls(comm)
+            comm.Set_attr(cls._key, engine)
+        return engine
+
+    def agreed(self, make: Callable[[], tuple[str, T]]) -> T:
+        """The value of ``make`` on each rank; all raise if one does, or if their texts differ."""
+        made: list[tuple[str, T]] = []
+        self._raise_first(_caught(lambda: made.append(make())))
+        [(text, value)] = made
+        texts = self._comm.allgather(text)
+        other = next((n for n, found in enumerate(texts) if found != texts[0]), None)
+        if other is not None:
+            raise ArgumentError(
+                f"the ranks are out of step: rank 0 is to {texts[0]}, and rank {other} to "
+                f"{texts[other]}: make the same calls on all ranks, with arrays of the same shapes"
+            )
+        return value
+
+    def apart(self, work: Callable[[], None]) -> None:
+        """Work between messages to other ranks; its first error is raised by ``settle``."""
+        if self._failed is None:
+            self._failed = _caught(work)
 
     def once(self, make: Callable[[], T]) -> T:
         """The value that rank 0 makes, or its error, on all ranks."""
@@ -106,20 +136,20 @@ class MpiEngine(Engine):
         given = (uuid4().hex, (value.shape, value.dtype.str) if array else None)
         token, kind = comm.bcast(given if root else None)
         if kind is None:
-            return OnNode(comm.bcast(value if root else None), token)
+            return Handle(comm.bcast(value if root else None), token)
         number = -1
         if array and kind == (value.shape, value.dtype.str):
             number = next((n for n, w in enumerate(self._windows) if w.has(value)), -1)
         numbers = set(comm.allgather(number))
         if numbers != {-1} and len(numbers) == 1:
-            return OnNode(value, token, self._node.size, moves=False)
+            return Handle(value, token, moves=False, holders=self._node.size)
         made = self._shared(*kind)
         if self._leads:
             if root:
                 made[...] = value
             self._to_leaders(made, 0)
         self._node.Barrier()
-        return OnNode(made, token, self._node.size)
+        return Handle(made, token, holders=self._node.size)
 
     def _shared(self, shape: tuple[int, ...], dtype: str) -> Array:
         """An array with arbitrary elements, once on each node."""
@@ -149,7 +179,8 @@ class MpiEngine(Engine):
 
     def settle(self, results: Sequence[Array]) -> None:
         """Synchronize with the leader. Results become read-only, since ranks share them."""
-        self._node.Barrier()
+        failed, self._failed = self._failed, None
+        self._raise_first(failed)
         for result in results:
             result.flags.writeable = False
 
@@ -276,7 +307,3 @@ def _light(done: Done) -> Done:
         for name, pieces in done.blocks.items()
     }
     return replace(done, blocks=blocks)
-
-
-def _node_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

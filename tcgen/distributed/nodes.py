@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..dtypes import BY_NAME
 from ..runtime.program import Program
 from .plan import Cluster, Plan, Shortage, find_plan
-from .stage import Stage, Task, rectangle_bytes
+from .stage import Stage, Task
 
 NETWORK = 10**9  # bytes per second that a node receives or reads: 10 Gbit/s Ethernet
 
@@ -161,13 +160,10 @@ def _shares(plan: Plan, held: Mapping[str, int], nodes: int) -> list[_Share]:
                     for piece, count in reading.pieces:
                         own[reading.source, piece] = count
                 else:
-                    every = tuple(slice(0, n) for n in reading.shape)
-                    share.arrays[reading.source] = rectangle_bytes(every, reading.itemsize)
+                    share.arrays[reading.source] = reading.whole_bytes
             share.constants |= own
             largest[node] = max(largest.get(node, 0), sum(own.values()))
-            for writing in stage.writings(program, task.first, task.last):
-                itemsize = BY_NAME[stage.dtype(writing.name)].itemsize
-                share.results += sum(rectangle_bytes(r, itemsize) for r in writing.rectangles)
+            share.results += stage.result_bytes(program, task.first, task.last)
     for node, share in shares.items():
         share.beside = sum(share.constants.values()) - largest[node]
     return list(shares.values())

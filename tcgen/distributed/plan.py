@@ -330,10 +330,7 @@ def _task_need(
             read += 0 if reading.shrunk else reading.nbytes
         elif reading.source not in counted:
             counted.add(reading.source)
-            count = reading.itemsize
-            for n in reading.shape:
-                count *= n
-            sent += count
+            sent += reading.whole_bytes
     if stage.here:
         constant = [t for t in program.manifest.tensors if not t.volatile]
         extents = stage.extents_of(first, last)

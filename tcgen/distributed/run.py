@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from math import prod
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -22,7 +23,7 @@ from .dask_client import DaskEngine, check_chunks, is_dask_array, results_on_wor
 from .executor import Engine
 from .handles import Handle
 from .plan import Cluster, Plan, make_plan
-from .stage import Reading, Stage, Task, begin, put, rectangle_bytes, source_names
+from .stage import Reading, Stage, Task, begin, put, source_names
 from .stored import Stored, by_reference
 from .worker import Done, Job
 
@@ -150,8 +151,13 @@ class DistributedProgram:
         Raises:
             ArgumentError, DtypeError, ShapeError: an array does not fit.
         """
-        values = {name: by_reference(value) for name, value in constants.items()}
-        checked = _checked(self.program, {**self._held_values, **values}, complete=False)
+
+        def check() -> tuple[str, dict[str, Any]]:
+            values = {name: by_reference(value) for name, value in constants.items()}
+            found = _checked(self.program, {**self._held_values, **values}, complete=False)
+            return f"bind {self._described(found)}", found
+
+        checked = self._engine.agreed(check)
         return DistributedProgram(
             self.program,
             self._engine,
@@ -202,10 +208,30 @@ class DistributedProgram:
             UnavailableError: workers cannot be reached, or die again and again.
         """
         start = time.perf_counter()
-        values = {name: by_reference(value) for name, value in arrays.items()}
-        twice = [name for name in values if name in self._held_values]
+        every, extents = self._engine.agreed(lambda: self._arguments(arrays))
+        lazy = any(is_dask_array(value) for value in every.values())
+        ready = self._ready(extents)
+        for name, value in self._held_values.items():
+            if name not in self._held:
+                self._held[name] = value if isinstance(value, Stored) else self._share(value)
+        held = dict(self._held)
+        held |= {n: v for n in arrays if isinstance(v := every[n], Stored)}
+        call = _Call(
+            self._engine, ready, held, self._memory, self._seen, self._name, self._progress
+        )
+        given = {n: every[n] for n in arrays if not isinstance(every[n], Stored)}
+        results = call.run(given, lazy=lazy)
+        self._report = call.report(time.perf_counter() - start)
+        return {t.name: results[t.name] for t in self.program.manifest.outputs}
+
+    def _arguments(
+        self, arrays: Mapping[str, object]
+    ) -> tuple[str, tuple[dict[str, Any], dict[str, int]]]:
+        """What a call is to do, its arrays with those that are bound, and the extents."""
+        twice = [name for name in arrays if name in self._held_values]
         if twice:
             raise ArgumentError(f"{', '.join(twice)} is bound already: leave it out of the call")
+        values = {name: by_reference(value) for name, value in arrays.items()}
         every = _checked(self.program, {**self._held_values, **values}, complete=True)
         extents = find_extents(self.program.manifest, {n: tuple(a.shape) for n, a in every.items()})
         lazy = any(is_dask_array(value) for value in values.values())
@@ -214,19 +240,15 @@ class DistributedProgram:
                 "arrays of dask run on the workers of a dask Client: distribute the program to "
                 "one, or pass array.compute()"
             )
-        ready = self._ready(extents)
-        for name, value in self._held_values.items():
-            if name not in self._held:
-                self._held[name] = value if isinstance(value, Stored) else self._share(value)
-        held = dict(self._held)
-        held |= {n: v for n in values if isinstance(v := every[n], Stored)}
-        call = _Call(
-            self._engine, ready, held, self._memory, self._seen, self._name, self._progress
+        return f"call {self._described(every)}", (every, extents)
+
+    def _described(self, arrays: Mapping[str, Any]) -> str:
+        """The program and the arrays that it is given, for a message."""
+        each = ", ".join(
+            f"{'stored ' if isinstance(a, Stored) else ''}{n} of shape {tuple(a.shape)}"
+            for n, a in arrays.items()
         )
-        given = {n: every[n] for n in values if not isinstance(every[n], Stored)}
-        results = call.run(given, lazy=lazy)
-        self._report = call.report(time.perf_counter() - start)
-        return {t.name: results[t.name] for t in self.program.manifest.outputs}
+        return f"{self.program.manifest.name} (run {self._name[:8]}) with {each or 'no arrays'}"
 
     def close(self) -> None:
         """Drop the values on workers. The client, communicator or executor stays open."""
@@ -264,53 +286,46 @@ class _Ready:
     rectangles: dict[Task, tuple[tuple[Reading, ...], int]]
 
 
+@dataclass(slots=True)
 class _Call:
     """One call: runs the stages in order and assembles the results."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        ready: _Ready,
-        held: Mapping[str, Stored | Handle],
-        memory: int,
-        seen: dict[str, set[Hashable]],
-        name: str,
-        progress: Callable[[int, int], None],
-    ) -> None:
-        self._name, self._progress = name, progress
-        self._engine, self._rectangles = engine, ready.rectangles
-        self._plan, self._stages = ready.plan, ready.stages
-        self._held, self._memory = held, memory
-        self._done: list[tuple[Task, Done]] = []
-        self._given: dict[str, Handle] = {}
-        self._seen = seen
+    engine: Engine
+    ready: _Ready
+    held: Mapping[str, Stored | Handle]
+    memory: int
+    seen: dict[str, set[Hashable]]
+    name: str
+    progress: Callable[[int, int], None]
+    done: list[tuple[Task, Done]] = field(default_factory=list)
+    given: dict[str, Handle] = field(default_factory=dict)
 
     def run(self, arrays: Mapping[str, Any], *, lazy: bool) -> dict[str, Any]:
         """The whole results by name; if ``lazy``, arrays of dask, which stay on the workers."""
-        plan, handles = self._plan, self._given
+        plan, handles = self.ready.plan, self.given
         results: dict[str, Any] = {}
         try:
-            for stage, handle in zip(plan.stages, self._stages, strict=True):
+            for stage, handle in zip(plan.stages, self.ready.stages, strict=True):
                 for name in source_names((stage,)):
-                    if name not in handles and name not in self._held:
+                    if name not in handles and name not in self.held:
                         value = {**arrays, **results}[name]
                         array = value if is_dask_array(value) else np.asarray(value, order="C")
-                        handles[name] = self._engine.share(array)
+                        handles[name] = self.engine.share(array)
                 needed = {n: handles[n] for n in source_names((stage,)) if n in handles}
                 tasks = [t for t in plan.tasks if t.stage == stage.number]
-                job = Job(self._name, handle, self._held, needed, self._memory)
+                job = Job(self.name, handle, self.held, needed, self.memory)
                 if lazy:
-                    assert isinstance(self._engine, DaskEngine)
+                    assert isinstance(self.engine, DaskEngine)
                     program = plan.programs[stage.number]
-                    made, done = results_on_workers(self._engine, stage, program, job, tasks)
-                    self._done += done
+                    made, done = results_on_workers(self.engine, stage, program, job, tasks)
+                    self.done += done
                 else:
-                    made = self._assembled(stage, tasks, self._engine.run(job, tasks))
+                    made = self._assembled(stage, tasks, self.engine.run(job, tasks))
                 results |= made
         finally:
             # Results on the workers are computed from the arrays.
             if not lazy:
-                self._engine.forget(list(handles.values()))
+                self.engine.forget(list(handles.values()))
         return results
 
     def _assembled(
@@ -321,41 +336,43 @@ class _Call:
         Another process fills a result that is read-only.
         """
         outputs = {o.name: o for o in stage.outputs}
-        results = {n: self._engine.result(stage.output_shape(n), stage.dtype(n)) for n in outputs}
+        results = {n: self.engine.result(stage.output_shape(n), stage.dtype(n)) for n in outputs}
         own = {n: outputs[n] for n, result in results.items() if result.flags.writeable}
         for name, output in own.items():
             begin(output, results[name])
         pending: dict[int, Done] = {}
-        order = [t.number for t in tasks]
-        position = 0
-        for count, (task, part) in enumerate(done, 1):
-            self._done.append((task, part))
-            self._progress(count, len(tasks))
+        order = deque(t.number for t in tasks)
+
+        def place(count: int, task: Task, part: Done) -> None:
+            self.progress(count, len(tasks))
             pending[task.number] = part
-            while position < len(order) and order[position] in pending:
-                blocks = pending.pop(order[position]).blocks
+            while order and order[0] in pending:
+                blocks = pending.pop(order.popleft()).blocks
                 for name, output in own.items():
                     for rectangle, block in blocks[name]:
                         put(output, results[name], rectangle, block)
-                position += 1
-        self._engine.settle(list(results.values()))
+
+        for count, (task, part) in enumerate(done, 1):
+            self.done.append((task, part))
+            self.engine.apart(partial(place, count, task, part))
+        self.engine.settle(list(results.values()))
         return results
 
     def report(self, seconds: float) -> RunReport:
         """The report of the call."""
-        done = [d for _, d in self._done]
+        done = [d for _, d in self.done]
         return RunReport(
-            self._plan.text,
+            self.ready.plan.text,
             len(done),
-            self._plan.repeated,
+            self.ready.plan.repeated,
             sum(d.loaded_bytes + d.result_bytes for d in done),
             self._predicted_bytes(),
             sum(d.reloaded_bytes for d in done),
             max((d.peak_bytes for d in done), default=0),
-            self._plan.need,
+            self.ready.plan.need,
             _worker_times(done, seconds),
             seconds,
-            _predicted_seconds([t for t, _ in self._done], self._engine.slots),
+            _predicted_seconds([t for t, _ in self.done], self.engine.slots),
         )
 
     def _predicted_bytes(self) -> int:
@@ -363,25 +380,22 @@ class _Call:
 
         A worker may also have a piece that was read by a task whose result was lost on its way.
         """
-        total = 0
-        for task, done in self._done:
-            stage, program = self._plan.stages[task.stage], self._plan.programs[task.stage]
-            seen = self._seen.setdefault(done.worker, set())
-            if task not in self._rectangles:
-                results = 0
-                for writing in stage.writings(program, task.first, task.last):
-                    itemsize = np.dtype(stage.dtype(writing.name)).itemsize
-                    results += sum(rectangle_bytes(r, itemsize) for r in writing.rectangles)
+        plan, total = self.ready.plan, 0
+        for task, done in self.done:
+            stage, program = plan.stages[task.stage], plan.programs[task.stage]
+            seen = self.seen.setdefault(done.worker, set())
+            if task not in self.ready.rectangles:
+                results = stage.result_bytes(program, task.first, task.last)
                 readings = stage.readings(program, task.first, task.last)
-                self._rectangles[task] = readings, results
-            readings, results = self._rectangles[task]
+                self.ready.rectangles[task] = readings, results
+            readings, results = self.ready.rectangles[task]
             total += results + sum(self._moved(stage, r, seen, done.first) for r in readings)
         return total
 
     def _moved(
         self, stage: Stage, reading: Reading, seen: set[Hashable], first: frozenset[Hashable]
     ) -> int:
-        source = self._held.get(reading.source)
+        source = self.held.get(reading.source)
         if isinstance(source, Stored):
             total = 0
             for piece, count in reading.pieces:
@@ -391,12 +405,12 @@ class _Call:
                     total += count
                     seen.add(key)
             return total
-        handle = source or self._given[reading.source]
+        handle = source or self.given[reading.source]
         new = handle.token not in seen and handle.token in first
         if not new:
             return 0
         seen.add(handle.token)
-        return reading.itemsize * prod(reading.shape)
+        return reading.whole_bytes
 
 
 def _worker_times(done: Sequence[Done], seconds: float) -> tuple[WorkerTime, ...]:
@@ -433,14 +447,10 @@ def _checked(program: Program, values: Mapping[str, Any], *, complete: bool) -> 
     for tensor in expected:
         value: Any = values.get(tensor.name)
         dtype = element_type(tensor, manifest.dtype)
-        if isinstance(value, Stored):
-            check_dtype(tensor, dtype, np.dtype(value.dtype))
-            check_rank(tensor, value.shape)
-            found[tensor.name] = value
-            continue
         if is_dask_array(value):
             check_chunks(tensor.name, value)
-            check_dtype(tensor, dtype, value.dtype)
+        if isinstance(value, Stored) or is_dask_array(value):
+            check_dtype(tensor, dtype, np.dtype(value.dtype))
             check_rank(tensor, value.shape)
             found[tensor.name] = value
             continue

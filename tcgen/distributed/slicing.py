@@ -118,7 +118,8 @@ def sliced_stages(
     system = _without_deltas(system)
     work = _work(system, extents)
     system = _with_favourable_terms(system, along, work)
-    here = _range_space(system, along)
+    name = _new_name(f"{along.name}_here", {space.name for space in system.spaces})
+    here = Space(name, None, (), along.kind)
     exchanged: frozenset[str] = frozenset()
     while True:
         exchanged, stages = _stages(system, along, here, exchanged)
@@ -188,15 +189,14 @@ def _work(system: System, extents: Mapping[str, int]) -> dict[str, float]:
     """Multiply-adds of each equation in the best order of its products, without its brackets."""
     return {
         e.lhs.tensor.name: sum(
-            max(1, len(t.perms)) * _term_work(t, e.lhs.indices, extents) for t in e.terms
+            max(1, len(t.perms))
+            * _product_work(
+                [frozenset(factor_indices(f)) for f in t.factors], frozenset(e.lhs.indices), extents
+            )
+            for t in e.terms
         )
         for e in system.equations
     }
-
-
-def _term_work(term: Term, left: tuple[Index, ...], extents: Mapping[str, int]) -> float:
-    sets = [frozenset(factor_indices(f)) for f in term.factors]
-    return _product_work(sets, frozenset(left), extents)
 
 
 def _elements(indices: Iterable[Index], extents: Mapping[str, int]) -> float:
@@ -298,14 +298,6 @@ class _Demand:
     computed: dict[_Key, tuple[Term, ...]]
     read: dict[_Key, Tensor]
     given: frozenset[str]
-
-
-def _range_space(system: System, along: Space) -> Space:
-    """The space of a range."""
-    name = f"{along.name}_here"
-    while any(s.name == name for s in system.spaces):
-        name += "_"
-    return Space(name, None, (), along.kind)
 
 
 def _stages(

@@ -92,10 +92,6 @@ class Unpacking:
         group[self.place] = self.last - self.first
         return (*packed[: self.axis], *group, *packed[self.axis + 1 :])
 
-    def elements(self, packed: tuple[int, ...]) -> int:
-        """Number of elements of the array with plain axes."""
-        return prod(self.shape(packed))
-
     def filled(
         self,
         packed: tuple[int, ...],
@@ -169,11 +165,16 @@ class Reading:
         return sum(rectangle_bytes(r, self.itemsize) for r in self.rectangles)
 
     @property
+    def whole_bytes(self) -> int:
+        """Bytes of the whole array."""
+        return self.itemsize * prod(self.shape)
+
+    @property
     def array_bytes(self) -> int:
         """Bytes of the array that a worker makes from the rectangles."""
         if self.unpacking is None:
             return self.nbytes
-        return self.itemsize * self.unpacking.elements(self.shape)
+        return self.itemsize * prod(self.unpacking.shape(self.shape))
 
     @property
     def pieces(self) -> tuple[tuple[Hashable, int], ...]:
@@ -270,16 +271,9 @@ class Stage:
                 rectangle[axis] = slice(before + first, before + last)
                 shape[axis] = self._whole_length(given)
             rectangles = distinct(touched.get(given.name, (tuple(rectangle),)))
-            itemsize = BY_NAME[self.dtype(entry.name)].itemsize
+            itemsize, shrunk = BY_NAME[self.dtype(entry.name)].itemsize, given.axis is not None
             found.append(
-                Reading(
-                    given.name,
-                    given.source,
-                    rectangles,
-                    given.axis is not None,
-                    tuple(shape),
-                    itemsize,
-                )
+                Reading(given.name, given.source, rectangles, shrunk, tuple(shape), itemsize)
             )
         return tuple(found)
 
@@ -329,6 +323,14 @@ class Stage:
                 written = disjoint(touched.get(output.name, (tuple(rectangle),)))
                 found.append(Writing(output.name, written))
         return tuple(found)
+
+    def result_bytes(self, program: Program, first: int, last: int) -> int:
+        """Bytes of the blocks that the task of this range returns."""
+        return sum(
+            rectangle_bytes(rectangle, BY_NAME[self.dtype(writing.name)].itemsize)
+            for writing in self.writings(program, first, last)
+            for rectangle in writing.rectangles
+        )
 
     def output_shape(self, name: str) -> tuple[int, ...]:
         """Shape of a whole result."""

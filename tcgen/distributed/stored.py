@@ -7,7 +7,7 @@ of its tasks. All workers must see the file under the same path.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -153,15 +153,12 @@ def _member(group: Any, name: str, path: str) -> Any:
     found = group.get(name) if name and hasattr(group, "get") else None
     if found is None or not hasattr(found, "shape"):
         names = sorted(n for n, _ in group.items()) if hasattr(group, "items") else []
+        listed = ", ".join(names[:30]) + (", ..." if len(names) > 30 else "") or "none"
         raise ArgumentError(
-            f"{path} has no data set {name!r}: it has {_listed(names)}; name one of them, or write "
+            f"{path} has no data set {name!r}: it has {listed}; name one of them, or write "
             f"the array into the file"
         )
     return found
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:30]) + (", ..." if len(names) > 30 else "") if names else "none"
 
 
 def _library(name: str, path: str) -> Any:

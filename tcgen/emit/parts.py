@@ -70,7 +70,10 @@ def number_text(parts: Parts, words: Mapping[str, str], divide: str = "/") -> st
     chain = parts.chain
     text, place = "", 0
     for depth in triangles(chain):
-        steps = [_step(v, words, divide) for v in chain[place : place + depth]]
+        steps = [
+            words[v.name] if v.tile is None else f"({words[v.name]}{divide}{v.tile})"
+            for v in chain[place : place + depth]
+        ]
         rank = " + ".join(_binomial(s, depth - n, divide) for n, s in enumerate(steps))
         if text:
             var = chain[place]
@@ -80,11 +83,6 @@ def number_text(parts: Parts, words: Mapping[str, str], divide: str = "/") -> st
             rank = f"({text})*{_binomial(count, depth, divide)} + {rank}"
         text, place = rank, place + depth
     return text
-
-
-def _step(var: LoopVar, words: Mapping[str, str], divide: str) -> str:
-    word = words[var.name]
-    return word if var.tile is None else f"({word}{divide}{var.tile})"
 
 
 def _binomial(n: str, depth: int, divide: str) -> str:

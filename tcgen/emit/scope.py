@@ -44,7 +44,9 @@ long register restrict return short signed sizeof static struct switch typedef u
 volatile while asm typeof
 bool complex imaginary true false I NULL INFINITY NAN CMPLX noreturn alignas alignof assert offsetof
 int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t ptrdiff_t intptr_t
-main memset memcpy errno unix linux
+main memset memcpy errno unix linux i386 math_errhandling strdupa strndupa
+isnan isinf isfinite isnormal iszero issubnormal issignaling iscanonical iseqsig isunordered
+isless islessequal islessgreater isgreater isgreaterequal fpclassify signbit
 sqrt exp log abs fabs cabs sin cos tanh conj creal cimag real imag
 sqrtf expf logf fabsf sinf cosf tanhf csqrt cexp clog csin ccos ctanh
 tan sinh cosh asin acos atan atan2 pow floor fmod copysign
@@ -57,20 +59,36 @@ false friend mutable namespace new noexcept not not_eq nullptr operator or or_eq
 public reinterpret_cast requires static_assert static_cast template this thread_local throw true
 try typeid typename using virtual wchar_t xor xor_eq final override
 threadIdx blockIdx blockDim gridDim warpSize half dim3 int2 int3 int4 float2 float3 float4 double2
-double3 double4 min max fma rsqrt hypot erf j0 j1 jn y0 y1 yn norm signbit
-isnan isinf isfinite ceil clock exit free malloc printf
+double3 double4 min max fma rsqrt hypot erf j0 j1 jn y0 y1 yn norm ceil clock exit free malloc
+printf
 """
-C_RESERVED = frozenset(_C_WORDS.split())
-CUDA_RESERVED = C_RESERVED | frozenset(_CUDA_WORDS.split())
-PYTHON_RESERVED = frozenset((*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "np"))
+# Names that headers of C may define: M_PI, SIZE_MAX, TC_STOP. No header defines T_2 or OV.
+_HEADER_NAMES = re.compile(r"M_\w+|omp_\w+|(?=(?:[0-9_]*[A-Z]){3})[A-Z][A-Z0-9_]*")
 
 
-def legal(name: str, reserved: frozenset[str]) -> str:
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """Names that a language does not allow: words, and those that match a pattern."""
+
+    words: frozenset[str]
+    pattern: re.Pattern[str] | None = None
+
+    def __contains__(self, name: str) -> bool:
+        matches = self.pattern is not None and self.pattern.fullmatch(name) is not None
+        return matches or name in self.words
+
+
+C_RESERVED = Reserved(frozenset(_C_WORDS.split()), _HEADER_NAMES)
+CUDA_RESERVED = Reserved(C_RESERVED.words | frozenset(_CUDA_WORDS.split()), _HEADER_NAMES)
+PYTHON_RESERVED = Reserved(frozenset((*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "np")))
+
+
+def legal(name: str, reserved: Reserved) -> str:
     """An identifier as near to ``name`` as the language allows.
 
     Example:
-        >>> legal("t2", C_RESERVED), legal("I", C_RESERVED), legal("tc_x", C_RESERVED)
-        ('t2', 'I_', 'x_tc_x')
+        >>> [legal(name, C_RESERVED) for name in ("t2", "I", "SIZE_MAX", "tc_x")]
+        ['t2', 'I_', 'SIZE_MAX_', 'x_tc_x']
     """
     word = re.sub(r"[^A-Za-z0-9_]", "_", name) or "x"
     if word[0].isdigit() or word.startswith(("_", "tc_", "N_")):
@@ -78,7 +96,7 @@ def legal(name: str, reserved: frozenset[str]) -> str:
     return f"{word}_" if word in reserved else word
 
 
-def unique(names: Iterable[str], reserved: frozenset[str], taken: Iterable[str] = ()) -> list[str]:
+def unique(names: Iterable[str], reserved: Reserved, taken: Iterable[str] = ()) -> list[str]:
     """Identifiers for names in their order; of two equal names the later one is changed.
 
     Example:
@@ -202,7 +220,7 @@ class Scope:
         return frozenset(needed | {r for s in body[count:] for r in _reads(s)} - held)
 
 
-def make_scope(kernel: Kernel, module: Module, reserved: frozenset[str]) -> Scope:
+def make_scope(kernel: Kernel, module: Module, reserved: Reserved) -> Scope:
     """The scope of a kernel; variables are named first, so that index letters stay as they are."""
     used = dict.fromkeys(name for s in kernel.body for name in used_buffers(s))
     buffers = {name: module.buffer(name) for name in used}

@@ -13,20 +13,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .files import read, read_printed
-    from .spec.reader import read_spec, read_spec_file
-    from .spec.writer import spec_text
-    from .terms import read_terms, read_terms_file
-
-__all__ = [
-    "read",
-    "read_printed",
-    "read_spec",
-    "read_spec_file",
-    "read_terms",
-    "read_terms_file",
-    "spec_text",
-]
+    from .files import read as read
+    from .files import read_printed as read_printed
+    from .spec.reader import read_spec as read_spec
+    from .spec.reader import read_spec_file as read_spec_file
+    from .spec.writer import spec_text as spec_text
+    from .terms import read_terms as read_terms
+    from .terms import read_terms_file as read_terms_file
 
 _HOME = {
     "read": "files",

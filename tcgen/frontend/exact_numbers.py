@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 import sys
 from fractions import Fraction
+from functools import cache, lru_cache
+from itertools import combinations_with_replacement
+from math import prod
 from typing import Any
 
 # Denominators of coefficients of diagrams: ratios of small factorials.
@@ -18,6 +21,10 @@ _SMOOTH = tuple(
     for d in sorted(2**a * 3**b * 5**c for a in range(11) for b in range(7) for c in range(3))
     if d <= 14400
 )
+_FACTORIALS = (2, 6, 24, 120, 720, 5040, 40320)
+# Factorials of one denominator.
+_MOST_FACTORIALS = 6
+_MOST_NUMERATOR = 9
 OUTSIDE = "choose other units, or pass the number as an input"
 _LONGEST = 1000  # characters of a number; decimal digits of its numerator and denominator
 _LARGEST_POWER_OF_TEN = 400  # beyond the range of float64; larger ones take long to compute
@@ -68,16 +75,20 @@ def rejection_reason(value: Fraction) -> str:
     return ""
 
 
+@lru_cache(maxsize=10_000)
 def rational(text: str) -> Fraction:
     """The number that a program printed as these digits, after rounding it.
 
     A decimal with six digits or more after the point is the ratio with the least denominator among
     ratios of small factorials that rounds to it, if these digits tell the ratio from its
-    neighbours: ``10 * denominator**2`` is at most ``10**digits``. Any other number is exact.
+    neighbours: ``10 * denominator**2`` is at most ``10**digits``. Otherwise it is the only ratio of
+    a numerator up to 9 to a product of factorials that rounds to it. Any other number is exact.
 
     Example:
         >>> [str(rational(x)) for x in ("-0.083333333333", "0.0277778", "+1.000", "3/8", "0.333")]
         ['-1/12', '1/36', '1', '3/8', '333/1000']
+        >>> [str(rational(x)) for x in ("0.0008681", "-0.0000694", "0.0000019")]
+        ['1/1152', '-1/14400', '19/10000000']
     """
     text = text.replace(" ", "")
     written = literal(text)
@@ -91,7 +102,35 @@ def rational(text: str) -> Fraction:
             break
         if abs(near - written) <= Fraction(1, 2 * finest) and (near or not written):
             return near
-    return written
+    last_digits = int(abs(written) * finest)
+    near_ones = {
+        Fraction(numerator, product)
+        for numerator in range(1, _MOST_NUMERATOR + 1)
+        for product in _factorial_products()
+        if 2 * abs(numerator * finest - last_digits * product) <= product
+    }
+    return near_ones.pop() * (1 if written > 0 else -1) if len(near_ones) == 1 else written
+
+
+def is_exact(value: Fraction) -> bool:
+    """False for a printed number that is likely to be a rounded one, and for 0.
+
+    Example:
+        >>> [is_exact(Fraction(x)) for x in ("1/1152", "0.7", "0.0000019", "0")]
+        [True, True, False, False]
+    """
+    denominator = value.denominator
+    return bool(value) and (denominator in _SMOOTH or denominator in _factorial_products())
+
+
+@cache
+def _factorial_products() -> frozenset[int]:
+    """Denominators of diagrams: products of factorials."""
+    return frozenset(
+        prod(chosen)
+        for count in range(_MOST_FACTORIALS + 1)
+        for chosen in combinations_with_replacement(_FACTORIALS, count)
+    )
 
 
 def nearest_ratio(value: float) -> Fraction:

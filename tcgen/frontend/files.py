@@ -6,8 +6,9 @@ from pathlib import Path
 
 from ..errors import TcgenError
 from ..ir.system import System
-from ..resources import shipped_specs, spec_path
+from ..resources import find_spec, similar_specs
 from .assemble import identifier
+from .einsum import is_subscripts, subscripts_system
 from .importers.pdaggerq import from_pdaggerq
 from .importers.wicked import from_wicked
 from .source import read_text
@@ -18,13 +19,17 @@ from .terms import read_terms_file
 def read(path: Path) -> System:
     """The system of a spec (.spec), a term list (.json), or output of pdaggerq or wick&d.
 
-    The contents of a .txt or .jsonl file show which of the two wrote it. A name without suffix is a
-    shipped spec unless it is a file.
+    The contents of a .txt or .jsonl file show which of the two wrote it. What is not a file may be
+    the name of a shipped spec, or einsum subscripts.
 
     Raises:
         SpecError: with all errors in the file.
         TcgenError: the file cannot be read or has another suffix.
     """
+    if is_subscripts(str(path)):
+        return subscripts_system(str(path))
+    if not path.exists():
+        return _read_shipped(str(path))
     match path.suffix:
         case ".spec":
             return read_spec_file(path)
@@ -32,13 +37,6 @@ def read(path: Path) -> System:
             return read_terms_file(path)
         case ".txt" | ".jsonl":
             return read_printed(read_text(path), str(path))
-        case "" if not path.exists() and str(path) in shipped_specs():
-            return read_spec_file(spec_path(str(path)))
-        case _ if not path.exists():
-            raise TcgenError(
-                f"cannot read {path}: No such file or directory; check the path (tcgen list shows "
-                f"the names of shipped specs)"
-            )
         case _ if path.is_dir():
             raise TcgenError(
                 f"{path} is a folder, but holds no compiled program (no manifest.json): give the "
@@ -50,6 +48,16 @@ def read(path: Path) -> System:
                 f"{path} has {described}: tcgen reads .spec files, .json term lists and "
                 ".txt or .jsonl files with the output of pdaggerq or wick&d"
             )
+
+
+def _read_shipped(name: str) -> System:
+    if shipped := find_spec(name):
+        return read_spec_file(shipped)
+    near = similar_specs(Path(name).name)
+    meant = f"; shipped specs of similar names: {', '.join(near)}" if near else ""
+    raise TcgenError(
+        f"cannot read {name}: No such file or directory{meant} (tcgen list shows all shipped specs)"
+    )
 
 
 def read_printed(text: str, filename: str, *, real: bool = False) -> System:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
+import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..errors import Diagnostic, Span, SpecError, TcgenError
 
@@ -98,7 +101,7 @@ def split_statements(
     """
     lines = source.replace("\r\n", "\n").split("\n")
     problems.register(file, lines)
-    code = [_without_comment(line) for line in lines]
+    code = [match[0] for line in lines if (match := _CODE.match(line))]  # it matches any line
     filled = [n for n, line in enumerate(code) if line.strip()]
     statements: list[Statement] = []
     at = 0
@@ -124,11 +127,6 @@ def split_statements(
             words = re.findall(r"[A-Za-z_]\w*", text)
             problems.doubtful.update(words if text.split()[0] in KEYWORDS else words[:1])
     return tuple(statements)
-
-
-def _without_comment(line: str) -> str:
-    code = _CODE.match(line)
-    return code[0] if code else line
 
 
 def _follow_brackets(line: str, number: int, opened: list[tuple[str, int, int]]) -> None:
@@ -175,3 +173,41 @@ def read_text(path: Path) -> str:
         raise TcgenError(f"cannot read {path}: {reason}; check the path") from None
     except ValueError as error:
         raise TcgenError(f"cannot read {str(path)!r}: {error}; check the path") from None
+
+
+def load_json(text: str) -> Any:
+    """The value of a JSON text; a ValueError also refuses a key that an object repeats."""
+    return json.loads(text, object_pairs_hook=_distinct_keys)
+
+
+def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"an object has the key {key!r:.40} twice: remove one of them")
+        found[key] = value
+    return found
+
+
+def unknown_keys(
+    given: Iterable[str], level: str, keys: Mapping[str, tuple[str, ...]]
+) -> Iterator[tuple[str, str]]:
+    """Message and advice for each key that an object of a level does not have.
+
+    Example:
+        >>> keys = {"target": ("out", "terms"), "term": ("coef", "factors", "perms")}
+        >>> list(unknown_keys(["perm", "out"], "term", keys))[0]
+        ("a term has no key 'perm'", "did you mean 'perms'?")
+        >>> list(unknown_keys(["perm", "out"], "term", keys))[1][1]
+        "'out' is a key of a target; those of a term are coef, factors, perms"
+    """
+    known = keys[level]
+    for key in given:
+        if key in known:
+            continue
+        close = difflib.get_close_matches(key, known, 1, 0.6)
+        others = [f"'{key}' is a key of a {other}; " for other in keys if key in keys[other]]
+        advice = f"{(others or [''])[0]}those of a {level} are {', '.join(known)}"
+        if close and not others:
+            advice = f"did you mean '{close[0]}'?"
+        yield f"a {level} has no key {key!r:.40}", advice

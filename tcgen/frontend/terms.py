@@ -8,7 +8,7 @@
 An index that is not on the left is summed; ``delta[i,j]`` is also a factor. A tensor declared
 without axes (the integrals v, the Fock matrix f) is given by blocks, named after the ranges of its
 indices. Targets that no other target reads are outputs. Instead of a sign, "perms" may have any
-integer.
+integer. Unknown keys are refused.
 """
 
 from __future__ import annotations
@@ -53,18 +53,30 @@ from .assemble import (
 )
 from .blocks import Family, family_of, permuted
 from .exact_numbers import OUTSIDE, exact, rejection_reason
-from .source import read_text, refuse_deep_nesting
+from .source import load_json, read_text, refuse_deep_nesting, unknown_keys
 
 _KINDS = {"o": "occupied", "v": "virtual", "x": "auxiliary", "q": "quadrature"}
+# "note", "doc", "inputs" and "meaning" are texts for readers.
+_KEYS = {
+    "list": (
+        *("name", "ranges", "tensors", "targets", "n_targets", "n_terms"),
+        *("note", "doc", "inputs"),
+    ),
+    "range": ("letters", "meaning", "note"),
+    "tensor": ("axes", "shape", "antisym", "sym", "constant", "blocks", "note"),
+    "target": ("out", "terms", "antisymmetrize", "note"),
+    "term": ("coef", "factors", "denom", "perms", "note"),
+}
+_BLOCKS = "by index ranges"
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _REFERENCE = re.compile(rf"(-?) ?({_NAME}) ?(?:\[ ?({_NAME}(?: ?, ?{_NAME})*)? ?\])?")
 Wrong: TypeAlias = Callable[[str, str], None]
 """Receives a problem: message and advice."""
 _DEFAULT_LETTERS = {"o": "ijklmno", "v": "abcdefgh", "x": "PQRSTUVX", "q": "Ww"}
 _WORD = re.compile(
-    r"(?P<word>8-fold|antisym|sym|swap)(?:\((?P<axes>[0-9, ]+)\))?"
+    r"[ ,;]*(?:(?P<word>8-fold|antisym|sym|swap)(?:\((?P<axes>[0-9, ]+)\))?"
     r"|(?P<left>[A-Za-z_]\w*(?:\[[^\]]*\])?)\s*=\s*(?P<sign>-?)\s*"
-    r"(?P<right>[A-Za-z_]\w*(?:\[[^\]]*\])?)"
+    r"(?P<right>[A-Za-z_]\w*(?:\[[^\]]*\])?))"
 )
 
 
@@ -86,7 +98,7 @@ def read_terms(text: str, filename: str) -> System:
         <BLANKLINE>
     """
     try:
-        data = json.loads(text)
+        data = load_json(text)
     except json.JSONDecodeError as error:
         span = Span(filename, error.lineno, error.colno)
         line = text.split("\n")[error.lineno - 1]
@@ -122,12 +134,14 @@ class _Reader:
     def __init__(self, data: Any, filename: str) -> None:
         self._file = filename
         self._problems: list[Diagnostic] = []
-        if not isinstance(data, dict) or not _is_filled_list(data.get("targets")):
+        targets = data.get("targets") if isinstance(data, dict) else None
+        if not isinstance(targets, list) or not targets:
             self._wrong(
                 "the list has no targets", 'write {"targets": [{"out": .., "terms": [..]}]}'
             )
             data = {"targets": []}
         self._data = data
+        self._check_keys(data, "list", "")
         self._ranges = read_ranges(data, self._wrong)
         self._spaces: dict[str, Space] = {}
         self._declared = read_declared(data, self._wrong)
@@ -139,6 +153,7 @@ class _Reader:
     def system(self) -> System:
         """The system of the list."""
         targets = [t for t in map(self._target, self._data["targets"]) if t is not None]
+        self._check_counts(targets)
         texts = {t.name: {self._split(x)[1] for y in t.terms for x in _texts(y)} for t in targets}
         read = {other for name in texts for other in texts[name] if other != name}
         for target in targets:
@@ -198,6 +213,7 @@ class _Reader:
             self._wrong("a target has no out", 'write {"out": "r1[i,a]", "terms": [..]}')
             return None
         where = f"target {data['out']}"
+        self._check_keys(data, "target", f"{where}: ")
         if not isinstance(data.get("terms"), list):
             self._wrong(f"{where} has no terms", 'write "terms": [{"coef": .., "factors": [..]}]')
             return None
@@ -208,7 +224,7 @@ class _Reader:
         left = tuple(self._index(x, where) for x in letters)
         if len(set(left)) != len(left):
             self._wrong(f"{where}: its indices are not distinct", "use different letters")
-        groups = data.get("antisymmetrize") or []
+        groups = [] if data.get("antisymmetrize") is None else data["antisymmetrize"]
         known = {i.name: i.space for i in left}
         for group in groups if isinstance(groups, list) else [groups]:
             named = [str(x) for x in group] if isinstance(group, list) else ["?"]
@@ -228,6 +244,7 @@ class _Reader:
         if not isinstance(data, dict) or not isinstance(data.get("factors"), list):
             self._wrong(f"{where} has no factors", 'write "factors": ["t1[i,a]", ..]')
             return
+        self._check_keys(data, "term", f"{where}: ")
         try:
             coeff = exact(data.get("coef"))
         except ValueError as error:
@@ -236,24 +253,29 @@ class _Reader:
             return
         factors: list[Factor] = []
         for text in data["factors"]:
-            sign, name, letters = self._split(str(text))
+            sign, name, letters = self._split(text)
             if name == "delta" and len(letters) == 2:
                 coeff *= -1 if sign else 1
                 factors.append(Delta(*(self._index(x, where) for x in letters)))
                 continue
-            read = self._reference(str(text), where)
+            read = self._reference(text, where)
             if read is None:
                 return
             coeff *= read[0]
             factors.append(read[1])
-        denominators = data.get("denom") or []
+        denominators = [] if data.get("denom") is None else data["denom"]
         if not isinstance(denominators, list):
             self._wrong(f"{where}: denom is not a list", 'write "denom": ["eo[i]", "-ev[a]"]')
             return
         denominator = self._denominator(denominators, where)
         if denominator is not None:
             factors.append(denominator)
-        perms = self._perms(data["perms"], left, where) if data.get("perms") else anti
+        listed = data.get("perms")
+        if anti and listed:
+            message = f"{where} has perms, and its target antisymmetrize"
+            self._wrong(message, "write all permutations in perms, or only antisymmetrize")
+            return
+        perms = anti if listed in (None, []) else self._perms(listed, left, where)
         term = Term(coeff, tuple(factors))
         sums = tuple(i for i in distinct(term.indices) if i not in left)
         resolved = resolve_deltas(replace(term, sums=sums))
@@ -269,7 +291,7 @@ class _Reader:
     def _denominator(self, texts: list[Any], where: str) -> Apply | None:
         parts: list[Expr] = []
         for text in texts:
-            read = self._reference(str(text), where)
+            read = self._reference(text, where)
             if read is not None:
                 sign, ref = read
                 parts.append(ref if sign > 0 else Prod((Const(Fraction(-1)), ref)))
@@ -277,11 +299,11 @@ class _Reader:
             return None
         return Apply(Quot(Const(Fraction(1)), Sum(tuple(parts)) if len(parts) > 1 else parts[0]))
 
-    def _reference(self, text: str, where: str) -> tuple[int, Ref] | None:
+    def _reference(self, text: Any, where: str) -> tuple[int, Ref] | None:
         """Sign and reference of ``-name[i,j]``; a block is read from its representative."""
         minus, name, letters = self._split(text)
         if not name:
-            self._wrong(f"{where}: {text!r} is not of the form name[i,j]", "write t1[i,a]")
+            self._wrong(f"{where}: {text!r:.80} is not of the form name[i,j]", "write t1[i,a]")
             return None
         sign = -1 if minus else 1
         indices = tuple(self._index(x, where) for x in letters)
@@ -371,10 +393,12 @@ class _Reader:
         counts: Counter[tuple[int, ...]] = Counter()
         for entry in data if isinstance(data, list) else [data]:
             match entry:
-                case [int() as count, [*images]] if sorted(map(str, images)) == sorted(
-                    letters
-                ) and [spaces[x] for x in images] == list(spaces.values()):
-                    counts[tuple(letters.index(x) for x in images)] += int(count)
+                case [int() as count, [*images]] if (
+                    not isinstance(count, bool)
+                    and sorted(map(str, images)) == sorted(letters)
+                    and [spaces[x] for x in images] == list(spaces.values())
+                ):
+                    counts[tuple(letters.index(x) for x in images)] += count
                 case _:
                     advice = (
                         f"write [sign, indices], with a permutation of {letters} within each range"
@@ -420,20 +444,29 @@ class _Reader:
                 f"circular definition: {names}", "change a target so that it does not read the next"
             )
 
-    def _split(self, text: str) -> tuple[str, str, tuple[str, ...]]:
-        """Sign, name and letters of a reference; the name is empty for other text."""
-        match = _REFERENCE.fullmatch(" ".join(text.split()))
+    def _split(self, text: Any) -> tuple[str, str, tuple[str, ...]]:
+        """Sign, name and letters of a reference; the name is empty for anything else."""
+        match = _REFERENCE.fullmatch(" ".join(text.split())) if isinstance(text, str) else None
         if match is None:
             return "", "", ()
         letters = tuple(x.strip() for x in match[3].split(",")) if match[3] else ()
         return match[1], match[2], letters
 
+    def _check_keys(self, data: dict[str, Any], level: str, where: str) -> None:
+        for message, advice in unknown_keys(data, level, _KEYS):
+            self._wrong(where + message, advice)
+
+    def _check_counts(self, targets: Sequence[_Target]) -> None:
+        """Refuse a list that has lost targets or terms since its numbers were written."""
+        terms = sum(len(target.terms) for target in targets)
+        for key, count in (("n_targets", len(self._data["targets"])), ("n_terms", terms)):
+            written = self._data.get(key, count)
+            if written != count and not self._problems:
+                message = f"{key} is {written!s:.40}, but the list has {count}"
+                self._wrong(message, f"complete the list, or correct {key}")
+
     def _wrong(self, message: str, advice: str) -> None:
         self._problems.append(Diagnostic(Span(self._file, 1, 1), message, "", advice))
-
-
-def _is_filled_list(value: Any) -> bool:
-    return isinstance(value, list) and bool(value)
 
 
 def _texts(term: Any) -> list[str]:
@@ -443,7 +476,7 @@ def _texts(term: Any) -> list[str]:
     texts = []
     for key in ("factors", "denom"):
         listed = term.get(key)
-        texts += [str(x) for x in listed] if isinstance(listed, list) else []
+        texts += [x for x in listed if isinstance(x, str)] if isinstance(listed, list) else []
     return texts
 
 
@@ -455,10 +488,20 @@ def read_declared(data: dict[str, Any], wrong: Wrong) -> dict[str, dict[str, Any
         return {}
     valid: dict[str, dict[str, Any]] = {}
     for name, entry in declared.items():
-        if isinstance(entry, dict):
-            valid[name] = entry
-        else:
+        if not isinstance(entry, dict):
             wrong(f"tensor {name} is not an object", 'write {"axes": ["o", "v"]}')
+            continue
+        for message, advice in unknown_keys(entry, "tensor", _KEYS):
+            wrong(f"tensor {name}: {message}", advice)
+        if not isinstance(entry.get("constant", False), bool):
+            message = f"tensor {name}: constant is {entry['constant']!r:.40}"
+            wrong(message, 'write "constant": true or false')
+        if entry.get("blocks", _BLOCKS) != _BLOCKS:
+            message = f"tensor {name}: blocks is {entry['blocks']!r:.40}"
+            wrong(message, f'write "{_BLOCKS}": the terms show which blocks there are')
+        if "axes" in entry and "shape" in entry:
+            wrong(f"tensor {name} has axes and shape", "write only axes")
+        valid[name] = entry
     return valid
 
 
@@ -471,7 +514,10 @@ def read_ranges(data: dict[str, Any], wrong: Wrong) -> dict[str, str]:
         given = {}
     for name, letters in given.items():
         if isinstance(letters, dict):
-            letters = re.sub(r"\(.*?\)", "", str(letters.get("letters", ""))).split()
+            for message, advice in unknown_keys(letters, "range", _KEYS):
+                wrong(f"range {name}: {message}", advice)
+            text = letters.get("letters")
+            letters = re.sub(r"\(.*?\)", "", text).split() if isinstance(text, str) else text
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             wrong(f"range {name!r} is not a name", 'write {"o": ["i", "j"]}')
         elif isinstance(letters, list) and all(isinstance(x, str) and x for x in letters):
@@ -504,7 +550,7 @@ def read_symmetry(declared: Any, rank: int) -> tuple[Symmetry, ...]:
     groups, texts = declared.get("antisym") or [], declared.get("sym") or []
     texts = [texts] if isinstance(texts, str) else texts
     for group in groups if isinstance(groups, list) else [groups]:
-        if not isinstance(group, list) or not all(isinstance(k, int) for k in group):
+        if not isinstance(group, list) or not all(type(k) is int for k in group):
             raise ValueError(f"antisym {group!r} is not a list of axes")
         generators += _group(group, rank, -1)
     for text in texts if isinstance(texts, list) else [texts]:
@@ -520,16 +566,14 @@ def read_symmetry(declared: Any, rank: int) -> tuple[Symmetry, ...]:
 def _read_text(text: str, rank: int) -> list[Symmetry]:
     generators: list[Symmetry] = []
     at = 0
-    for match in _WORD.finditer(text):
-        if text[at : match.start()].strip(" ,;"):
-            break
+    while match := _WORD.match(text, at):
         at = match.end()
         if match["left"]:
             generators.append(_equality(match["left"], match["right"], -1 if match["sign"] else 1))
         else:
             generators += _word(match["word"], match["axes"], rank)
     if text[at:].strip(" ,;"):
-        raise ValueError(f"symmetry {text!r} is not understood")
+        raise ValueError(f"symmetry {text!r:.80} is not understood")
     return generators
 
 
@@ -573,9 +617,10 @@ def _swapped(rank: int, pairs: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
 def _equality(left: str, right: str, sign: int) -> Symmetry:
     """``pqrs=qpsr`` or ``t2[i,j,a,b]=t2[j,i,b,a]``."""
     old, new = _letters(left), _letters(right)
-    if sorted(old) != sorted(new) or len(set(old)) != len(old):
-        raise ValueError(f"symmetry {left}={right} does not permute letters")
-    return Symmetry(tuple(old.index(x) for x in new), sign)
+    place = {x: n for n, x in enumerate(old)}
+    if sorted(old) != sorted(new) or len(place) != len(old):
+        raise ValueError(f"symmetry {left:.40}={right:.40} does not permute letters")
+    return Symmetry(tuple(place[x] for x in new), sign)
 
 
 def _letters(text: str) -> list[str]:

@@ -116,9 +116,8 @@ def _plan_of_objective(program: FormulaSequence, options: Options) -> FusionPlan
 
         return least_time(graph, fuse((), Solve("time", model)), extents, options)
     if options.objective == "none":
-        plan = fuse((), Solve("none", model))
-        value = static_elements(plan)
-        return replace(plan, solve=replace(plan.solve, value=value, bound=value))
+        plan = fuse((), Solve("none", model, "FEASIBLE"))
+        return replace(plan, solve=replace(plan.solve, value=static_elements(plan)))
     from .linear import solve_linear  # noqa: PLC0415
     from .memory.objective import least_memory, least_value  # noqa: PLC0415
     from .memory.tree_prefixes import least_static  # noqa: PLC0415

@@ -47,7 +47,8 @@ def evaluate_program(
     """
     check_extents(program.spaces, extents)
     sources = check_inputs(program.tensors, arrays, extents)
-    dtype = dtype or program_dtype(arrays)
+    expressions = (s.op.expr for s in program.steps if isinstance(s.op, Map))
+    dtype = program_dtype(arrays, expressions, dtype)
     values: dict[Tensor, Array] = {}
     start = starting_values(program.outputs, out, extents, dtype)
     for tensor in program.outputs:

@@ -12,7 +12,7 @@ them: it lists the elements that a packed axis stores and copies them one by one
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations, combinations_with_replacement, product
 from typing import Any, TypeAlias
@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from ..errors import ArgumentError, ExtentError, ShapeError
 from ..ir.cost import extent_of
+from ..ir.expr import Expr, format_expr, is_complex_number, nodes
 from ..ir.tensor import Packing, Role, Space, Tensor, element_type
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -166,11 +167,23 @@ def _hull(copies: Sequence[tuple[tuple[int, ...], int, int]]) -> slice:
     return slice(min(numbers), max(numbers) + 1) if numbers else slice(0, 0)
 
 
-def program_dtype(arrays: Mapping[str, Source]) -> str:
-    """Element type of a program for these arrays.
+def program_dtype(
+    arrays: Mapping[str, Source], expressions: Iterable[Expr], given: str | None
+) -> str:
+    """Element type of a program of these arrays and expressions, unless one is given.
 
-    It is complex128 if any array is complex, float32 if every array with axes is, else float64.
+    It is complex128 if any array is complex or an expression has a number such as ``1j``, float32
+    if every array with axes is, else float64. An ArgumentError refuses a given real type for
+    complex numbers.
     """
+    parts = (part for expr in expressions for part in nodes(expr))
+    number = next(filter(is_complex_number, parts), None)
+    if number is not None and given not in (None, "complex128"):
+        raise ArgumentError(
+            f'{format_expr(number)} is not real: pass dtype="complex128", not {given!r}'
+        )
+    if given is not None or number is not None:
+        return given or "complex128"
     kinds = [np.asarray(a).dtype for a in arrays.values() if isinstance(a, int | float | complex)]
     sized = [np.dtype(a.dtype) for a in arrays.values() if hasattr(a, "dtype")]
     if any(d.kind == "c" for d in kinds + sized):

@@ -65,14 +65,16 @@ def evaluate_system(
         out: starting arrays of outputs that accumulate; they are not written to.
         budget_bytes: limit of each array except inputs and outputs. Larger ones are computed in
             blocks, down to a single element along every index that can be cut.
-        dtype: element type of the program; by default that of the arrays. The arithmetic is in
-            double precision; only results are rounded to this type.
+        dtype: element type of the program; by default that of the arrays, and complex128 for
+            numbers such as ``1j``. The arithmetic is in double precision; only results are rounded
+            to this type.
 
     Returns:
         Output arrays by name as the caller of a compiled program gets them.
 
     Raises:
-        ArgumentError: an input is missing, unknown or of the wrong kind.
+        ArgumentError: an input is missing, unknown or of the wrong kind, or ``dtype`` is real and
+            the equations have complex numbers.
         ExtentError: an extent is missing or negative.
         ShapeError: an array does not fit its tensor.
 
@@ -90,7 +92,8 @@ def evaluate_system(
     """
     check_extents(system.spaces, extents)
     sources = check_inputs(system.tensors, arrays, extents)
-    dtype = dtype or program_dtype(arrays)
+    factors = (f for e in system.equations for t in e.terms for f in t.factors)
+    dtype = program_dtype(arrays, (f.expr for f in factors if isinstance(f, Apply)), dtype)
     start = starting_values(system.outputs, out, extents, dtype)
     evaluation = _Evaluation(system, sources, extents, start, budget_bytes, dtype)
     with np.errstate(all="ignore"):

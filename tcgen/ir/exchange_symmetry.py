@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import permutations, product
-from typing import assert_never
 
 from .expr import (
     Access,
@@ -26,7 +25,7 @@ from .expr import (
     Quot,
     Sum,
 )
-from .program import Add, Contract, FormulaSequence, Map, Produce, Step
+from .program import FormulaSequence, Step
 from .reduction import Reduction
 from .tensor import Index, Ref, Tensor, symmetry_group
 
@@ -42,7 +41,7 @@ def exchange_sign(
     the two sides equal, except those that are ``fixed``.
     """
     dummies = tuple(i for i in step.sums if i not in exchanged and i not in fixed)
-    value = _summand(step)
+    value = step.summand
     if value is None:
         return None
     for renaming in _renamings(dummies):
@@ -122,7 +121,7 @@ def _image_sign(
     program: FormulaSequence, one: Step, other: Step, perm: tuple[int, ...]
 ) -> int | None:
     """Sign s with one[x[perm[0]], ...] == s * other[x[0], ...], or None without a proof."""
-    left, right = _summand(one), _summand(other)
+    left, right = one.summand, other.summand
     if left is None or right is None or abs(one.coeff) != abs(other.coeff):
         return None
     if {one.reduction, other.reduction} != {Reduction.SUM}:
@@ -141,20 +140,6 @@ def _image_sign(
         if sign is not None:
             return sign if one.coeff == other.coeff else -sign
     return None
-
-
-def _summand(step: Step) -> Expr | None:
-    match step.op:
-        case Contract(a, b):
-            return Prod((a, b))
-        case Add(a):
-            return a
-        case Map(expr):
-            return expr
-        case Produce():
-            return None
-        case _:
-            assert_never(step.op)
 
 
 def _by_space(indices: tuple[Index, ...]) -> list[Index]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 from typing import TypeAlias, assert_never
 
 from ..records.loops import Access as Access
@@ -29,6 +30,7 @@ REAL_VALUED = frozenset((*REAL_FUNCTIONS, *ARGUMENT_COUNTS))
 # Functions with complex values at negative numbers: a complex program evaluates them with complex
 # arguments, even if the argument is a number or is real. A real program gives NaN there.
 COMPLEX_BELOW_ZERO = ("sqrt", "log")
+_ZERO, _ONE = Fraction(0), Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,31 @@ def expr_indices(expr: Expr) -> tuple[Index, ...]:
             case _:
                 assert_never(leaf)
     return distinct(tuple(occurring))
+
+
+def number_of(expr: Expr) -> Fraction | None:
+    """The value of an expression of numbers; None for any other, and for a division by zero."""
+    match expr:
+        case Const(value):
+            return value
+        case Sum(args) | Prod(args):
+            values = [value for value in map(number_of, args) if value is not None]
+            if len(values) < len(args):
+                return None
+            return prod(values, start=_ONE) if isinstance(expr, Prod) else sum(values, _ZERO)
+        case Quot(num, den):
+            above, below = number_of(num), number_of(den)
+            return above / below if above is not None and below else None
+        case _:
+            return None
+
+
+def is_complex_number(expr: Expr) -> bool:
+    """True for the square root or the logarithm of a negative number, such as ``1j``."""
+    if not isinstance(expr, Call) or expr.function not in COMPLEX_BELOW_ZERO:
+        return False
+    number = number_of(expr.arg)
+    return number is not None and number < 0
 
 
 def operation_count(expr: Expr) -> int:

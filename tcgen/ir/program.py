@@ -18,7 +18,7 @@ from typing import TypeAlias, assert_never
 
 from ..errors import Span
 from .cost import ZERO, Poly, equal_points, iteration_space
-from .expr import Const, Expr, operation_count, refs
+from .expr import Const, Expr, Prod, operation_count, refs
 from .level import Level
 from .reduction import Reduction
 from .tensor import Index, Ref, Role, Space, Tensor, distinct, symmetry_group
@@ -104,6 +104,21 @@ class Step:
                 return refs(expr)
             case Produce():
                 return ()
+            case _:
+                assert_never(self.op)
+
+    @property
+    def summand(self) -> Expr | None:
+        """The operation as an expression; None for a generated input."""
+        match self.op:
+            case Contract(a, b):
+                return Prod((a, b))
+            case Add(a):
+                return a
+            case Map(expr):
+                return expr
+            case Produce():
+                return None
             case _:
                 assert_never(self.op)
 

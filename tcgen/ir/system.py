@@ -132,8 +132,8 @@ class System(Level):
         return tuple(t for t in self.tensors if t.role is Role.OUTPUT)
 
     def __repr__(self) -> str:
-        inputs = ", ".join(map(_with_axes, self.inputs))
-        outputs = ", ".join(map(_with_axes, self.outputs))
+        inputs = ", ".join(map(with_axes, self.inputs))
+        outputs = ", ".join(map(with_axes, self.outputs))
         return f"<System {self.name}({inputs}) -> {outputs}>"
 
     def _repr_html_(self) -> str:
@@ -150,7 +150,8 @@ class System(Level):
         return next(e for e in self.equations if e.lhs.tensor == tensor)
 
 
-def _with_axes(tensor: Tensor) -> str:
+def with_axes(tensor: Tensor) -> str:
+    """A tensor with its spaces, ``t1[o,v]``."""
     axes = ",".join(space.name for space in tensor.spaces)
     return f"{tensor.name}[{axes}]" if axes else tensor.name
 
@@ -182,8 +183,27 @@ def fits_axis(index: Index, space: Space) -> bool:
     return space.before(index.space) is not None
 
 
+# Numbers of functions of a molecule of twenty electron pairs in a basis of double-zeta quality.
+TYPICAL_EXTENTS = {"occupied": 20, "virtual": 100, "auxiliary": 400}
+TYPICAL_EXTENT = 20
+
+
+def _default_extent(space: Space) -> int | None:
+    """The extent that a spec declares, else a typical one of the kind; None without a kind."""
+    if space.extent is not None or space.kind is None:
+        return space.extent
+    return TYPICAL_EXTENTS.get(space.kind, TYPICAL_EXTENT)
+
+
+def assumed_extents(system: System, given: Mapping[str, int]) -> dict[str, int]:
+    """The extents of :func:`planning_extents` that neither the spec nor ``given`` has, by space."""
+    extents = dict(planning_extents(system, given))
+    undeclared = [s for s in system.spaces if not (s.parts or s.extent or s.name in given)]
+    return {s.name: extents[s.name] for s in undeclared if extents[s.name] == _default_extent(s)}
+
+
 def planning_extents(system: System, given: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """Extents of all base spaces: those given, else the defaults of the spec, sorted by name.
+    """Extents of all base spaces, sorted by name: those given, else of the spec, else typical ones.
 
     Raises:
         ExtentError: naming unknown, joined or missing spaces and how to give them.
@@ -201,7 +221,7 @@ def planning_extents(system: System, given: Mapping[str, int]) -> tuple[tuple[st
     axes += [i.space for e in system.equations for t in e.terms for i in t.sums]
     used = {base.name for space in axes for base in space.bases}
     # The extent of a space that an included file declares and no tensor uses has no effect.
-    extents = {n: given.get(n, s.extent if n in used else 1) for n, s in bases.items()}
+    extents = {n: given.get(n, _default_extent(s) if n in used else 1) for n, s in bases.items()}
     missing = sorted(n for n, e in extents.items() if e is None)
     if missing:
         flags = " ".join(f"-e {n}=10" for n in missing)
@@ -235,13 +255,13 @@ def with_inputs_on_disk(system: System, names: tuple[str, ...]) -> System:
 
 
 def with_tensors(part: Part, tensors: Mapping[Tensor, Tensor]) -> Part:
-    """A part of a system with tensors replaced by others."""
+    """A level, or a part of one, with tensors replaced by others."""
     replaced: object = part
     if isinstance(part, Tensor):
         replaced = tensors.get(part, part)
     elif isinstance(part, tuple):
         replaced = tuple(with_tensors(p, tensors) for p in part)
-    elif is_dataclass(part) and not isinstance(part, type):
+    elif is_dataclass(part) and not isinstance(part, type | Index):
         changes = {f.name: with_tensors(getattr(part, f.name), tensors) for f in fields(part)}
         if any(changes[f.name] is not getattr(part, f.name) for f in fields(part)):
             replaced = replace(part, **changes)

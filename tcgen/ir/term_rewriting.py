@@ -25,6 +25,15 @@ def fresh_index(index: Index, taken: Collection[str]) -> Index:
     return Index(f"{letter}{number}", index.space)
 
 
+def fresh_indices(indices: Iterable[Index], taken: set[str]) -> dict[Index, Index]:
+    """:func:`fresh_index` for each of some indices; the new names are added to ``taken``."""
+    fresh: dict[Index, Index] = {}
+    for index in indices:
+        fresh[index] = fresh_index(index, taken)
+        taken.add(fresh[index].name)
+    return fresh
+
+
 def rename_expr(expr: Expr, names: Mapping[Index, Index]) -> Expr:
     """The expression with indices replaced, all at once."""
 

@@ -341,8 +341,8 @@ def einsum(subscripts: Any, *operands: Any, **options: Any) -> Node | None:
         return None
     dtype, nodes = common
     expression = express(subscripts, tuple(len(n.shape) for n in nodes))
-    if len(nodes) == 1 and len(expression.output) == len(nodes[0].shape):
-        return None  # NumPy's result is a view
+    if len(nodes) == 1 and set(expression.inputs[0]) == set(expression.output):
+        return None  # nothing is summed: NumPy's result is a view
     extents = extents_of(expression, tuple(n.shape for n in nodes))
     work = Product(nodes, expression.inputs, expression.output)
     return record(work, tuple(extents[n] for n in expression.output), dtype)

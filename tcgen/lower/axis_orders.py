@@ -15,7 +15,7 @@ from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..ir.expr import Access, leaves
+from ..ir.expr import Access
 from ..ir.loops import Buffer
 from ..ir.tensor import Role
 from ..thresholds import CpuThresholds
@@ -42,7 +42,7 @@ def choose_orders(
 
     touching_by_name: dict[str, list[Statement]] = {}
     for statement in statements:
-        for name in dict.fromkeys(x.buffer for x in _accesses(statement)):
+        for name in dict.fromkeys(x.buffer for x in statement.accesses):
             touching_by_name.setdefault(name, []).append(statement)
     for name, touching in touching_by_name.items():
         buffer = memory.buffers[name]
@@ -59,12 +59,7 @@ def choose_orders(
             cost = cost_of(touching, trial)
             if cost < cheapest:
                 best, cheapest = order, cost
-        memory.reorder(name, best)
-
-
-def _accesses(statement: Statement) -> tuple[Access, ...]:
-    read = tuple(x for x in leaves(statement.expr) if isinstance(x, Access))
-    return (statement.out, *read)
+        memory.buffers[name] = replace(buffer, order=best)
 
 
 def _copies(
@@ -79,7 +74,7 @@ def _copies(
         if product is not None:
             total += 2 * product.elements
             continue
-        out, *operands = _accesses(statement)
+        out, *operands = statement.accesses
         main = max(operands, key=lambda x: len(x.variables), default=out)
         if unit_stride(out, buffers[out.buffer]) != unit_stride(main, buffers[main.buffer]):
             total += elements(statement.band, extents)
@@ -88,7 +83,7 @@ def _copies(
 
 def _candidates(statement: Statement, name: str, buffers: Mapping[str, Buffer]) -> Iterator[Order]:
     """Orders of a buffer that suit the other operands of a statement."""
-    accesses = _accesses(statement)
+    accesses = statement.accesses
     mine = next(x for x in accesses if x.buffer == name)
     others = [x for x in accesses if x.buffer != name]
     if not statement.factors:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import replace
 
 from ..dtypes import BY_NAME
 from ..ir.cost import extent_of
@@ -42,7 +41,7 @@ class Memory:
         self._tensor_names = frozenset(t.name for t in plan.program.tensors)
         for tensor in plan.program.tensors:
             if tensor.role in (Role.INPUT, Role.OUTPUT):
-                self._add_caller(tensor)
+                self._add(callers_buffer(tensor, self.dtype), None)
         for array in plan.arrays:
             self._add_instance(array)
 
@@ -74,21 +73,10 @@ class Memory:
         names = (f"tmp{k}" for k in itertools.count(first))
         return next(n for n in names if n not in self.buffers and n not in self._tensor_names)
 
-    def reorder(self, name: str, order: tuple[int, ...]) -> None:
-        """Set the physical order of a buffer's axes."""
-        self.buffers[name] = replace(self.buffers[name], order=order)
-
     def _add(self, buffer: Buffer, home: LoopId | None) -> Buffer:
         self.buffers[buffer.name] = buffer
         self.homes[buffer.name] = home
         return buffer
-
-    def _add_caller(self, tensor: Tensor) -> None:
-        axes = tuple(Axis(space) for space in tensor.array_spaces)
-        dtype = element_type(tensor, self.dtype)
-        packed = tensor.storage.packed
-        order = tensor.stored_order
-        self._add(Buffer(tensor.name, axes, order, dtype, "caller", tensor, packed), None)
 
     def _add_instance(self, array: ArrayPlan) -> None:
         tensor = array.tensor
@@ -125,6 +113,13 @@ class Memory:
             for step in self.plan.program.producers(tensor)
             for packing in tensor.storage.packed
         )
+
+
+def callers_buffer(tensor: Tensor, dtype: str) -> Buffer:
+    """The buffer of an array of the caller, in a program of this element type."""
+    axes = tuple(Axis(space) for space in tensor.array_spaces)
+    dtype, packed = element_type(tensor, dtype), tensor.storage.packed
+    return Buffer(tensor.name, axes, tensor.stored_order, dtype, "caller", tensor, packed)
 
 
 def walks_whole(ref: Ref, packing: Packing) -> bool:

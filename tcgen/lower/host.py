@@ -7,7 +7,7 @@ and a kernel ``k`` with p as its argument.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -54,7 +54,13 @@ def split_phases(
     An item is constant if all its steps are, and if it uses no buffer that a volatile item writes.
     The runtime stores outputs of the constant phase and copies them at each call.
     """
-    volatile = [_is_volatile(plan, item) for item in items]
+    volatile = [
+        any(
+            not leaf.constant and _phase_of(plan, leaf.position) is Phase.VOLATILE
+            for leaf in leaves_of(item)
+        )
+        for item in items
+    ]
     changed = True
     while changed:
         changed = False
@@ -62,10 +68,10 @@ def split_phases(
             name
             for item, late in zip(items, volatile, strict=True)
             if late
-            for name in _written(item)
+            for name in _buffers(item, written_buffers)
         }
         for n, item in enumerate(items):
-            if not volatile[n] and any(name in tainted for name in _used(item)):
+            if not volatile[n] and any(name in tainted for name in _buffers(item, used_buffers)):
                 volatile[n] = changed = True
     constant = tuple(i for i, late in zip(items, volatile, strict=True) if not late)
     return constant, tuple(i for i, late in zip(items, volatile, strict=True) if late)
@@ -122,7 +128,8 @@ class Splitter:
         used = {name for stmt in body for name in variables_of(stmt)}
         computing = [leaf for item in items for leaf in leaves_of(item) if leaf.computes]
         name = self.group_name(items[0])
-        comment = _comment(self.plan, computing)
+        steps = dict.fromkeys(self.plan.visits[leaf.position].step for leaf in computing)
+        comment = tuple(pretty_step(self.plan.program.steps[n]) for n in steps)
         if not computing:
             zeroes = any(_zeroes(stmt) for stmt in body)
             gathers = any(leaf.constant for item in items for leaf in leaves_of(item))
@@ -131,14 +138,8 @@ class Splitter:
             comment = (f"{'zero' if zeroes else 'gather' if gathers else 'pack'} {targets}",)
         name = unique(name, self.taken if computing else self.taken | self.groups)
         self.taken.add(name)
-        self.kernels.append(
-            Kernel(
-                name,
-                comment,
-                tuple(v for v in around if v.name in used),
-                body,
-            )
-        )
+        host = tuple(v for v in around if v.name in used)
+        self.kernels.append(Kernel(name, comment, host, body))
         return Launch(name)
 
     def statements(self, item: Item) -> Iterator[Stmt]:
@@ -226,13 +227,6 @@ def set_lives(
         memory.buffers[name] = replace(buffer, live=lives.get(name, (0, 0)), keep=keep)
 
 
-def _is_volatile(plan: FusionPlan, item: Item) -> bool:
-    return any(
-        not leaf.constant and _phase_of(plan, leaf.position) is Phase.VOLATILE
-        for leaf in leaves_of(item)
-    )
-
-
 def _phase_of(plan: FusionPlan, position: int) -> Phase:
     """Phase of a visit; a generated input is fetched in the phase of its first reader."""
     steps = plan.program.steps
@@ -245,25 +239,11 @@ def _phase_of(plan: FusionPlan, position: int) -> Phase:
     return next((s.phase for s in readers), step.phase)
 
 
-def _statements(item: Item) -> Iterator[Stmt | Fetch]:
+def _buffers(item: Item, of: Callable[[Stmt], Iterable[str]]) -> Iterator[str]:
+    """The buffers ``of`` all statements of an item, and those of its fetches."""
     for leaf in leaves_of(item):
-        yield from leaf.body
-
-
-def _written(item: Item) -> Iterator[str]:
-    for stmt in _statements(item):
-        if isinstance(stmt, Fetch):
-            yield stmt.buffer
-        else:
-            yield from written_buffers(stmt)
-
-
-def _used(item: Item) -> Iterator[str]:
-    for stmt in _statements(item):
-        if isinstance(stmt, Fetch):
-            yield stmt.buffer
-        else:
-            yield from used_buffers(stmt)
+        for stmt in leaf.body:
+            yield from (stmt.buffer,) if isinstance(stmt, Fetch) else of(stmt)
 
 
 def variables_of(stmt: Stmt) -> Iterator[str]:
@@ -293,9 +273,3 @@ def variables_of(stmt: Stmt) -> Iterator[str]:
 def _named(subscripts: tuple[Subscript, ...]) -> Iterator[str]:
     for subscript in subscripts:
         yield from (name for name in (subscript.variable, subscript.base) if name)
-
-
-def _comment(plan: FusionPlan, computing: list[Leaf]) -> tuple[str, ...]:
-    """The equations of a kernel."""
-    steps = dict.fromkeys(plan.visits[leaf.position].step for leaf in computing)
-    return tuple(pretty_step(plan.program.steps[n]) for n in steps)

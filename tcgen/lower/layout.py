@@ -12,7 +12,7 @@ from ..dtypes import BY_NAME
 from ..ir.cost import extent_of
 from ..ir.expr import Access
 from ..ir.loop_analysis import band_of, gemm_obstacle
-from ..ir.loops import Assign, BandVar, Buffer, Gemm, Loop, Stmt, Zero
+from ..ir.loops import Assign, BandVar, Buffer, Gemm, Loop, LoopVar, Stmt, Zero
 from ..thresholds import CpuThresholds
 from .statements import Statement
 
@@ -63,10 +63,6 @@ class _Operand:
     buffer: Buffer
     must_copy: bool
 
-    def ordered(self, group: Band) -> Band:
-        """The group in the order of this operand's memory."""
-        return in_order(group, memory_order(self.access, self.buffer))
-
 
 def memory_order(access: Access, buffer: Buffer) -> list[str]:
     """Variables of an access from the slowest axis to the fastest, repeats included."""
@@ -77,6 +73,16 @@ def memory_order(access: Access, buffer: Buffer) -> list[str]:
 def in_order(band: Band, order: list[str]) -> Band:
     """Variables in a given order of names; variables without a name there come first."""
     return tuple(sorted(band, key=lambda v: order.index(v.name) if v.name in order else -1))
+
+
+def ordered(group: Band, access: Access, buffers: Mapping[str, Buffer]) -> Band:
+    """A group in the memory order of an operand; variables without an axis there come first."""
+    return in_order(group, memory_order(access, buffers[access.buffer]))
+
+
+def held_by(access: Access, band: Band) -> Band:
+    """The variables of a band that an access has."""
+    return tuple(v for v in band if v.name in access.variables)
 
 
 def unit_stride(access: Access, buffer: Buffer) -> str | None:
@@ -109,9 +115,9 @@ def elements(band: Band, extents: Mapping[str, int]) -> int:
     return count
 
 
-def iterations(loop: Loop, extents: Mapping[str, int]) -> int:
+def iterations(var: LoopVar, extents: Mapping[str, int]) -> int:
     """Iterations of a loop under the planning extents."""
-    return -(-extent_of(loop.var.space, extents) // (loop.var.tile or 1))
+    return -(-extent_of(var.space, extents) // (var.tile or 1))
 
 
 def points(
@@ -122,7 +128,7 @@ def points(
     for stmt in body:
         match stmt:
             case Loop():
-                count += iterations(stmt, extents) * points(stmt.body, buffers, extents)
+                count += iterations(stmt.var, extents) * points(stmt.body, buffers, extents)
             case Zero(name):
                 axes = buffers[name].axes
                 count += prod(a.length or extent_of(a.space, extents) for a in axes)
@@ -186,7 +192,8 @@ def products_of(
     (m, more), (n, most) = _one_tile(m), _one_tile(n)
     batch = (*batch, *more, *most)
     names = [v.name for v in statement.band]
-    dtype = _common_dtype([buffers[f.buffer].dtype for f in statement.factors])
+    dtypes = [buffers[f.buffer].dtype for f in statement.factors]
+    dtype = "complex128" if "complex128" in dtypes else dtypes[0]
     out, a, b = (
         _Operand(x, buffers[x.buffer], _must_copy(x, buffers[x.buffer], names, dtype))
         for x in (statement.out, *statement.factors)
@@ -251,11 +258,11 @@ def _one_tile(group: Band) -> tuple[Band, Band]:
 
 def _orders(group: Band, *operands: _Operand) -> tuple[Band, ...]:
     """The memory orders of a group in some operands, each once, a tiled variable in front."""
-    return tuple(dict.fromkeys(_one_tile(operand.ordered(group))[0] for operand in operands))
-
-
-def _common_dtype(dtypes: list[str]) -> str:
-    return "complex128" if "complex128" in dtypes else dtypes[0]
+    return tuple(
+        dict.fromkeys(
+            _one_tile(in_order(group, memory_order(x.access, x.buffer)))[0] for x in operands
+        )
+    )
 
 
 def _must_copy(access: Access, buffer: Buffer, band: list[str], dtype: str) -> bool:

@@ -156,15 +156,6 @@ def of_step(leaf: Leaf, plan: FusionPlan) -> Leaf:
     return replace(leaf, body=body)
 
 
-def positions_of(item: Item) -> Iterator[int]:
-    """Visits of an item, in order; a zero counts as the visit that needs it."""
-    if isinstance(item, Leaf):
-        yield item.position
-    else:
-        for inner in item.items:
-            yield from positions_of(inner)
-
-
 def leaves_of(item: Item) -> Iterator[Leaf]:
     """Leaves of an item, in order."""
     if isinstance(item, Leaf):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ..ir.loops import Fetch, Host, HostLoop, Launch, Loop, LoopVar, Module, Parts, Stmt
+from ..ir.loops import Fetch, Host, HostLoop, Launch, LoopVar, Module, Parts, Stmt
 from ..ir.parts import chains, parts_of
 from ..thresholds.planner import PartsThresholds
 from .layout import iterations, points
@@ -47,7 +47,7 @@ def _longest_parts(
     while depth < len(longest):
         if count >= thresholds.iterations and work <= count * thresholds.points:
             break
-        count *= _iterations(longest[depth], extents)
+        count *= iterations(longest[depth], extents)
         depth += 1
     for end in range(depth, 0, -1):
         parts = parts_of(module, longest[:end])
@@ -63,7 +63,7 @@ def _points(items: Iterable[Stmt | Host], module: Module, extents: Mapping[str, 
     for item in items:
         match item:
             case HostLoop(var, body):
-                count += _iterations(var, extents) * _points(body, module, extents)
+                count += iterations(var, extents) * _points(body, module, extents)
             case Launch(kernel):
                 count += points(bodies[kernel], buffers, extents)
             case Fetch():
@@ -71,7 +71,3 @@ def _points(items: Iterable[Stmt | Host], module: Module, extents: Mapping[str, 
             case _:
                 count += points((item,), buffers, extents)
     return count
-
-
-def _iterations(var: LoopVar, extents: Mapping[str, int]) -> int:
-    return iterations(Loop(var, ()), extents)

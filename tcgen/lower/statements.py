@@ -28,7 +28,7 @@ from ..ir.program import Add, Contract, Map, Produce, Step
 from ..ir.reduction import Reduction
 from ..ir.tensor import Index, Ref, Space
 from .buffers import Memory
-from .names import unique
+from .names import accesses_of, unique
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,11 @@ class Statement:
     home: LoopId | None
     position: int
     reduction: Reduction = Reduction.SUM
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """The target, then all that is read."""
+        return (self.out, *accesses_of(self.expr))
 
 
 @dataclass(frozen=True, slots=True)

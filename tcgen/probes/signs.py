@@ -44,7 +44,7 @@ def choose_signs(system: System) -> tuple[Signs, tuple[Expr, ...]]:
     signs: Signs = {}
     unprotected = []
     for n, expr in enumerate(positive + nonzero):
-        for sign in (1,) if n < len(positive) else (-1, 1):
+        for sign in () if _may_vanish(expr, equations) else (1,) if n < len(positive) else (-1, 1):
             trial = dict(signs)
             if _require(expr, sign, trial, equations):
                 signs = trial
@@ -89,6 +89,37 @@ def _conditions(expr: Expr) -> Iterator[tuple[Expr, str]]:
                 yield arg, "positive"
             case _:
                 pass
+
+
+def _may_vanish(expr: Expr, equations: Mapping[Tensor, Equation]) -> bool:
+    """True if signs of inputs do not keep an expression from zero: a scalar of default 0, a delta.
+
+    A sum of them and a term that has the sign is not zero.
+    """
+    match expr:
+        case Const(value):
+            return value == 0
+        case Ref(tensor=tensor) if tensor in equations:
+            return all(_term_may_vanish(term, equations) for term in equations[tensor].terms)
+        case Ref(tensor=tensor):
+            return tensor.default == 0
+        case Delta() | Equal():
+            return True
+        case Sum(args):
+            return all(_may_vanish(arg, equations) for arg in args)
+        case Prod(args):
+            return any(_may_vanish(arg, equations) for arg in args)
+        case Quot(arg, _) | Pow(arg, _) | Call("abs" | "sqrt" | "tanh" | "real" | "conj", arg):
+            return _may_vanish(arg, equations)
+        case _:
+            return False
+
+
+def _term_may_vanish(term: Term, equations: Mapping[Tensor, Equation]) -> bool:
+    factors = [f.expr if isinstance(f, Apply) else f for f in term.factors]
+    if term.sums:  # a sum of deltas is not zero
+        factors = [f for f in factors if not isinstance(f, Delta | Equal)]
+    return any(_may_vanish(factor, equations) for factor in factors)
 
 
 def _require(expr: Expr, sign: int, signs: Signs, equations: Mapping[Tensor, Equation]) -> bool:

@@ -224,7 +224,9 @@ def _band_title(band: Band, timeline: Timeline) -> str:
 
 def pareto_svg(points: list[dict[str, Any]], chosen: Mapping[str, Any] | None) -> str:
     """The curve, both axes logarithmic, with the chosen plan as a ring if its time is predicted."""
-    places = [p for p in (*points, *([chosen] if chosen else [])) if p["seconds"]]
+    drawn = [p for p in points if p["seconds"]]
+    chosen = chosen if chosen and chosen["seconds"] else None
+    places = [*drawn, chosen] if chosen else drawn
     if not places:
         return ""
     frame = _CURVE_FRAME
@@ -235,7 +237,6 @@ def pareto_svg(points: list[dict[str, Any]], chosen: Mapping[str, Any] | None) -
         up = (log10(point["seconds"]) - min(ys)) / max(max(ys) - min(ys), 0.1)
         return frame.place(along, up)
 
-    drawn = [p for p in points if p["seconds"]]
     line = " ".join("{:.1f},{:.1f}".format(*place(p)) for p in drawn)
     left, floor = frame.left - _GAP, frame.height - frame.bottom + _GAP
     axes = f"{left},{frame.top - _GAP} {left},{floor} {frame.width},{floor}"

@@ -171,11 +171,6 @@ def live_bytes(manifest: Manifest) -> tuple[Poly, ...]:
     return tuple(dict.fromkeys(moments)) or (always,)
 
 
-def peak_bound(manifest: Manifest, extents: Mapping[str, int]) -> int:
-    """Lower bound of the peak in bytes: the largest of the polynomials at these extents."""
-    return max(poly.value(extents) for poly in live_bytes(manifest))
-
-
 def _largest_sums(buffers: list[Buffer], manifest: Manifest) -> list[Poly]:
     """Bytes of the sets of buffers live at one moment that are within no other such set."""
     sizes = [_bytes([b], manifest) for b in buffers]

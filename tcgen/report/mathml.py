@@ -9,12 +9,13 @@ import re
 from html import escape
 
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\d+|\s+|.")
-_GREEK = {
+_SYMBOLS = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "zeta": "ζ",
     "eta": "η", "theta": "θ", "kappa": "κ", "lambda": "λ", "mu": "μ", "nu": "ν", "xi": "ξ",
     "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "phi": "φ", "chi": "χ", "psi": "ψ",
     "omega": "ω", "Gamma": "Γ", "Delta": "Δ", "Theta": "Θ", "Lambda": "Λ", "Xi": "Ξ",
     "Pi": "Π", "Sigma": "Σ", "Phi": "Φ", "Psi": "Ψ", "Omega": "Ω",
+    "infty": "∞", "_": "_",
 }  # fmt: skip
 _REDUCTIONS = ("\\sum", "\\prod", "\\max", "\\min")  # their indices are under them
 
@@ -72,7 +73,7 @@ class _Reader:
                 return f"<{name}>{base}{scripts['_']}</{name}>"
             case ["^"]:
                 return f"<msup>{base}{scripts['^']}</msup>"
-            case ["^", "_"] | ["_", "^"]:
+            case ["^", "_"]:
                 return f"<msubsup>{base}{scripts['_']}{scripts['^']}</msubsup>"
             case _:
                 return base
@@ -131,7 +132,7 @@ class _Reader:
 
     def _letter(self, token: str) -> str:
         if token.startswith("\\"):
-            return f"<mi>{_GREEK[token[1:]]}</mi>"
+            return f"<mi>{_SYMBOLS[token[1:]]}</mi>"
         if token.isdigit():
             return f"<mn>{token}</mn>"
         return f"<mi>{escape(token)}</mi>" if token.isalpha() else f"<mo>{escape(token)}</mo>"

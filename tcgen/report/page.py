@@ -403,11 +403,11 @@ def _steps(
 
 
 def _notes(report: Mapping[str, Any]) -> str:
-    """Terms that a limit of the optimiser left as written; empty if there are none."""
+    """Terms that a limit of the optimiser excluded; empty if there are none."""
     if not report["notes"]:
         return ""
     items = "".join(f"<li>{escape(note)}</li>" for note in report["notes"])
-    return f'<p class="soft">Left as written:</p><ul class="soft">{items}</ul>'
+    return f'<p class="soft">Not optimised:</p><ul class="soft">{items}</ul>'
 
 
 def _measured(tuning: list[dict[str, Any]]) -> str:

@@ -130,7 +130,7 @@ def _memory(memory: dict[str, Any], width: int) -> Table:
         "outputs_bytes": "outputs",
         "intermediates_unfused_bytes": "intermediates, unfused",
         "intermediates_static_bytes": "intermediates, as planned",
-        "peak_bytes": "peak (all the program allocates)",
+        "peak_bytes": "peak (all a call allocates, 1 thread)",
         "limit_bytes": "limit",
     }
     rows = [(name, memory[key]) for key, name in names.items() if memory[key] is not None]

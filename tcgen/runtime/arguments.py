@@ -1,4 +1,7 @@
-"""Checks of the caller's arrays: names, kinds, element types, shapes, extents."""
+"""Checks of the caller's arrays: names, kinds, element types, shapes, extents.
+
+Arrays that are slices of larger ones are found here: kernels can use some of them in place.
+"""
 
 from __future__ import annotations
 
@@ -195,14 +198,11 @@ def _number(tensor: Tensor, given: Any, dtype: str) -> Array:
             number = np.asarray(given, dtype)
     except OverflowError:
         number = np.asarray(np.inf)
-    if (np.isinf(number) and not _is_infinite(given)) or (number == 0) != (given == 0):
+    infinite = not isinstance(given, int | Fraction) and bool(np.isinf(given))
+    if (np.isinf(number) and not infinite) or (number == 0) != (given == 0):
         low, high = BY_NAME[dtype].smallest, BY_NAME[dtype].largest
         raise DtypeError(f"{tensor.name} is outside the range of {dtype}, {low:.3g} to {high:.3g}")
     return number
-
-
-def _is_infinite(number: Any) -> bool:
-    return not isinstance(number, int | Fraction) and bool(np.isinf(number))
 
 
 def _generated(tensor: Tensor, given: Any, dtype: str) -> Source:
@@ -398,3 +398,55 @@ def _check_shapes(
                     f"({space.name}: {total}), found {shape[number]}: expected shape {expected}, "
                     f"found shape {shape}"
                 )
+
+
+def left_out(array: Array) -> tuple[int, ...] | None:
+    """Elements behind each axis in the larger C-ordered array that this one is a slice of.
+
+    They are 0 for the first axis; None if the array is not a slice of a C-ordered one.
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.empty((4, 5, 6))
+        >>> left_out(x), left_out(x[1:, 1:3, 2:]), left_out(x[:, :, ::2])
+        ((0, 0, 0), (0, 3, 2), None)
+    """
+    gaps = [0] * array.ndim
+    if array.flags.c_contiguous:
+        return tuple(gaps)
+    # The stride of an axis with one element is arbitrary; such an axis may still be a part.
+    inner, step = array.ndim, array.itemsize  # the next axis within; bytes of its stride
+    for axis in range(array.ndim - 1, -1, -1):
+        if array.shape[axis] == 1:
+            continue
+        length = array.shape[inner] if inner < array.ndim else 1
+        whole, rest = divmod(array.strides[axis], step)
+        if rest or whole < length:
+            return None
+        if whole > length:
+            place = inner if inner < array.ndim else axis + 1
+            if place == array.ndim:
+                return None  # elements of the last axis do not follow each other
+            gaps[place] = whole - length
+        inner, step = axis, array.strides[axis]
+    return tuple(gaps)
+
+
+def gap_extents(device: Device, tensor: Tensor, array: Any) -> dict[str, int] | None:
+    """Extents of the gaps behind the axes of the caller's array, which has the tensor's shape.
+
+    None if kernels cannot take it in place.
+    """
+    if not tensor.storage.within or not device.holds(array) or not device.aligned(array):
+        return None
+    gaps = left_out(array)
+    if gaps is None:
+        return None
+    extents, behind = {}, tensor.gaps
+    for axis, elements in zip(tensor.stored_order, gaps, strict=True):
+        base = behind[axis]
+        if base is not None:
+            extents[base] = elements
+        elif elements:
+            return None
+    return extents

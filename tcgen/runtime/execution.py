@@ -17,11 +17,10 @@ import numpy.typing as npt
 from ..artifact.folder import Artifact
 from ..artifact.manifest import Manifest
 from ..records.tensors import Role, Tensor
-from .arguments import Reader, Source, check_here, find_extents, shape_of
+from .arguments import Reader, Source, check_here, find_extents, gap_extents, shape_of
 from .call.layout import CallLayout, resolve_layout
 from .call.phase import Backend, ConstantState, run_phases
 from .call.results import Results
-from .call.strided import gap_extents
 from .device_protocol import Device
 from .memory import Ledger, check_limit
 from .parts import checked_part
@@ -114,18 +113,21 @@ class Execution:
         if len(self._sampled) == len(self.inputs) or self._sampled >= sources.keys():
             return
         for tensor in self.inputs:
-            if tensor.name not in sources or tensor.name in self._sampled or not tensor.symmetry:
+            array = sources.get(tensor.name)
+            if array is None or tensor.name in self._sampled:
                 continue
-            array = sources[tensor.name]
-            if not isinstance(array, np.ndarray):
+            if not tensor.symmetry:
+                pass
+            elif not isinstance(array, np.ndarray):
+                # A later call may give an array in place of a callable.
                 continue
-            if tensor.storage.packed:
+            elif tensor.storage.packed:
                 check_symmetry(tensor.name, array, packed_generators(tensor), samples=SAMPLES)
             else:
                 generators = [(s.perm, s.sign, s.conj) for s in tensor.symmetry]
                 logical = array.transpose(np.argsort(tensor.stored_order))
                 check_symmetry(tensor.name, logical, generators, samples=SAMPLES)
-        self._sampled |= frozenset(sources)
+            self._sampled |= {tensor.name}
 
     def hold(self, constants: Mapping[str, Source]) -> tuple[dict[str, Source], int]:
         """Checked constants as kernels take them, for calls on any stream; the bytes copied."""

@@ -37,12 +37,7 @@ def on_host(manifest: Manifest, host: tuple[Host, ...]) -> bool:
     """
     parts = manifest.parts
     divided = parts is not None and parts.kernel is None and host == manifest.host_volatile
-    return divided or has_fetch(host)
-
-
-def has_fetch(host: tuple[Host, ...]) -> bool:
-    """Whether a host program fetches tiles of generated inputs."""
-    return any(isinstance(item, Fetch) for item in host_items(host))
+    return divided or any(isinstance(item, Fetch) for item in host_items(host))
 
 
 def fetch_tile(
@@ -71,6 +66,7 @@ def fetch_tile(
     if 0 in shape:
         return
     packed = buffer.reshape(-1)[: math.prod(shape)].reshape(shape)
+    in_order = tensor.stored_order == order
     if callable(source):
         if order != tuple(range(len(order))):
             raise ArgumentError(
@@ -78,7 +74,7 @@ def fetch_tile(
                 f"callable cannot fill it: pass an array or a dataset"
             )
         _fill(tensor, source, packed, ranges)
-    elif _reads_directly(tensor, source, order):
+    elif in_order and not tensor.storage.packed and hasattr(source, "read_direct"):
         source.read_direct(packed, source_sel=stored)
     else:
         logical = _slice(tensor, source, ranges, buffer.dtype)
@@ -87,16 +83,11 @@ def fetch_tile(
     _spread(buffer, shape)
 
 
-def _reads_directly(tensor: Tensor, source: Any, order: tuple[int, ...]) -> bool:
-    """Whether a dataset reads into the buffer itself."""
-    same = tensor.stored_order == order and not tensor.storage.packed
-    return same and hasattr(source, "read_direct")
-
-
 def _fill(tensor: Tensor, source: Any, tile: Array, ranges: tuple[slice, ...]) -> None:
     """Let a callable fill a tile; unless TCGEN_VERIFY is 0, check that it sets every element."""
     name = getattr(source, "__name__", type(source).__name__)
-    call = f"generated input {tensor.name}: {name}(out, {tensor.name}[{_describe(ranges)}])"
+    where = ", ".join(f"{r.start}:{r.stop}" for r in ranges)
+    call = f"generated input {tensor.name}: {name}(out, {tensor.name}[{where}])"
     advice = "write the elements into the array that it is given: out[...] = elements"
     words = tile.reshape(-1).view(np.uint32 if tile.dtype == np.float32 else np.uint64)
     unset = words.dtype.type(_UNSET >> (64 - 8 * words.itemsize))
@@ -110,10 +101,6 @@ def _fill(tensor: Tensor, source: Any, tile: Array, ranges: tuple[slice, ...]) -
         place = np.unravel_index(int(left[0]) * words.itemsize // tile.itemsize, tile.shape)
         shown = ", ".join(str(r.start + int(n)) for r, n in zip(ranges, place, strict=True))
         raise ArgumentError(f"{call} left {tensor.name}[{shown}] unset: {advice}")
-
-
-def _describe(ranges: tuple[slice, ...]) -> str:
-    return ", ".join(f"{r.start}:{r.stop}" for r in ranges)
 
 
 def _slice(tensor: Tensor, source: Any, ranges: tuple[slice, ...], dtype: np.dtype[Any]) -> Array:

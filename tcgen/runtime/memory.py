@@ -59,12 +59,13 @@ def memory_use(
 
     With ``constant_only``, only arenas and results of the constant phase count; extents that it
     does not need may be missing. With several threads, the private arrays of each are one block,
-    live while its kernel runs.
+    live while its kernel runs. So is the scratch of a kernel on a GPU, where each block of threads
+    has its own private arrays.
     """
-    if manifest.target == "cuda":
-        return gpu_memory_use(manifest, extents, constant_only=constant_only)
+    on_gpu = manifest.target == "cuda"
     alignment = 1 if manifest.tight else ALIGNMENT
-    placed = {b.name: b for b in manifest.buffers if b.place in ("arena", "private")}
+    places = ("arena",) if on_gpu else ("arena", "private")
+    placed = {b.name: b for b in manifest.buffers if b.place in places}
     frames = {
         k.name: _frame(manifest, k, extents, alignment)
         for k in manifest.kernels
@@ -93,6 +94,12 @@ def memory_use(
             for k in manifest.kernels
             if k.contractions and here(k.live)
         ]
+        scratch = (
+            Block(scratch_name(k), scratch_bytes(k, manifest, extents), *k.live, len(placed))
+            for k in manifest.kernels
+            if on_gpu and here(k.live)
+        )
+        blocks += (b for b in scratch if b.bytes)
         layout = place(tuple(blocks), alignment)
         starts = dict(layout.offsets)
         members = (
@@ -174,43 +181,6 @@ def check_limit(
     raise MemoryLimitError(
         f"{manifest.name} needs {needed:,} bytes at {here}, but the memory limit is {limit:,} "
         f"bytes; its largest arrays are {shown}: {advice}"
-    )
-
-
-def gpu_memory_use(
-    manifest: Manifest, extents: Mapping[str, int], *, constant_only: bool
-) -> MemoryUse:
-    """Bytes of a call on a GPU at extents of the base spaces.
-
-    The scratch of a kernel is a block ``@name`` of the arena, live while the kernel runs.
-    """
-    arena = [b for b in manifest.buffers if b.place == "arena"]
-
-    def block(entry: Buffer, *, together: bool = False) -> Block:
-        live = (0, 0) if together else entry.live
-        return Block(entry.name, array_bytes(entry, manifest, extents), *live, entry.rank)
-
-    def phase(*, constant: bool) -> tuple[Block, ...]:
-        scratch = (
-            Block(scratch_name(k), scratch_bytes(k, manifest, extents), *k.live, len(arena))
-            for k in manifest.kernels
-            if manifest.is_constant(k.live) == constant
-        )
-        return (
-            *(block(b) for b in arena if not b.keep and manifest.is_constant(b.live) == constant),
-            *(b for b in scratch if b.bytes),
-        )
-
-    outputs = manifest.constant_outputs if constant_only else manifest.outputs
-    return MemoryUse(
-        lasting=place(tuple(block(b, together=True) for b in arena if b.keep)),
-        phases=(
-            place(phase(constant=True)),
-            place(() if constant_only else phase(constant=False)),
-        ),
-        strides=tuple(0 for _ in manifest.kernels),
-        shapes=tuple((t.name, stored_shape(t, extents)) for t in outputs),
-        outputs=sum(array_bytes(t, manifest, extents) for t in outputs),
     )
 
 

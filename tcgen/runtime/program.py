@@ -182,7 +182,7 @@ class Program(ProgramQueries):
         if runtime.distribute is None:
             raise UnavailableError(
                 "a program that is imported from its folder runs on one machine: "
-                "pip install tcgen-chem, and call tcgen.distribute(tcgen.load(folder), ...)"
+                "install tcgen, and call tcgen.distribute(tcgen.load(folder), ...)"
             )
         return runtime.distribute(self, where, memory, **options)
 

@@ -109,15 +109,7 @@ class ProgramQueries:
 
         It is the time of the volatile phase by the model of the objective ``time``, whose constants
         are those of the option ``machine``; it includes the statements that every part repeats.
-
-        Args:
-            first: number of the first part.
-            last: number after the last part, at most :meth:`parts`.
-            extents: extents by base space; by default the planning extents.
-
-        Raises:
-            ArgumentError: a number is not that of a part.
-            ExtentError: an extent is missing, is negative, or is of no base space.
+        Arguments and errors are those of :meth:`touches`.
         """
         return predicted_seconds(self._manifest, *self._part(first, last, extents))
 
@@ -126,15 +118,7 @@ class ProgramQueries:
 
         Several calls repeat the statements outside of the outermost loops: the sum of their flops
         less those of all parts at once.
-
-        Args:
-            first: number of the first part.
-            last: number after the last part, at most :meth:`parts`.
-            extents: extents by base space; by default the planning extents.
-
-        Raises:
-            ArgumentError: a number is not that of a part.
-            ExtentError: an extent is missing, is negative, or is of no base space.
+        Arguments and errors are those of :meth:`touches`.
         """
         return executed_flops(self._manifest, *self._part(first, last, extents))
 

@@ -7,8 +7,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..cache_files import whole_file
-from ..errors import ArgumentError, ArtifactError, UnavailableError
+from ..cache_files import save_text
+from ..errors import ArgumentError, ArtifactError
 
 PAGE = "report.html"  # file of an artifact
 
@@ -56,13 +56,8 @@ class Report(dict[str, Any]):
             ArtifactError: the program was saved without its page.
             UnavailableError: the file cannot be written.
         """
-        path, page = Path(path), self.html()
-        try:
-            with whole_file(path) as file:
-                file.write(page.encode())
-        except OSError as error:
-            raise UnavailableError(f"cannot write {path}: {error.strerror}") from error
-        return path
+        save_text(Path(path), self.html())
+        return Path(path)
 
     @property
     def arrays(self) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tcgen
+from support.messages import mentions
 from support.paths import TESTS
 from tcgen.chem.iterate import Step
 from tcgen.chem.table import Table
@@ -69,17 +70,80 @@ def test_ccsd_closed_shell(name: str, chemistry: Chemistry, solve: Any) -> None:
     assert np.allclose(found.amplitudes["t2"], case.closed_solver.t2, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("frozen", [1, np.int64(1), (0, 6), None])
+@pytest.mark.parametrize("frozen", [1, np.int64(1), (0, 6), None, np.arange(2), np.arange(7) < 1])
 def test_frozen_orbitals_are_those_of_pyscf(
     frozen: Any, chemistry: Chemistry, solve: Any, blocks: Any
 ) -> None:
     from pyscf import cc
 
     reference = chemistry("h2o_sto3g").reference
-    solver = blocks.tight(cc.rccsd.RCCSD(reference, frozen=frozen))
+    mask = isinstance(frozen, np.ndarray) and frozen.dtype == bool
+    numbers = np.flatnonzero(frozen) if mask else frozen
+    solver = blocks.tight(cc.rccsd.RCCSD(reference, frozen=numbers))
     solver.kernel()
     found = solve("ccsd_closed_shell", reference, frozen=frozen)
     assert abs(found.e_corr - solver.e_corr) < TOLERANCE
+
+
+@pytest.mark.parametrize("frozen", [[[0, 1], [0]], [[], [0]], [np.arange(2), np.arange(1)]])
+@pytest.mark.parametrize("kind", ["UHF", "ROHF"])
+def test_frozen_orbitals_of_each_spin(
+    kind: str, frozen: Any, radical: SimpleNamespace, solve: Any, blocks: Any
+) -> None:
+    from pyscf import mp
+
+    reference = getattr(radical, kind)
+    if kind == "ROHF":
+        reference = reference.to_uhf()
+        found = solve("mp2_spin_orbital", reference, frozen=frozen)
+        masks = [np.isin(np.arange(reference.mo_occ.shape[1]), spin) for spin in frozen]
+        assert solve("mp2_spin_orbital", reference, frozen=masks).e_corr == found.e_corr
+        return
+    found = solve("mp2_spin_orbital", reference, frozen=frozen)
+    expected = mp.UMP2(reference, frozen=frozen).run().e_corr
+    assert abs(found.e_corr - expected) < TOLERANCE
+
+
+@pytest.mark.parametrize("kind", ["RHF", "UHF", "ROHF"])
+def test_a_reaction_field_is_in_the_fock_matrix(
+    kind: str, radical: SimpleNamespace, chemistry: Chemistry, solve: Any
+) -> None:
+    from pyscf import mp, scf
+
+    mol = chemistry("h2o_sto3g").reference.mol if kind == "RHF" else radical.UHF.mol
+    reference = getattr(scf, kind)(mol).ddCOSMO()
+    reference.conv_tol = 1e-11
+    reference.kernel()
+    spec = "mp2_closed_shell" if kind == "RHF" else "mp2_spin_orbital"
+    found = solve(spec, reference)
+    assert abs(found.e_hf - reference.e_tot) < 1e-9
+    if kind != "ROHF":
+        expected = getattr(mp, f"{kind[0]}MP2")(reference).run().e_corr
+        assert abs(found.e_corr - expected) < TOLERANCE
+    else:  # without orbital rotations, the same equations on the Fock matrices of UHF
+        same = solve(spec, reference.to_uhf())
+        assert abs(found.e_corr - same.e_corr) < TOLERANCE
+
+
+def test_a_mean_field_that_changes_its_fock_matrix(chemistry: Chemistry, solve: Any) -> None:
+    reference = chemistry("lih_sto3g").reference.copy()
+    plain = reference.get_fock
+    text = CLOSED + "input f_oo[o,o]\noutput e\ne = f_oo[i,i]\n"
+    before = solve(text, reference).energies["e"]
+    reference.get_fock = lambda *args, **keys: plain(*args, **keys) + reference.get_ovlp()
+    assert abs(solve(text, reference).energies["e"] - before - 2) < 1e-8
+
+
+def test_the_energy_is_that_of_the_orbitals(chemistry: Chemistry, solve: Any) -> None:
+    reference = chemistry("lih_sto3g").reference.copy()
+    turn = np.eye(6)
+    turn[1:3, 1:3] = [[np.cos(0.1), -np.sin(0.1)], [np.sin(0.1), np.cos(0.1)]]
+    reference.mo_coeff = reference.mo_coeff @ turn
+    expected = reference.energy_tot(reference.make_rdm1())
+    assert expected > reference.e_tot + 1e-4
+    assert abs(solve("mp2_closed_shell", reference).e_hf - expected) < 1e-10
+    reference.e_tot = 0.0  # as for orbitals that were read from a file
+    assert abs(solve("mp2_closed_shell", reference).e_hf - expected) < 1e-10
 
 
 @pytest.mark.parametrize("frozen", [0, 1])
@@ -388,6 +452,46 @@ def test_a_solution_is_saved_and_starts_another(
         assert solve("ccsd_closed_shell", reference, amplitudes=source).iterations == 1
 
 
+def test_imaginary_parts_are_not_dropped(chemistry: Chemistry, solve: Any) -> None:
+    reference = chemistry("lih_sto3g").reference
+    text = CLOSED + "input t1[o,v], w[o,v]\noutput e\ne = t1[i,a]*w[i,a]\n"
+    weights = np.ones((2, 4))
+    given = {"t1": weights * 1j, "w": weights}
+    with pytest.raises(tcgen.ArgumentError, match="t1 has an imaginary part"):
+        solve(text, reference, amplitudes=given)
+    with pytest.raises(tcgen.ArgumentError, match="e has the imaginary part 8"):
+        solve(text, reference, amplitudes=given, dtype="complex128")
+    for dtype in ("float64", "complex128"):
+        real = {name: array + 0j for name, array in {"t1": weights, "w": weights}.items()}
+        assert solve(text, reference, amplitudes=real, dtype=dtype).energies["e"] == 8.0
+    both = solve(
+        text, reference, amplitudes={"t1": 1j * weights, "w": -1j * weights}, dtype="complex128"
+    )
+    assert both.energies["e"] == 8.0
+
+
+def test_a_file_of_several_solutions(chemistry: Chemistry, solve: Any, tmp_path: Path) -> None:
+    reference = chemistry("lih_sto3g").reference
+    path = tmp_path / "lih.npz"
+    first = solve("ccsd_closed_shell", reference)
+    first.save(path)
+    solve("t_closed_shell", reference, amplitudes=path).save(path)
+    solve("mp2_closed_shell", reference).save(path)
+    assert tcgen.chem.load(path).as_json() == first.as_json()
+    assert solve("ccsd_closed_shell", reference, amplitudes=path).iterations == 1
+    # The amplitudes of another method do not replace those of this one.
+    other = solve("dcsd_closed_shell", reference, amplitudes=path)
+    other.save(path)
+    names = ("ccsd_closed_shell", "t_closed_shell", "mp2_closed_shell", "dcsd_closed_shell")
+    assert all(tcgen.chem.load(path, name).name == name for name in names)
+    assert solve("ccsd_closed_shell", reference, amplitudes=path).iterations == 1
+    text = tmp_path / "notes.npz"
+    text.write_text("text")
+    with pytest.raises(tcgen.ArgumentError, match=mentions("notes.npz")):
+        other.save(text)
+    assert text.read_text() == "text"
+
+
 def test_amplitudes_of_another_order_of_axes(chemistry: Chemistry, solve: Any) -> None:
     reference = chemistry("lih_sto3g").reference
     earlier = solve("ccsd_closed_shell", reference)
@@ -412,7 +516,8 @@ def test_the_path_does_not_change_the_solution(
 
 
 def test_few_iterations_do_not_converge(chemistry: Chemistry, solve: Any) -> None:
-    found = solve("ccsd_closed_shell", chemistry("lih_sto3g").reference, max_cycle=3)
+    with pytest.warns(RuntimeWarning, match="ccsd_closed_shell is not converged"):
+        found = solve("ccsd_closed_shell", chemistry("lih_sto3g").reference, max_cycle=3)
     assert not found.converged
     assert found.iterations == 3
     assert "NOT converged" in repr(found)

@@ -65,6 +65,56 @@ def test_json_keeps_the_contract(tmp_path: Path) -> None:
     assert abs(triples["energies"]["e_t"] - E_T) < 1e-8
     assert triples["e_corr"] is None
     assert sorted(tcgen.chem.load(amplitudes).amplitudes) == ["t1", "t2"]
+    # The step that only reads amplitudes has not replaced the solution of CCSD.
+    assert tcgen.chem.load(amplitudes).e_corr == found["e_corr"]
+    energies = tcgen.chem.load(amplitudes, "t_closed_shell").energies
+    assert energies == triples["energies"]
+    with pytest.raises(tcgen.ArgumentError, match="mp9"):
+        tcgen.chem.load(amplitudes, "mp9")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--atom", "Li 0 0 0; H 0 0 1.7", *LIH[2:]), "other atoms"),
+        ((*LIH[:2], "--basis", "sto-6g"), "other basis"),
+        ((*LIH, "--frozen", 1), "frozen"),
+    ],
+)
+def test_amplitudes_of_another_reference(
+    options: tuple[object, ...], words: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "lih.npz"
+    solved("ccsd_closed_shell", *LIH, "--amplitudes", file)
+    before = file.read_bytes()
+    result = solve("t_closed_shell", *options, "--amplitudes", file)
+    assert result.exit_code == 2
+    assert says(result.stderr, f"t1 t2 ccsd_closed_shell {words}"), result.stderr
+    assert file.read_bytes() == before
+    # They may start an iteration, which does not depend on its start.
+    if "--frozen" not in options:
+        found = solved("ccsd_closed_shell", *options, "--amplitudes", file)
+        assert found["converged"]
+
+
+@pytest.mark.filterwarnings("default::RuntimeWarning")
+def test_given_amplitudes_that_are_not_converged(tmp_path: Path) -> None:
+    file = tmp_path / "lih.npz"
+    first = solve("ccsd_closed_shell", *LIH, "--max-cycle", 2, "--amplitudes", file)
+    assert first.exit_code == 1
+    assert "warning" not in first.stderr
+    second = solve("t_closed_shell", *LIH, "--amplitudes", file)
+    assert second.exit_code == 0
+    assert says(second.stderr, "warning t1 t2 ccsd_closed_shell converged")
+
+
+def test_a_basis_for_effective_core_potentials() -> None:
+    iodide = ("--atom", "I 0 0 0", "--charge", "-1", "--basis", "def2-svp", "--frozen", 10)
+    result = solve("mp2_closed_shell", *iodide)
+    assert result.exit_code == 2
+    assert says(result.stderr, "def2-svp I --ecp")
+    found = solved("mp2_closed_shell", *iodide, "--ecp", "def2-svp")
+    assert -298 < found["e_hf"] < -296
 
 
 @pytest.mark.parametrize("reference", ["rhf", "uhf", "rohf", "ghf"])
@@ -135,6 +185,7 @@ def test_without_convergence_the_status_is_1() -> None:
         ((*LIH, "--df", "--auxbasis", "none-such"), 2, "none-such auxbasis"),
         ((*BEH, "--reference", "rhf"), 2, "RHF spin 0 1 uhf rohf ghf"),
         ((*LIH, "--frozen", 9), 2, "frozen 6 orbitals"),
+        ((*LIH, "--frozen", 2), 2, "frozen 2 occupied"),
         ((*LIH, "--role", "e"), 2, "NAME=ROLE"),
         ((*LIH, "--role", "z=energy"), 2, "z mp2_df e b_ov"),
         ((*LIH, "--level-shift", -1), 2, "level_shift -1"),

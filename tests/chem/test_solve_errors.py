@@ -73,9 +73,32 @@ def test_the_wrong_kind_of_reference(solve: Any, lih: Any) -> None:
         solve("uccsd_energy_t1", general)
 
 
-@pytest.mark.parametrize("frozen", [7, [0, 9], -3, [-1], [0.5], 1.5, "core"])
+@pytest.mark.parametrize(
+    "frozen",
+    [
+        7,
+        [0, 9],
+        -3,
+        [-1],
+        [0.5],
+        1.5,
+        "core",
+        [True, False],
+        np.zeros(2),
+        [[0], [0]],
+        [True, 1] * 3,
+    ],
+)
 def test_frozen_orbitals_that_there_are_not(frozen: Any, solve: Any, lih: Any) -> None:
     with pytest.raises(tcgen.ArgumentError, match=mentions("frozen 6 orbitals RHF")):
+        solve("mp2_closed_shell", lih, frozen=frozen)
+
+
+@pytest.mark.parametrize(
+    ("frozen", "word"), [(2, "occupied"), ([True] * 6, "occupied"), ([2, 3, 4, 5], "virtual")]
+)
+def test_frozen_orbitals_that_leave_none(frozen: Any, word: str, solve: Any, lih: Any) -> None:
+    with pytest.raises(tcgen.ArgumentError, match=mentions(f"frozen {word}")):
         solve("mp2_closed_shell", lih, frozen=frozen)
 
 

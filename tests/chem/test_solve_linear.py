@@ -12,6 +12,8 @@ import pytest
 
 import tcgen
 from support.messages import mentions
+from tcgen.chem.eigen import independent_elements, lowest_roots
+from tcgen.ir.tensor import Role, Space, Tensor
 
 Chemistry = Callable[[str], Any]
 TOLERANCE = 1e-8  # Hartree
@@ -137,4 +139,31 @@ def test_more_roots_than_rows_are_refused(solve: Any, lih: Any) -> None:
 
 def test_few_iterations_do_not_converge(solve: Any, lih: Any, ground: Any) -> None:
     matrix = sigma("ccsd_spin_orbital")
-    assert not solve(matrix, lih.reference, amplitudes=ground, max_cycle=1).converged
+    with pytest.warns(RuntimeWarning, match="is not converged"):
+        assert not solve(matrix, lih.reference, amplitudes=ground, max_cycle=1).converged
+
+
+@pytest.mark.parametrize(("rows", "copies", "count"), [(11, 6, 20), (15, 8, 12), (15, 8, 30)])
+@pytest.mark.parametrize("seed", range(3, 6))
+def test_many_equal_roots(seed: int, rows: int, copies: int, count: int) -> None:
+    """Each root as often as it is there, and none that is not, though directions vanish."""
+    pytest.importorskip("pyscf")
+    rng = np.random.default_rng(seed)
+    turn = np.eye(rows) + 0.02 * rng.normal(size=(rows, rows))
+    values = np.sort(rng.random(rows) * 3 + 0.1)
+    block = turn @ np.diag(values) @ np.linalg.inv(turn)
+    matrix = np.kron(np.eye(copies), block)
+    vector = Tensor("x", (Space("o"),), Role.INPUT)
+    found = lowest_roots(
+        lambda vectors: {"x": vectors["x"] @ matrix.T},
+        {"x": independent_elements(vector, (len(matrix),))},
+        {"x": matrix.diagonal()},
+        {},
+        count=count,
+        tolerance=1e-9,
+        max_cycle=100,
+    )
+    expected = np.sort(np.repeat(values, copies))[:count]
+    assert np.allclose(found.values, expected, rtol=0, atol=TOLERANCE)
+    assert max(found.norms) <= 1e-9
+    assert min(np.linalg.norm(found.amplitudes["x"], axis=1)) > 1e-3

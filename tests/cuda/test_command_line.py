@@ -45,7 +45,7 @@ def test_running_says_what_to_install(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["run", str(SPEC), *EXTENTS, "--target", "cuda"])
     assert result.exit_code == 3
     assert says(result.output, "CuPy import")
-    assert "pip install 'tcgen-chem[cuda13]'" in result.output
+    assert "pip install '.[cuda13]' in a clone" in result.output
     assert "Traceback" not in result.output
 
 

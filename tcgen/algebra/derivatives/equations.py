@@ -15,10 +15,11 @@ from ...ir.expr import Const, Delta
 from ...ir.reduction import Reduction
 from ...ir.system import Apply, Equation, Factor, Permutation, System, Term
 from ...ir.tensor import Index, Ref, Role, Storage, Tensor, distinct, symmetry_group
-from ...ir.term_rewriting import fresh_index, rename_factors, replace_refs
+from ...ir.term_rewriting import fresh_indices, rename_factors, replace_refs
 from ..equations.inline import keep_needed
+from ..equations.intermediates import is_copy
 from ..equations.normal_form import NormalForms
-from ..equations.volatile import marked
+from ..equations.volatile import check_system, marked
 from .expressions import partial_expr, tangent_expr
 
 _ONE = Fraction(1)
@@ -61,7 +62,7 @@ def jvp(
         >>> jvp(norm, {"x": "y"}).pretty().strip()
         'd_e = sum(i) 2*y[i]*x[i]'
     """
-    _check_system(system)
+    check_system(system)
     if not isinstance(directions, Mapping):
         raise ArgumentError(f"directions={directions!r}: give a dict such as {{'t1': 'r1'}}")
     wanted = _outputs(system, of)
@@ -150,7 +151,7 @@ def derivative(
         >>> derivative(norm, "x").pretty().strip()
         'd_e_x[i] = 2*x[i]'
     """
-    _check_system(system)
+    check_system(system)
     root = _root(system, of)
     sources = [_input(system, name) for name in ((wrt,) if isinstance(wrt, str) else wrt)]
     return marked(_Reverse(system, root, sources, names or {}).system(), constant, volatile)
@@ -206,9 +207,7 @@ class _Reverse:
             used = {i.name for i in self.outer}
             letters: list[Index] = []
             for index, space in zip(own[0] if own else ref.indices, tensor.spaces, strict=True):
-                letter = fresh_index(Index(index.name, space), used)
-                used.add(letter.name)
-                letters.append(letter)
+                letters += fresh_indices([Index(index.name, space)], used).values()
             self.letters[tensor] = tuple(letters)
         return self.letters[tensor]
 
@@ -235,11 +234,7 @@ class _Reverse:
         for coeff, others, ref in _parts(term, self.active):
             letters = self._letters(ref.tensor, ref)
             fixed = (*self.outer, *letters)
-            used = {i.name for i in fixed}
-            names: dict[Index, Index] = {}
-            for index in distinct((*left, *term.sums)):
-                names[index] = fresh_index(index, used)
-                used.add(names[index].name)
+            names = fresh_indices(distinct((*left, *term.sums)), {i.name for i in fixed})
             inner = rename_factors(others, names)
             deltas = tuple(Delta(a, names[b]) for a, b in zip(letters, ref.indices, strict=True))
             sums = tuple(names.values())
@@ -292,11 +287,7 @@ class _Reverse:
 
 def _is_alias(equation: Equation) -> bool:
     """True for ``coeff * t[..]`` with the left indices in some order."""
-    if len(equation.terms) != 1:
-        return False
-    term = equation.terms[0]
-    plain = len(term.factors) == 1 and isinstance(term.factors[0], Ref)
-    return plain and not term.sums and not term.perms
+    return is_copy(equation) and isinstance(equation.terms[0].factors[0], Ref)
 
 
 def _parts(term: Term, active: set[Tensor]) -> Iterator[tuple[Fraction, tuple[Factor, ...], Ref]]:
@@ -382,15 +373,6 @@ def _outputs(system: System, names: Sequence[str] | None) -> tuple[Tensor, ...]:
                 f"{name} is not an output of {system.name}: choose from {', '.join(outputs)}"
             )
     return system.outputs if names is None else tuple(outputs[n] for n in names)
-
-
-def _check_system(system: object) -> None:
-    if not isinstance(system, System):
-        kind = type(system).__name__
-        raise ArgumentError(
-            f"system is a {kind}, not a System of equations: read it with tcgen.frontend.read_spec "
-            "(text) or tcgen.frontend.read_spec_file (path)"
-        )
 
 
 def _root(system: System, name: str | None) -> Tensor:

@@ -2,11 +2,9 @@
 
 References, deltas and element-wise expressions become atoms: a label, indices and a symmetry group.
 Two products have equal keys exactly where they are equal up to the names of indices, the order of
-factors and the symmetries of the tensors. The search labels indices factor by factor, breadth
-first, and keeps every partial labelling that is least so far. Colours of the indices, refined by
-the factors that hold them, leave few ties. The ties that remain at the end are the symmetries of
-the product. Groups of factors that only share summed indices among themselves are labelled apart,
-so that a power of a sum is no more work than the sum.
+factors and the symmetries of the tensors. The ties of the least labelling are the symmetries of the
+product. Groups of factors that only share summed indices among themselves are labelled apart, so
+that a power of a sum is no more work than the sum.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice, permutations, product
+from itertools import permutations, product
 from math import factorial, prod
 from typing import TypeAlias, assert_never
 
@@ -36,7 +34,8 @@ from ...ir.expr import (
 )
 from ...ir.system import Apply, Factor
 from ...ir.tensor import Index, Ref, Symmetry, Tensor, symmetry_group
-from ..permutation_groups import Group, images_of, orbits
+from ..permutation_groups import Group, images_of
+from .labelling import UNLABELLED, least_labelling, refined_ranks
 
 Colour: TypeAlias = tuple[str, int]  # ("left", position), ("free", 0) or ("sum", 0)
 
@@ -145,56 +144,26 @@ def _closed_groups(
 def _connected(atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]) -> Canonical:
     """The canonical form of factors whose indices are labelled together."""
     atoms = tuple(sorted(atoms, key=lambda a: a.label))
-    ranks, base = _ranks(atoms, colours)
-    names = tuple(base)  # the search works on positions in this tuple
+    base = {i: (colours.get(i, SUM), i.space.name) for atom in atoms for i in atom.indices}
+    names = tuple(base)
     place_of = {index: n for n, index in enumerate(names)}
-    held = tuple(tuple(place_of[i] for i in a.indices) for a in atoms)
-    rank = tuple(ranks[i] for i in names)
-    images = tuple(images_of(a.group) for a in atoms)
-    # state: (indices in the order labelled, positions of the atoms left) -> sign, 0 for both signs
-    states: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {((), tuple(range(len(atoms)))): 1}
-    codes = []
-    exact = True
-    for _ in atoms:
-        best: tuple[tuple[int, int], ...] | None = None
-        fresh: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
-        for (order, left), sign in states.items():
-            label = atoms[left[0]].label
-            tried: set[tuple[int, ...]] = set()
-            for place in left:
-                if atoms[place].label != label:
-                    break
-                if held[place] in tried:  # an equal factor
-                    continue
-                tried.add(held[place])
-                rest = tuple(p for p in left if p != place)
-                candidates = images[place].group
-                if len(set(held[place])) == len(held[place]):
-                    candidates = images[place].least(_values(held[place], rank, order))
-                for perm, factor in candidates:
-                    code, extended = _code(held[place], perm, rank, order)
-                    if best is not None and code > best:
-                        continue
-                    if best is None or code < best:
-                        best, fresh = code, {}
-                    state = (extended, rest)
-                    new = sign * factor
-                    fresh[state] = new if fresh.get(state, new) == new else 0
-        codes.append(best)
-        states = fresh
-        if len(states) > _MOST_LABELLINGS:
-            states, exact = dict(islice(states.items(), _MOST_LABELLINGS)), False
-    ties = tuple((tuple(names[n] for n in order), sign) for (order, _), sign in states.items())
+    parts = [(atom.label, tuple(place_of[i] for i in atom.indices)) for atom in atoms]
+    images = [images_of(atom.group) for atom in atoms]
+    rank = refined_ranks(parts, images, dict(enumerate(base.values())))
+    found = least_labelling(parts, images, rank, most=_MOST_LABELLINGS)
+    ties = tuple((tuple(names[n] for n in order), sign) for order, sign in found.ties)
     merged: dict[tuple[Index, ...], int] = {}
     for labelled, sign in ties:
         outer = tuple(i for i in labelled if i in colours)
         merged[outer] = sign if merged.get(outer, sign) == sign else 0
     vanishes = any(sign == 0 for sign in merged.values())
     first, sign = ties[0]
-    if not exact:  # some of the ties need not form a group
+    if not found.exact:  # some of the ties need not form a group
         ties = ties[:1]
-    key = (tuple(a.label for a in atoms), tuple(codes), tuple(base[i] for i in first))
-    return Canonical(key, 0 if vanishes else sign, first, ties, exact)
+    # Labels are sorted before ranks also in the text of a key.
+    codes = tuple(tuple(divmod(c, UNLABELLED) for c in code) for code in found.codes)
+    key = (tuple(a.label for a in atoms), codes, tuple(base[i] for i in first))
+    return Canonical(key, 0 if vanishes else sign, first, ties, found.exact)
 
 
 def free_group(form: Canonical, free: Collection[Index]) -> Group:
@@ -205,55 +174,6 @@ def free_group(form: Canonical, free: Collection[Index]) -> Group:
         names = tuple(i for i in order if i in free)
         group.setdefault(tuple(outer.index(i) for i in names), sign * form.ties[0][1])
     return tuple(group.items())
-
-
-def _values(
-    held: tuple[int, ...], rank: tuple[int, ...], order: tuple[int, ...]
-) -> list[tuple[int, int]]:
-    """Contribution of each axis to the code of a factor with distinct indices."""
-    return [(0, order.index(i)) if i in order else (1, rank[i]) for i in held]
-
-
-def _code(
-    held: tuple[int, ...], perm: tuple[int, ...], rank: tuple[int, ...], order: tuple[int, ...]
-) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """Code of one image of a factor, and the labelled indices with its new ones appended.
-
-    The code has a label for an index that the search has labelled, and a rank for a new index.
-    """
-    code = []
-    extended = list(order)
-    for axis in perm:
-        index = held[axis]
-        if index in extended:
-            code.append((0, extended.index(index)))
-        else:
-            code.append((1, rank[index]))
-            extended.append(index)
-    return tuple(code), tuple(extended)
-
-
-def _ranks(
-    atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]
-) -> tuple[dict[Index, int], dict[Index, tuple[Colour, str]]]:
-    """Rank of each index by colour, refined twice by the atoms that hold it; and the colours."""
-    base: dict[Index, tuple[Colour, str]] = {}
-    for atom in atoms:
-        for index in atom.indices:
-            base[index] = (colours.get(index, SUM), index.space.name)
-    level = {c: n for n, c in enumerate(sorted(set(base.values())))}
-    rank = {i: level[c] for i, c in base.items()}
-    held_by = [orbits(a.group) for a in atoms]
-    for _ in range(2):
-        around: dict[Index, list[tuple[str, int, tuple[int, ...]]]] = {i: [] for i in base}
-        for atom, orbit in zip(atoms, held_by, strict=True):
-            held = tuple(sorted(rank[i] for i in atom.indices))
-            for axis, index in enumerate(atom.indices):
-                around[index].append((atom.label, orbit[axis], held))
-        detail = {i: (rank[i], tuple(sorted(around[i]))) for i in base}
-        steps = {d: n for n, d in enumerate(sorted(set(detail.values())))}
-        rank = {i: steps[d] for i, d in detail.items()}
-    return rank, base
 
 
 @lru_cache(maxsize=100_000)

@@ -20,7 +20,7 @@ from ...ir.system import (
     fits_axis,
 )
 from ...ir.tensor import Index, Ref, Role, Space
-from ...ir.term_rewriting import fresh_index, rename_factors, without_perms
+from ...ir.term_rewriting import fresh_indices, rename_factors, without_perms
 
 
 def inline(reader: Equation, inner: Equation) -> Equation:
@@ -117,14 +117,9 @@ def _substituted(
 ) -> tuple[tuple[Factor, ...], tuple[Index, ...]]:
     """Factors and summed indices of ``source`` in place of ``ref``, with fresh summed indices."""
     taken = {i.name for i in (*lhs.indices, *term.sums, *term.indices)}
-    names = dict(zip(source_lhs.indices, ref.indices, strict=True))
-    sums = []
-    for index in source.sums:
-        new = fresh_index(index, taken)
-        taken.add(new.name)
-        names[index] = new
-        sums.append(new)
-    return rename_factors(source.factors, names), tuple(sums)
+    sums = fresh_indices(source.sums, taken)
+    names = dict(zip(source_lhs.indices, ref.indices, strict=True)) | sums
+    return rename_factors(source.factors, names), tuple(sums.values())
 
 
 def inline_all(equation: Equation, known: Mapping[str, Equation]) -> Equation:

@@ -175,7 +175,7 @@ def _without_copies(equations: Iterable[Equation], most_terms: int) -> tuple[Equ
             if name in inlined and inlined_count(current, inlined[name]) <= most_terms:
                 current = _with_resolved_deltas(inline(current, inlined[name]))
         tensor = current.lhs.tensor
-        if tensor.role is Role.TEMP and (_is_copy(current) or _has_left_delta(current)):
+        if tensor.role is Role.TEMP and (is_copy(current) or _has_left_delta(current)):
             inlined[tensor.name] = current
         result.append(current)
     return tuple(result)
@@ -186,7 +186,8 @@ def _with_resolved_deltas(equation: Equation) -> Equation:
     return replace(equation, terms=tuple(t for t in terms if t is not None))
 
 
-def _is_copy(equation: Equation) -> bool:
+def is_copy(equation: Equation) -> bool:
+    """True for a multiple of a single factor, without a sum."""
     if len(equation.terms) != 1:
         return False
     (term,) = equation.terms

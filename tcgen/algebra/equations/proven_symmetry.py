@@ -13,7 +13,7 @@ from itertools import combinations
 from ...errors import Diagnostic, Span, SpecError, TcgenError
 from ...ir.expr import COMPLEX_BELOW_ZERO, Delta, Expr, functions, refs
 from ...ir.system import Apply, Equation, Factor, System, Term
-from ...ir.tensor import Ref, Role, Space, Symmetry, Tensor, symmetry_group
+from ...ir.tensor import Ref, Role, Space, Symmetry, Tensor, exchanged, symmetry_group
 from ...ir.term_rewriting import replace_refs, resolve_deltas
 from ..permutation_groups import Group
 from .inline import factor_names, inline, inlined_count, keep_needed
@@ -125,19 +125,11 @@ def _candidates(spaces: tuple[Space, ...]) -> tuple[tuple[int, ...], ...]:
     for p, q in combinations(range(rank), 2):
         if spaces[p] == spaces[q]:
             swaps.append((p, q))
-    candidates = [_swapped(rank, (s,)) for s in swaps]
+    candidates = [exchanged(rank, swap) for swap in swaps]
     for first, second in combinations(swaps, 2):
         if not set(first) & set(second):
-            candidates.append(_swapped(rank, (first, second)))
+            candidates.append(exchanged(rank, first, second))
     return tuple(candidates)
-
-
-def _swapped(rank: int, swaps: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
-    """The permutation of ``rank`` axes that exchanges each pair."""
-    images = list(range(rank))
-    for p, q in swaps:
-        images[p], images[q] = images[q], images[p]
-    return tuple(images)
 
 
 def _follows(

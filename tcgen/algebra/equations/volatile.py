@@ -1,4 +1,4 @@
-"""Which tensors of a system change from call to call."""
+"""The systems that users pass: their type, and which tensors change from call to call."""
 
 from __future__ import annotations
 
@@ -59,6 +59,15 @@ def marked(
             if marks.setdefault(name, mark) != mark:
                 raise ArgumentError(f"{name} is both in constant and in volatile: name it once")
     return with_volatile(system, marks) if marks else system
+
+
+def check_system(system: object) -> None:
+    """Refuse an argument that is not a System."""
+    if not isinstance(system, System):
+        raise ArgumentError(
+            f"system is a {type(system).__name__}, not a System of equations: read it with "
+            f"tcgen.read_spec (text) or tcgen.read_spec_file (path)"
+        )
 
 
 def has_constant_products(system: System) -> bool:

@@ -34,7 +34,7 @@ from ..permutation_groups import least_order
 from .canonical_forms import Part
 from .greedy import Search, State
 from .rank_one import Vector, decomposed, symmetric_squares
-from .sums import Frame, Product, TermSum, trivial
+from .sums import Frame, Product, TermSum, relabelled, renumbered, trivial
 
 # The indices of a placement form four groups: m (only the left operand and the left side hold
 # them), n (only the right operand and the left side), batch (both operands and the left side) and k
@@ -174,16 +174,8 @@ def normal_operand(
     search: Search, parts: tuple[Part, ...], slots: tuple[int, ...], spaces: tuple[int, ...]
 ) -> tuple[Product, int]:
     """The canonical product of some factors whose left indices are ``slots``, and its sign."""
-    number = {index: n for n, index in enumerate(slots)}
-    inner = [spaces[i] for i in slots]
-    for _, held in parts:
-        for i in held:
-            if i not in number:
-                number[i] = len(number)
-                inner.append(spaces[i])
-    renamed = tuple(sorted((label, tuple(number[i] for i in held)) for label, held in parts))
-    frame = Frame(tuple(inner[: len(slots)]), trivial(len(slots)))
-    return search.algebra.normal(Product(renamed, tuple(inner)), frame)
+    frame = Frame(tuple(spaces[i] for i in slots), trivial(len(slots)))
+    return search.algebra.normal(renumbered(parts, slots, spaces), frame)
 
 
 def _change(
@@ -261,16 +253,9 @@ def apply_change(search: Search, state: State, change: Change) -> list[int]:
             product, scale = Product(((label, axes),), frame.spaces), scale * factor
         made.extend(operand for operand in operands if operand not in made)
         for out, weight in outs:
-            number = dict(enumerate(out))
-            renamed = tuple(
-                sorted(
-                    (part, tuple(number.get(i, i) for i in held)) for part, held in product.factors
-                )
-            )
-            permuted = Product(renamed, (*total.frame.spaces, *product.spaces[rank:]))
-            normal, sign = search.algebra.normal(permuted, total.frame)
-            if sign:
-                total.add(normal, scale * weight * sign)
+            moved = relabelled(product.factors, dict(enumerate(out)))
+            permuted = Product(moved, (*total.frame.spaces, *product.spaces[rank:]))
+            search.algebra.add(total, permuted, scale * weight)
     return made
 
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TypeAlias
 
-from ..permutation_groups import Group, Images, images_of, orbits, signed_rearrangements
+from ..equations.labelling import UNLABELLED, least_labelling, refined_ranks
+from ..permutation_groups import Group, Images, images_of, signed_rearrangements
 
 Part: TypeAlias = tuple[int, tuple[int, ...]]  # label, indices
 Parts: TypeAlias = tuple[Part, ...]
 
 # Labels from here on are left sides; they sort behind all factors (see interning for the others).
 LEFT = 1_000_000
-_UNLABELLED = 1000  # codes from here on are ranks of indices without a label
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +70,12 @@ class Forms:
     """The symmetry groups of labels, and all canonical forms computed so far.
 
     Attributes:
-        orbits: first axis of the orbit of each axis, by label.
         left_labels: label of the left sides with each group.
         numbered: number of each product up to the names of its indices.
         work: number of images of factors visited, the measure of the time spent.
     """
 
     groups: dict[int, Group] = field(default_factory=dict)
-    orbits: dict[int, tuple[int, ...]] = field(default_factory=dict)
     images: dict[int, Images] = field(default_factory=dict)
     left_labels: dict[Group, int] = field(default_factory=dict)
     known: dict[tuple[Parts, tuple[int, ...]], Form] = field(default_factory=dict)
@@ -88,7 +86,6 @@ class Forms:
     def add(self, label: int, group: Group) -> None:
         """Set the symmetry group of a label, which includes the identity."""
         self.groups[label] = group
-        self.orbits[label] = orbits(group)
         self.images[label] = images_of(group)
 
     def left(self, group: Group) -> int:
@@ -128,52 +125,28 @@ class Forms:
         return number
 
     def _form(self, parts: Parts, kinds: tuple[int, ...]) -> Form:
-        """Label indices factor by factor and keep all partial labellings of least code."""
-        rank = self._ranks(parts, kinds)
+        """The form of sorted factors: their least labelling."""
+        images = [self.images[label] for label, _ in parts]
+        kind_of = {i: kinds[i] for _, held in parts for i in held}
         twins = self._twins(parts, kinds)
-        twin_rank = {i: n for members, _ in twins for n, i in enumerate(members)}
-        first_twin = {i: members[0] for members, _ in twins for i in members}
-        # (indices in the order labelled, places of the factors left) -> sign, 0 for both signs
-        states: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {
-            ((), tuple(range(len(parts)))): 1
-        }
-        codes: list[tuple[int, ...]] = []
-        for _ in parts:
-            best: tuple[int, ...] | None = None
-            fresh: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
-            for (order, left), sign in states.items():
-                label = parts[left[0]][0]
-                tried: set[tuple[int, ...]] = set()
-                seen = {index: n for n, index in enumerate(order)}
-                for place in left:
-                    if parts[place][0] != label:
-                        break
-                    held = parts[place][1]
-                    if held in tried:
-                        continue
-                    tried.add(held)
-                    rest = tuple(p for p in left if p != place)
-                    images = self.groups[label]
-                    if len(set(held)) == len(held):
-                        values = [seen.get(i, _UNLABELLED + rank[i]) for i in held]
-                        twin_of = [first_twin.get(i, -1) if i not in seen else -1 for i in held]
-                        ranks = [twin_rank.get(i, 0) for i in held]
-                        images = self.images[label].least(values, twin_of, ranks)
-                    self.work += len(images)
-                    for perm, factor in images:
-                        code, extended = _code(held, perm, rank, seen, order)
-                        if best is not None and code > best:
-                            continue
-                        if best is None or code < best:
-                            best, fresh = code, {}
-                        state = (extended, rest)
-                        new = sign * factor
-                        fresh[state] = new if fresh.get(state, new) == new else 0
-            assert best is not None
-            codes.append(best)
-            states = fresh
-        least = tuple((order, sign) for (order, _), sign in states.items())
-        return self._finished(parts, kinds, codes, least, twins)
+        found = least_labelling(parts, images, refined_ranks(parts, images, kind_of), twins)
+        self.work += found.work
+        order, sign = min(found.ties)
+        relabelled: list[Part] = []
+        count = 0
+        for (label, _), code in zip(parts, found.codes, strict=True):
+            new: list[int] = []
+            for entry in code:
+                if entry >= UNLABELLED:
+                    entry, count = count, count + 1
+                new.append(entry)
+            relabelled.append((label, tuple(new)))
+        key = (
+            tuple(label for label, _ in parts),
+            found.codes,
+            tuple(kinds[i] for i in order),
+        )
+        return Form(key, sign, order, tuple(relabelled), found.ties, twins)
 
     def _twins(
         self, parts: Parts, kinds: tuple[int, ...]
@@ -184,8 +157,9 @@ class Forms:
             if len(set(held)) < len(held):
                 # the image is ambiguous where an index is repeated
                 return ()
+            image = self.images[label]
             for axis, index in enumerate(held):
-                orbit = self.images[label].free_orbits[axis]
+                orbit = -1 if image.sets is None else image.orbits[axis]
                 around.setdefault(index, []).append((place, orbit))
         members_by_holders: dict[tuple[int, tuple[tuple[int, int], ...]], list[int]] = {}
         for index, holders in around.items():
@@ -200,74 +174,3 @@ class Forms:
                     sign *= self.images[parts[place][0]].exchange[orbit]
                 twins.append((tuple(sorted(members)), sign))
         return tuple(sorted(twins))
-
-    def _finished(
-        self,
-        parts: Parts,
-        kinds: tuple[int, ...],
-        codes: list[tuple[int, ...]],
-        least: tuple[tuple[tuple[int, ...], int], ...],
-        twins: tuple[tuple[tuple[int, ...], int], ...],
-    ) -> Form:
-        """The form of the least labelling, its factors relabelled."""
-        order, sign = min(least)
-        relabelled: list[Part] = []
-        count = 0
-        for (label, _), code in zip(parts, codes, strict=True):
-            new: list[int] = []
-            for entry in code:
-                if entry >= _UNLABELLED:
-                    entry, count = count, count + 1
-                new.append(entry)
-            relabelled.append((label, tuple(new)))
-        key = (
-            tuple(label for label, _ in parts),
-            tuple(codes),
-            tuple(kinds[i] for i in order),
-        )
-        return Form(key, sign, order, tuple(relabelled), least, twins)
-
-    def _ranks(self, parts: Parts, kinds: tuple[int, ...]) -> dict[int, int]:
-        """Rank of each index by colour, refined twice by the factors that hold it."""
-        level = {k: n for n, k in enumerate(sorted({kinds[i] for _, held in parts for i in held}))}
-        rank = {i: level[kinds[i]] for _, held in parts for i in held}
-        for _ in range(2):
-            if len(set(rank.values())) == len(rank):
-                break
-            around: dict[int, list[tuple[int, int, tuple[int, ...]]]] = {i: [] for i in rank}
-            for label, held in parts:
-                orbit = self.orbits[label]
-                ranks = tuple(sorted(rank[i] for i in held))
-                for axis, index in enumerate(held):
-                    around[index].append((label, orbit[axis], ranks))
-            detail = {i: (rank[i], tuple(sorted(around[i]))) for i in rank}
-            steps = {d: n for n, d in enumerate(sorted(set(detail.values())))}
-            rank = {i: steps[d] for i, d in detail.items()}
-        return rank
-
-
-def _code(
-    held: tuple[int, ...],
-    perm: tuple[int, ...],
-    rank: dict[int, int],
-    seen: dict[int, int],
-    order: tuple[int, ...],
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Code of one image of a factor, and the labelled indices with its new ones appended.
-
-    The code has a label for an index that the search has labelled, and a rank for a new index.
-    """
-    code = []
-    fresh: list[int] = []
-    known = len(order)
-    for axis in perm:
-        index = held[axis]
-        label = seen.get(index)
-        if label is not None:
-            code.append(label)
-        elif index in fresh:
-            code.append(known + fresh.index(index))
-        else:
-            code.append(_UNLABELLED + rank[index])
-            fresh.append(index)
-    return tuple(code), (*order, *fresh) if fresh else order

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from .greedy import Search, State, prune, substituted
 from .interning import FIRST_ARRAY, FIRST_HOLE
-from .sums import Frame, Product, Split, TermSum, trivial
+from .sums import Frame, Product, Split, TermSum, relabelled, renumbered, trivial
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,22 +126,8 @@ def _opened(search: Search, term: Product, place: int, rank: int) -> tuple[Produ
     if label not in search.algebra.forms.groups:
         search.algebra.forms.add(label, trivial(len(outer)))
     # Indices that only the other factors hold do not occur in the opened term.
-    number = {i: n for n, i in enumerate(range(rank))}
-    for i in (*outer, *array[1]):
-        number.setdefault(i, len(number))
-    opened = tuple(
-        sorted((n, tuple(number[i] for i in indices)) for n, indices in (array, (label, outer)))
-    )
-    order = sorted(number, key=number.__getitem__)
-    inside = {i: n for n, i in enumerate(outer)}
-    for i in held:
-        inside.setdefault(i, len(inside))
-    factor = tuple(sorted((n, tuple(inside[i] for i in indices)) for n, indices in rest))
-    factor_order = sorted(inside, key=inside.__getitem__)
-    return (
-        Product(opened, tuple(spaces[i] for i in order)),
-        Product(factor, tuple(spaces[i] for i in factor_order)),
-    )
+    opened = renumbered(((label, outer), array), range(rank), spaces)
+    return opened, renumbered(rest, (*outer, *held), spaces)
 
 
 def complete(search: Search, state: State, completion: Completion) -> list[int]:
@@ -159,29 +145,22 @@ def complete(search: Search, state: State, completion: Completion) -> list[int]:
     spaces = completion.factor.spaces[:rank]
     frame = Frame(spaces, trivial(rank))
     other = Product(
-        tuple(sorted((n, tuple(axis.get(i, i) for i in held)) for n, held in rest_factors)),
+        relabelled(rest_factors, axis),
         (*spaces, *rest_spaces[rank:]),
     )
     both = TermSum(frame, {})
-    for product, coeff in ((completion.factor, Fraction(1)), (other, ratio)):
-        normal, sign = search.algebra.normal(product, frame)
-        if sign:
-            both.add(normal, coeff * sign)
+    search.algebra.add(both, completion.factor, Fraction(1))
+    search.algebra.add(both, other, ratio)
     made: list[int] = [completion.reader]
     hole = next(n for n, (p, _) in enumerate(completion.opened.factors) if p == FIRST_HOLE + rank)
-
-    def add(product: Product, coeff: Fraction) -> None:
-        normal, sign = search.algebra.normal(product, total.frame)
-        if sign:
-            total.add(normal, coeff * sign)
-
     if both.terms:
         label, axes, scale = search.array(state, both, completion.reader, made)
         filled = substituted(completion.opened, hole, Product(((label, axes),), spaces))
-        add(filled, weight * scale)
+        search.algebra.add(total, filled, weight * scale)
     rest = substituted(completion.opened, hole, other)
     place = next(n for n, (p, _) in enumerate(rest.factors) if p == completion.array)
     for source, coeff in sources.items():
         if source != completion.source:
-            add(substituted(rest, place, source), -weight * ratio * coeff)
+            product = substituted(rest, place, source)
+            search.algebra.add(total, product, -weight * ratio * coeff)
     return made

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ..binary_orders import Tree, cheapest_tree, outer_indices, positions, volumes
 from ..cost_model import CostModel
 from .canonical_forms import Parts
 from .sums import Algebra, Frame, Product, TermSum
@@ -28,10 +29,8 @@ class ProductCosts:
     extents: tuple[int, ...]
     model: CostModel
     constant: set[int] = field(default_factory=set)
-    orders: dict[tuple[Parts, tuple[int, ...], int], tuple[int, object]] = field(
-        default_factory=dict
-    )
-    shapes: dict[object, tuple[int, object]] = field(default_factory=dict)
+    orders: dict[tuple[Parts, tuple[int, ...], int], tuple[int, Tree]] = field(default_factory=dict)
+    shapes: dict[object, tuple[int, Tree]] = field(default_factory=dict)
     addition_costs: dict[tuple[int, ...], int] = field(default_factory=dict)
 
     def with_longer(self, space: int, factor: int) -> ProductCosts:
@@ -69,7 +68,7 @@ class ProductCosts:
         """Cost of a term, in its cheapest order, of a sum with ``rank`` left indices."""
         return self.cheapest_order(product, rank)[0]
 
-    def cheapest_order(self, product: Product, rank: int) -> tuple[int, object]:
+    def cheapest_order(self, product: Product, rank: int) -> tuple[int, Tree]:
         """Cost and binary order (nested pairs of positions of factors) of a term."""
         parts, spaces = product
         memo = (parts, spaces, rank)
@@ -86,58 +85,32 @@ class ProductCosts:
 
     def _cheapest_order(
         self, masks: tuple[int, ...], spaces: tuple[int, ...], rank: int, constant: int
-    ) -> tuple[int, object]:
+    ) -> tuple[int, Tree]:
         """Cost and cheapest order, by a dynamic program over subsets of factors.
 
         ``masks`` has the index set of each factor and ``constant`` the factors that depend only on
         constants, both as bits. The first ``rank`` indices are those of the left side.
         """
-        calls = self.model.calls
-        widths = [self.extents[s] for s in spaces]
-
-        def volume(indices: int) -> int:
-            total, index = 1, 0
-            while indices:
-                if indices & 1:
-                    total *= widths[index]
-                indices >>= 1
-                index += 1
-            return total
-
-        per_element = self.model.element
+        calls, per_element = self.model.calls, self.model.element
+        volume = volumes([self.extents[s] for s in spaces])
         left = (1 << rank) - 1
-        count = len(masks)
-        if count == 1:
+        if len(masks) == 1:
             summed = masks[0] & ~left
             return (volume(masks[0]) if summed else volume(left)) * (1 if constant else calls), 0
-        full = (1 << count) - 1
-        outer = _outer_indices(masks, left)
-        best: list[tuple[int, object]] = [(0, 0)] * (full + 1)
-        for factor in range(count):
-            presummed = outer[1 << factor] != masks[factor]
-            runs = 1 if constant >> factor & 1 else calls
-            best[1 << factor] = (runs * volume(masks[factor]) if presummed else 0, factor)
-        for subset in range(1, full + 1):
-            low = subset & -subset
-            rest = subset ^ low
-            if not rest:
-                continue
-            chosen: tuple[int, object] | None = None
-            runs = calls if subset & ~constant else 1
-            second = rest
-            while second:
-                first = subset ^ second
-                flops = 2 * volume(outer[first] | outer[second])
-                if per_element:
-                    elements = volume(outer[first]) + volume(outer[second]) + volume(outer[subset])
-                    flops += int(per_element * elements)
-                cost = best[first][0] + best[second][0] + runs * flops
-                if chosen is None or cost < chosen[0]:
-                    chosen = (cost, (best[first][1], best[second][1]))
-                second = (second - 1) & rest
-            assert chosen is not None
-            best[subset] = chosen
-        return best[full]
+        outer = outer_indices(masks, left)
+
+        def joined(first: int, second: int, one: int, two: int) -> int:
+            flops = 2 * volume(outer[first] | outer[second])
+            if per_element:
+                arrays = (outer[first], outer[second], outer[first | second])
+                flops += int(per_element * sum(map(volume, arrays)))
+            return one + two + (calls if (first | second) & ~constant else 1) * flops
+
+        presums = [
+            (1 if constant >> n & 1 else calls) * volume(mask) if outer[1 << n] != mask else 0
+            for n, mask in enumerate(masks)
+        ]
+        return cheapest_tree(presums, joined)
 
 
 @dataclass(slots=True)
@@ -172,7 +145,6 @@ class SequenceCosts:
             node = stack.pop()
             if isinstance(node, int):
                 continue
-            assert isinstance(node, tuple)
             places = positions(node)
             others = {i for p, (_, held) in enumerate(parts) if p not in places for i in held}
             kinds = tuple(2 * s + (i < rank or i in others) for i, s in enumerate(spaces))
@@ -181,9 +153,8 @@ class SequenceCosts:
             arrays = [{i for i, kind in enumerate(kinds) if kind % 2} & _held(parts, places)]
             for side in node:
                 within = positions(side)
-                inside = {i for p in within for i in parts[p][1]}
                 outside = {i for p, (_, held) in enumerate(parts) if p not in within for i in held}
-                arrays.append({i for i in inside if i < rank or i in outside})
+                arrays.append({i for i in _held(parts, within) if i < rank or i in outside})
                 joint |= arrays[-1]
             flops = 2 * self.product_costs.volume(tuple(spaces[i] for i in joint))
             traffic = self.product_costs.traffic(
@@ -231,16 +202,6 @@ class SequenceCosts:
         return sum(cost_of.values()) + additions
 
 
-def _outer_indices(masks: tuple[int, ...], left: int) -> list[int]:
-    """Indices of the product of each subset that the left side or another factor holds."""
-    full = (1 << len(masks)) - 1
-    union = [0] * (full + 1)
-    for subset in range(1, full + 1):
-        low = subset & -subset
-        union[subset] = union[subset ^ low] | masks[low.bit_length() - 1]
-    return [union[s] & (left | union[full ^ s]) for s in range(full + 1)]
-
-
 def _mask(indices: tuple[int, ...]) -> int:
     """A set of indices as bits."""
     mask = 0
@@ -252,11 +213,3 @@ def _mask(indices: tuple[int, ...]) -> int:
 def _held(parts: Parts, places: tuple[int, ...]) -> set[int]:
     """Indices of the factors at some places."""
     return {i for p in places for i in parts[p][1]}
-
-
-def positions(node: object) -> tuple[int, ...]:
-    """Positions of the factors below a node of a binary order."""
-    if isinstance(node, int):
-        return (node,)
-    assert isinstance(node, tuple)
-    return tuple(p for side in node for p in positions(side))

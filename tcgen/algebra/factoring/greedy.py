@@ -7,7 +7,7 @@ term takes part like the others, and the search of a sum ends when no common fac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from random import Random
@@ -158,9 +158,7 @@ class Search:
         frame = Frame(total.frame.spaces, common)
         regrouped = TermSum(frame, {})
         for term, coeff in total.terms.items():
-            normal, sign = self.algebra.normal(term, frame)
-            if sign:
-                regrouped.add(normal, coeff * sign)
+            self.algebra.add(regrouped, term, coeff)
         state.sums[label] = regrouped
 
     def _reader_groups(self, state: State, label: int, readers: Iterable[int]) -> list[Group]:
@@ -347,17 +345,21 @@ class Search:
 
 def _depends_on(state: State, label: int, other: int) -> bool:
     """True if a sum is ``other``, or reads it directly or through other sums."""
-    pending, done = [label], {label}
+    return other in _reached(state, [label])
+
+
+def _reached(state: State, labels: Iterable[int]) -> Iterator[int]:
+    """Some sums, and those that they read directly or through others."""
+    pending = list(labels)
+    done = set(pending)
     while pending:
         current = pending.pop()
-        if current == other:
-            return True
+        yield current
         for term in state.sums[current].terms:
             for part, _ in term.factors:
                 if part in state.sums and part not in done:
                     done.add(part)
                     pending.append(part)
-    return False
 
 
 def _on_axes(group: Group, held: tuple[int, ...]) -> Group:
@@ -382,14 +384,7 @@ def substituted(term: Product, place: int, source: Product) -> Product:
 
 def prune(state: State) -> None:
     """Remove the arrays that no target reads, directly or through other arrays."""
-    pending = list(state.targets)
-    used = set(pending)
-    while pending:
-        for term in state.sums[pending.pop()].terms:
-            for part, _ in term.factors:
-                if part in state.sums and part not in used:
-                    used.add(part)
-                    pending.append(part)
+    used = set(_reached(state, state.targets))
     for label in [n for n in state.sums if n not in used]:
         del state.sums[label]
         state.factored.discard(label)

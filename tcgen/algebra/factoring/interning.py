@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 from ..permutation_groups import Group
-from .sums import Algebra, Frame, Product, TermSum, trivial
+from .sums import Algebra, Frame, Product, TermSum, relabelled, trivial
 
 # Ranges of labels, above those of the user's tensors and below LEFT of canonical_forms. Factors of
 # a product are sorted by label.
@@ -28,19 +29,17 @@ class ArrayTable:
     independent of the values of the others.
 
     Attributes:
+        fixed: True if the value of an array never changes.
         sums: terms of each array, as first made.
         stand_ins: label of an array not made yet, by its symmetry group and whether it is constant.
     """
+
+    fixed: ClassVar[bool] = False
 
     algebra: Algebra
     labels: dict[object, int] = field(default_factory=dict)
     sums: dict[int, TermSum] = field(default_factory=dict)
     stand_ins: dict[tuple[Group, bool], int] = field(default_factory=dict)
-
-    @property
-    def fixed(self) -> bool:
-        """True if the value of an array never changes."""
-        return False
 
     def intern(self, total: TermSum, copy: int) -> tuple[int, tuple[int, ...], Fraction]:
         """The array that holds a sum up to a factor: label, left index on each axis, and factor.
@@ -91,14 +90,11 @@ class SymmetricArrayTable(ArrayTable):
     symmetry G and often more, which follows from its terms. The value of an array never changes.
     """
 
+    fixed: ClassVar[bool] = True
+
     expanded: dict[tuple[Frame, frozenset[tuple[Product, Fraction]]], TermSum] = field(
         default_factory=dict
     )
-
-    @property
-    def fixed(self) -> bool:
-        """True if the value of an array never changes."""
-        return True
 
     def intern(self, total: TermSum, copy: int) -> tuple[int, tuple[int, ...], Fraction]:
         """The symmetric array of a sum; see :meth:`ArrayTable.intern`."""
@@ -112,8 +108,7 @@ class SymmetricArrayTable(ArrayTable):
             frame = Frame(spaces, group)
             self.sums[label] = TermSum(frame, {})
             for term, coeff in terms:
-                normal, sign = self.algebra.normal(term, frame)
-                self.sums[label].add(normal, coeff * sign)
+                self.algebra.add(self.sums[label], term, coeff)
         return label, order, scale
 
     def stand_in(self, frame: Frame, *, constant: bool) -> int:
@@ -138,11 +133,6 @@ class SymmetricArrayTable(ArrayTable):
         whole = TermSum(frame, {})
         for (parts, spaces), coeff in total.terms.items():
             for perm, sign in group:
-                moved = tuple(
-                    (label, tuple(perm[i] if i < frame.rank else i for i in held))
-                    for label, held in parts
-                )
-                normal, factor = self.algebra.normal(Product(tuple(sorted(moved)), spaces), frame)
-                if factor:
-                    whole.add(normal, coeff * sign * factor / len(group))
+                moved = Product(relabelled(parts, dict(enumerate(perm))), spaces)
+                self.algebra.add(whole, moved, coeff * sign / len(group))
         return whole

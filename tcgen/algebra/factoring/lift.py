@@ -160,9 +160,7 @@ def _lift_equation(
             term = replace(term, perms=term.perms[:1])
         for image in without_perms(term, lhs):
             product = _numbered(lifted, image, lhs.indices, labels, normal)
-            canonical, sign = lifted.algebra.normal(product, frame)
-            if sign:
-                total.add(canonical, image.coeff * sign * weight)
+            lifted.algebra.add(total, product, image.coeff * weight)
     sums = [t for t in equation.terms if t.reduction is Reduction.SUM]
     long = sum(len(term.factors) > thresholds.term_factors for term in sums)
     apart = sum(not _searched(term, thresholds) for term in sums)

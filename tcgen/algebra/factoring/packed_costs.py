@@ -11,9 +11,10 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from ...ir.cost import equal_points
+from ..binary_orders import Tree, cheapest_tree, outer_indices, positions
 from ..permutation_groups import Group, stages_of
 from .canonical_forms import Part
-from .costs import ProductCosts, SequenceCosts, positions
+from .costs import ProductCosts, SequenceCosts
 from .greedy import Search, State
 from .sums import Frame, Product, TermSum, trivial
 
@@ -27,7 +28,7 @@ class _Order:
     ``products`` has the canonical key and the cost of each binary product.
     """
 
-    tree: object
+    tree: Tree
     products: tuple[tuple[object, int], ...]
 
 
@@ -41,22 +42,20 @@ class _Subsets:
         operands: indices and symmetry of the product of each subset, as far as they are known.
     """
 
-    spaces: tuple[int, ...]
+    product: Product
+    frame: Frame
     outer: list[frozenset[int]]
-    operands: list[Operand]
+    operands: dict[int, Operand] = field(default_factory=dict)
 
     @staticmethod
-    def of(product: Product, rank: int) -> _Subsets:
-        """The subsets of a term with ``rank`` left indices."""
-        full = (1 << len(product.factors)) - 1
-        left = frozenset(range(rank))
-        inside = [frozenset[int]()] * (full + 1)
-        for subset in range(1, full + 1):
-            low = subset & -subset
-            held = product.factors[low.bit_length() - 1][1]
-            inside[subset] = inside[subset ^ low] | frozenset(held)
-        outer = [inside[s] & (left | inside[full ^ s]) for s in range(full + 1)]
-        return _Subsets(product.spaces, outer, [((), ())] * (full + 1))
+    def of(product: Product, frame: Frame) -> _Subsets:
+        """The subsets of a term."""
+        masks = [sum(1 << i for i in frozenset(held)) for _, held in product.factors]
+        indices = range(len(product.spaces))
+        outer = outer_indices(masks, (1 << frame.rank) - 1)
+        return _Subsets(
+            product, frame, [frozenset(i for i in indices if mask >> i & 1) for mask in outer]
+        )
 
 
 @dataclass(slots=True)
@@ -104,7 +103,7 @@ class PackedSequenceCosts(SequenceCosts):
         symmetric = all(len(own_group(t, total.frame)) == len(group) for t in total.terms)
         return 0 if symmetric else count
 
-    def tree(self, product: Product, frame: Frame) -> object:
+    def tree(self, product: Product, frame: Frame) -> Tree:
         """Cheapest order of a term, as nested pairs of positions of factors."""
         return self._order(product, frame).tree
 
@@ -112,63 +111,54 @@ class PackedSequenceCosts(SequenceCosts):
         memo = (product, frame)
         order = self.orders.get(memo)
         if order is None:
-            subsets = _Subsets.of(product, frame.rank)
-            tree = self._cheapest_tree(product, frame, subsets)
-            order = self.orders[memo] = _Order(tree, self._products(product, tree, subsets))
+            subsets = _Subsets.of(product, frame)
+            tree = self._cheapest_tree(subsets)
+            order = self.orders[memo] = _Order(tree, self._products(tree, subsets))
         return order
 
-    def _cheapest_tree(self, product: Product, frame: Frame, subsets: _Subsets) -> object:
-        """The cheapest order, by a dynamic program over ``subsets``, whose operands it sets."""
-        parts = product.factors
-        full = (1 << len(parts)) - 1
-        best: list[tuple[int, object]] = [(0, 0)] * (full + 1)
-        for factor in range(len(parts)):
-            cost = self._set_single(product, factor, subsets)
-            best[1 << factor] = (cost, factor)
-        for subset in range(1, full + 1):
-            rest = subset & (subset - 1)
-            if not rest:
-                continue
-            chosen: tuple[int, object] | None = None
-            runs = self.product_costs.runs(p for n, (p, _) in enumerate(parts) if subset >> n & 1)
-            second = rest
-            while second:
-                first = subset ^ second
-                cost = best[first][0] + best[second][0]
-                cost += runs * self._contraction(subsets, first, second)
-                if chosen is None or cost < chosen[0]:
-                    chosen = (cost, (best[first][1], best[second][1]))
-                second = (second - 1) & rest
-            assert chosen is not None
-            best[subset] = chosen
-            if subset != full:
-                subsets.operands[subset] = self._symmetric(product, frame, subset)
-        return best[full][1]
+    def _cheapest_tree(self, subsets: _Subsets) -> Tree:
+        """The cheapest order of a term."""
+        costs, (parts, spaces) = self.product_costs, subsets.product
+        varies = sum(1 << n for n, (label, _) in enumerate(parts) if label not in costs.constant)
 
-    def _set_single(self, product: Product, factor: int, subsets: _Subsets) -> int:
-        """Set the operand of one factor; returns the cost of sums over indices that only it has."""
-        label, indices = product.factors[factor]
-        outer = subsets.outer[1 << factor]
+        def joined(first: int, second: int, one: int, two: int) -> int:
+            runs = costs.model.calls if (first | second) & varies else 1
+            return one + two + runs * self._contraction(subsets, first, second)
+
+        presums = [
+            costs.volume(tuple(spaces[i] for i in frozenset(held))) * costs.runs((label,))
+            if subsets.outer[1 << n] != frozenset(held)
+            else 0
+            for n, (label, held) in enumerate(parts)
+        ]
+        return cheapest_tree(presums, joined)[1]
+
+    def _operand(self, subsets: _Subsets, subset: int) -> Operand:
+        """Indices and symmetry of the product of a subset."""
+        operand = subsets.operands.get(subset)
+        if operand is None:
+            single = subset & (subset - 1) == 0
+            make = self._presummed if single else self._symmetric
+            operand = subsets.operands[subset] = make(subsets, subset)
+        return operand
+
+    def _presummed(self, subsets: _Subsets, subset: int) -> Operand:
+        """One factor; without symmetry where it is summed over indices that only it has."""
+        label, indices = subsets.product.factors[subset.bit_length() - 1]
+        outer = subsets.outer[subset]
         if outer == frozenset(indices):
-            subsets.operands[1 << factor] = (indices, self.algebra.forms.groups[label])
-            return 0
-        held = tuple(sorted(outer))
-        subsets.operands[1 << factor] = (held, trivial(len(held)))
-        summed = self.product_costs.volume(tuple(product.spaces[i] for i in frozenset(indices)))
-        return summed * self.product_costs.runs((label,))
+            return indices, self.algebra.forms.groups[label]
+        return tuple(sorted(outer)), trivial(len(outer))
 
-    def _products(
-        self, product: Product, tree: object, subsets: _Subsets
-    ) -> tuple[tuple[object, int], ...]:
+    def _products(self, tree: Tree, subsets: _Subsets) -> tuple[tuple[object, int], ...]:
         """Canonical key and cost of each binary product of an order."""
-        parts, spaces = product
+        parts, spaces = subsets.product
         result: list[tuple[object, int]] = []
         stack = [tree]
         while stack:
             node = stack.pop()
             if isinstance(node, int):
                 continue
-            assert isinstance(node, tuple)
             stack.extend(node)
             first, second = (_mask(side) for side in node)
             both = first | second
@@ -181,9 +171,9 @@ class PackedSequenceCosts(SequenceCosts):
 
     def _contraction(self, subsets: _Subsets, left: int, right: int) -> int:
         """Cost of the contraction of two subsets; equal multiply-adds are done once."""
-        first_indices, first_group = subsets.operands[left]
-        second_indices, second_group = subsets.operands[right]
-        spaces, out = subsets.spaces, subsets.outer[left | right]
+        first_indices, first_group = self._operand(subsets, left)
+        second_indices, second_group = self._operand(subsets, right)
+        spaces, out = subsets.product.spaces, subsets.outer[left | right]
         loops = subsets.outer[left] | subsets.outer[right]
         flops = 2 * self.product_costs.volume(tuple(spaces[i] for i in loops))
         arrays = (first_indices, second_indices, out)
@@ -203,11 +193,11 @@ class PackedSequenceCosts(SequenceCosts):
             equal = self.equal[memo] = equal_points((first_perms, one), (second_perms, two), outer)
         return flops // equal
 
-    def _symmetric(self, product: Product, frame: Frame, subset: int) -> Operand:
+    def _symmetric(self, subsets: _Subsets, subset: int) -> Operand:
         """Axes of the array of some factors of a term, and the symmetry that it certainly has."""
-        parts, spaces = product
+        parts, spaces = subsets.product
         full = (1 << len(parts)) - 1
-        held, unseen = self.algebra.unseen(product, frame, full ^ subset)
+        held, unseen = self.algebra.unseen(subsets.product, subsets.frame, full ^ subset)
         inner = tuple(part for n, part in enumerate(parts) if subset >> n & 1)
         memo = (inner, spaces, held, unseen)
         group = self.groups.get(memo)
@@ -242,7 +232,7 @@ class PackedSequenceCosts(SequenceCosts):
         return tuple(sorted(extended.items()))
 
 
-def _mask(node: object) -> int:
+def _mask(node: Tree) -> int:
     """The factors below a node of a binary order, as bits."""
     return sum(1 << n for n in positions(node))
 

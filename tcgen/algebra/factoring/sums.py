@@ -8,7 +8,7 @@ so that the search does not depend on how the equations are written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
@@ -94,6 +94,19 @@ def trivial(rank: int) -> Group:
     return ((tuple(range(rank)), 1),)
 
 
+def relabelled(parts: Iterable[Part], number: Mapping[int, int]) -> Parts:
+    """The factors with new numbers for their indices, sorted; others keep theirs."""
+    return tuple(sorted((label, tuple(number.get(i, i) for i in held)) for label, held in parts))
+
+
+def renumbered(parts: Sequence[Part], first: Iterable[int], spaces: Sequence[int]) -> Product:
+    """A product whose indices have new numbers: those of ``first`` come first, in this order."""
+    number: dict[int, int] = {}
+    for i in (*first, *(i for _, held in parts for i in held)):
+        number.setdefault(i, len(number))
+    return Product(relabelled(parts, number), tuple(spaces[i] for i in number))
+
+
 @dataclass(slots=True)
 class Algebra:
     """Operations on products; each result is computed once.
@@ -129,14 +142,14 @@ class Algebra:
         if form.vanishes:
             return product, 0
         *body, (_, outer) = form.parts
-        number = {label: n for n, label in enumerate(outer)}
-        for label in range(len(form.order)):
-            number.setdefault(label, len(number))
-        renamed = tuple(sorted((part, tuple(number[i] for i in held)) for part, held in body))
-        new_spaces = [0] * len(number)
-        for label, index in enumerate(form.order):
-            new_spaces[number[label]] = spaces[index]
-        return Product(renamed, tuple(new_spaces)), form.sign
+        first = (*outer, *range(len(form.order)))
+        return renumbered(body, first, [spaces[index] for index in form.order]), form.sign
+
+    def add(self, total: TermSum, product: Product, coeff: Fraction) -> None:
+        """Add a product, in its canonical form, to a sum."""
+        normal, sign = self.normal(product, total.frame)
+        if sign:
+            total.add(normal, coeff * sign)
 
     def invariance(self, product: Product, frame: Frame) -> Group:
         """The members of a frame's group under which the product itself is unchanged."""
@@ -176,17 +189,7 @@ class Algebra:
         if group is None:
             return None
         inner = Frame(tuple(spaces[i] for i in held), group)
-        number = {i: n for n, i in enumerate(held)}
-        inner_spaces = list(inner.spaces)
-        for _, indices in rest:
-            for i in indices:
-                if i not in number:
-                    number[i] = len(number)
-                    inner_spaces.append(spaces[i])
-        renamed = tuple(
-            sorted((label, tuple(number[i] for i in indices)) for label, indices in rest)
-        )
-        normal, sign = self.normal(Product(renamed, tuple(inner_spaces)), inner)
+        normal, sign = self.normal(renumbered(rest, held, spaces), inner)
         if sign == 0:
             return None
         *body, (_, outer) = form.parts
@@ -235,15 +238,9 @@ class Algebra:
         ``axes`` has the left index of the rest on each axis of the array. The split may be that of
         any term with these common factors.
         """
-        number = {index: n for n, index in enumerate(split.outer)}
-        for n in range(len(split.spaces)):
-            number.setdefault(n, len(number))
-        array: Part = (label, tuple(number[split.place[a]] for a in axes))
-        parts = [(part, tuple(number[i] for i in held)) for part, held in split.common]
-        spaces = [0] * len(number)
-        for n, space in enumerate(split.spaces):
-            spaces[number[n]] = space
-        return Product(tuple(sorted((*parts, array))), tuple(spaces))
+        array: Part = (label, tuple(split.place[a] for a in axes))
+        first = (*split.outer, *range(len(split.spaces)))
+        return renumbered((*split.common, array), first, split.spaces)
 
     def canonical_sum(
         self, frame: Frame, terms: Mapping[Product, Fraction]
@@ -298,18 +295,12 @@ class Algebra:
         self, terms: Mapping[Product, Fraction], frame: Frame, order: tuple[int, ...]
     ) -> list[tuple[Product, Fraction]]:
         """The terms with left index ``order[n]`` renamed to n, sorted."""
-        place = {index: n for n, index in enumerate(order)}
-        new_frame = Frame(tuple(frame.spaces[i] for i in order), trivial(frame.rank))
-        total: dict[Product, Fraction] = {}
+        rank = frame.rank
+        total = TermSum(Frame(tuple(frame.spaces[i] for i in order), trivial(rank)), {})
         for (parts, spaces), coeff in terms.items():
-            renamed = tuple(
-                sorted((part, tuple(place.get(i, i) for i in held)) for part, held in parts)
-            )
-            product = Product(renamed, (*new_frame.spaces, *spaces[frame.rank :]))
-            normal, sign = self.normal(product, new_frame)
-            if sign:
-                total[normal] = total.get(normal, Fraction(0)) + sign * coeff
-        return sorted((t, c) for t, c in total.items() if c)
+            first = (*order, *range(rank, len(spaces)))
+            self.add(total, renumbered(parts, first, spaces), coeff)
+        return sorted(total.terms.items())
 
 
 def _unseen(form: Form, in_rest: set[int]) -> tuple[tuple[int, ...], Group | None]:

@@ -51,7 +51,7 @@ class _Writer:
         tensor = Tensor(new_name("w", self.taken), spaces, Role.TEMP)
         if self.symmetric:
             tensor = replace(tensor, symmetry=generators(tensor, total.frame.group))
-        lhs = Ref(tensor, self.left(total))
+        lhs = Ref(tensor, tuple(self.fresh(total.frame.spaces, ())))
         terms = tuple(self.term(lhs, p, c) for p, c in sorted(total.terms.items()))
         scale = _plain_scale(terms)
         self.scales[label] = scale
@@ -95,12 +95,8 @@ class _Writer:
                 if part in self.state.sums:
                     self.array(part)
 
-    def left(self, total: TermSum) -> tuple[Index, ...]:
-        """Left indices of a sum, named like the user's indices of the same spaces."""
-        return tuple(self.fresh(total.frame.spaces, ()))
-
     def fresh(self, spaces: tuple[int, ...], held: tuple[Index, ...]) -> Iterator[Index]:
-        """The indices ``held``, and then a new index for each further space."""
+        """The indices ``held``, and then a new one for each further space, named as by the user."""
         taken = {i.name for i in held}
         yield from held
         for number in spaces[len(held) :]:

@@ -16,7 +16,7 @@ from ...ir.system import Equation, System, factor_refs
 from ...ir.tensor import Ref, Role
 from ..equations.inline import inline, inlined_count, keep_needed
 from ..equations.permutations import separate_permutations
-from .common_products import Recipe, Workspace, refs_read
+from .common_products import Recipe, Workspace
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ def total_flops(workspace: Workspace, recipes: Iterable[Recipe], calls: int = 1)
 
 def _varies(recipe: Recipe) -> bool:
     """True if an array depends on what changes from call to call."""
-    reads = (r.tensor.volatile for t in recipe.terms for r in refs_read(t.direct.op))
+    reads = (r.tensor.volatile for t in recipe.terms for r in t.direct.operands)
     return recipe.lhs.tensor.accumulate or any(reads)
 
 

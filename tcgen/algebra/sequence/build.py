@@ -12,7 +12,7 @@ from ...ir.program import Add, Contract, FormulaSequence, Map, Operation, Phase,
 from ...ir.system import System
 from ...ir.tensor import Index, Ref, Role, Tensor
 from .brackets import stored_nodes
-from .common_products import Draft, Recipe, Workspace, refs_read
+from .common_products import Recipe, Workspace
 from .fuse_maps import inline_into_maps
 
 
@@ -23,13 +23,12 @@ def build_program(
 
     The user's intermediates in ``keep`` must stay arrays.
     """
-    arrays = draft_arrays(workspace, recipes)
+    arrays = _steps_of_arrays(workspace, recipes)
     outputs = tuple(t.name for t in system.tensors if t.role is Role.OUTPUT)
     arrays = inline_into_maps(arrays, keep | frozenset(outputs), workspace.thresholds.map_depth)
     names = _AliasNames({t.name for t in system.tensors})
-    arrays = {array: tuple(map(names.apart, drafts)) for array, drafts in arrays.items()}
-    ordered = _named(_scheduled(arrays, outputs), frozenset(names.taken))
-    steps = _numbered(ordered)
+    arrays = {array: tuple(map(names.apart, steps)) for array, steps in arrays.items()}
+    steps = _numbered(_named(_scheduled(arrays, outputs), frozenset(names.taken)))
     tensors = (*system.inputs, *_written(steps, system.inputs))
     return FormulaSequence(system.name, system.spaces, tensors, steps)
 
@@ -46,7 +45,7 @@ class _AliasNames:
         self.taken = taken
         self._aliases: dict[tuple[str, int], Tensor] = {}
 
-    def apart(self, draft: Draft) -> Draft:
+    def apart(self, step: Step) -> Step:
         """The step, where an input that it reads with several sets of indices has as many names.
 
         A tile of ``B[P,i,a]`` is not a tile of ``B[P,j,b]``: with one name, the step would need
@@ -63,7 +62,7 @@ class _AliasNames:
             number = known.index(ref.indices)
             return Ref(self._alias(ref.tensor, number + 1) if number else ref.tensor, ref.indices)
 
-        return replace(draft, op=_with_refs(draft.op, change))
+        return replace(step, op=_with_refs(step.op, change))
 
     def _alias(self, tensor: Tensor, number: int) -> Tensor:
         key = (tensor.name, number)
@@ -76,30 +75,27 @@ class _AliasNames:
         return self._aliases[key]
 
 
-def draft_arrays(workspace: Workspace, recipes: tuple[Recipe, ...]) -> dict[str, tuple[Draft, ...]]:
+def _steps_of_arrays(
+    workspace: Workspace, recipes: tuple[Recipe, ...]
+) -> dict[str, tuple[Step, ...]]:
     """The steps that make each stored array, in order."""
     stored = stored_nodes(workspace, recipes)
-    arrays: dict[str, tuple[Draft, ...]] = {
-        name: (node.draft,) for name, node in workspace.nodes.items() if name in stored
+    arrays: dict[str, tuple[Step, ...]] = {
+        name: (node.step,) for name, node in workspace.nodes.items() if name in stored
     }
     for recipe in recipes:
-        drafts = []
-        for term in recipe.terms:
-            if term.stored is not None and term.node in stored:
-                drafts.append(term.stored)
-            else:
-                drafts.append(term.direct)
-        if not drafts:
-            drafts = [Draft(recipe.lhs, Map(Const(Fraction(0))), Fraction(1))]
-        arrays[recipe.lhs.tensor.name] = tuple(drafts)
+        steps = tuple(
+            t.stored if t.stored is not None and t.node in stored else t.direct
+            for t in recipe.terms
+        )
+        zero = Step(0, recipe.lhs, Map(Const(Fraction(0))))
+        arrays[recipe.lhs.tensor.name] = steps or (zero,)
     return arrays
 
 
-def _scheduled(
-    arrays: Mapping[str, tuple[Draft, ...]], outputs: Iterable[str]
-) -> tuple[Draft, ...]:
+def _scheduled(arrays: Mapping[str, tuple[Step, ...]], outputs: Iterable[str]) -> tuple[Step, ...]:
     """The steps in the order of the outputs; each array is made right before its first reader."""
-    ordered: list[Draft] = []
+    ordered: list[Step] = []
     started: set[str] = set()
     for output in outputs:
         if output in started:
@@ -110,9 +106,9 @@ def _scheduled(
             name, position = pending.pop()
             if position == len(arrays[name]):
                 continue
-            draft = arrays[name][position]
+            step = arrays[name][position]
             pending.append((name, position))
-            for ref in refs_read(draft.op):
+            for ref in step.operands:
                 if ref.tensor.name in started:
                     continue
                 if ref.tensor.role is Role.GENERATED:
@@ -123,28 +119,28 @@ def _scheduled(
                     pending.append((ref.tensor.name, 0))
                     break
             else:
-                ordered.append(draft)
+                ordered.append(step)
                 pending[-1] = (name, position + 1)
     return tuple(ordered)
 
 
-def _produced(ref: Ref) -> Draft:
+def _produced(ref: Ref) -> Step:
     """The step that produces a generated input, with a distinct index for each whole axis."""
     tensor = ref.tensor
     indices = tuple(
         replace(index, name=f"{index.name.rstrip('0123456789')}{axis + 1}", space=space)
         for axis, (index, space) in enumerate(zip(ref.indices, tensor.spaces, strict=True))
     )
-    return Draft(Ref(tensor, indices), Produce(tensor), Fraction(1))
+    return Step(0, Ref(tensor, indices), Produce(tensor))
 
 
-def _named(drafts: tuple[Draft, ...], taken: frozenset[str]) -> tuple[Draft, ...]:
+def _named(steps: tuple[Step, ...], taken: frozenset[str]) -> tuple[Step, ...]:
     """The steps with names x1, x2, .. for the nodes, in the order of their first steps."""
     names: dict[str, str] = {}
     used = set(taken)
     number = 0
-    for draft in drafts:
-        name = draft.out.tensor.name
+    for step in steps:
+        name = step.out.tensor.name
         if name.startswith("#") and name not in names:
             number += 1
             while f"x{number}" in used:
@@ -155,7 +151,7 @@ def _named(drafts: tuple[Draft, ...], taken: frozenset[str]) -> tuple[Draft, ...
         name = names.get(old.tensor.name)
         return old if name is None else Ref(replace(old.tensor, name=name), old.indices)
 
-    return tuple(replace(d, out=ref(d.out), op=_with_refs(d.op, ref)) for d in drafts)
+    return tuple(replace(s, out=ref(s.out), op=_with_refs(s.op, ref)) for s in steps)
 
 
 def _with_refs(op: Operation, change: Callable[[Ref], Ref]) -> Operation:
@@ -194,48 +190,38 @@ def with_constants(program: FormulaSequence, inputs: tuple[Tensor, ...]) -> Form
         tensor = by_name.get(old.tensor.name)
         return Ref(tensor or replace(old.tensor, volatile=varies[old.tensor.name]), old.indices)
 
-    drafts = []
+    changed = []
     for step in program.steps:
         op = step.op
         op = Produce(by_name[op.tensor.name]) if isinstance(op, Produce) else _with_refs(op, ref)
-        drafts.append(Draft(ref(step.out), op, step.coeff, step.sums, step.span, step.reduction))
-    steps = _numbered(tuple(drafts))
+        changed.append(replace(step, out=ref(step.out), op=op))
+    steps = _numbered(tuple(changed))
     return replace(program, tensors=(*inputs, *_written(steps, inputs)), steps=steps)
 
 
-def _numbered(drafts: tuple[Draft, ...]) -> tuple[Step, ...]:
+def _numbered(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """The steps with numbers, accumulation flags and phases; all steps of an array have one phase.
 
     An array is constant if its steps read constant arrays alone and it does not accumulate on an
     array of the caller.
     """
     constant: dict[str, bool] = {}
-    for draft in drafts:
-        name = draft.out.tensor.name
-        if isinstance(draft.op, Produce):
-            fixed = not draft.op.tensor.volatile
+    for step in steps:
+        name = step.out.tensor.name
+        if isinstance(step.op, Produce):
+            fixed = not step.op.tensor.volatile
         else:
-            fixed = not draft.out.tensor.accumulate and all(
+            fixed = not step.out.tensor.accumulate and all(
                 constant.get(r.tensor.name, r.tensor.is_input and not r.tensor.volatile)
-                for r in refs_read(draft.op)
+                for r in step.operands
             )
         constant[name] = constant.get(name, True) and fixed
     written: set[Tensor] = set()
-    steps = []
-    for position, draft in enumerate(drafts):
-        tensor = draft.out.tensor
-        steps.append(
-            Step(
-                position,
-                draft.out,
-                draft.op,
-                draft.coeff,
-                tensor in written or tensor.accumulate,
-                draft.sums,
-                Phase.CONSTANT if constant[tensor.name] else Phase.VOLATILE,
-                draft.span,
-                draft.reduction,
-            )
-        )
+    numbered = []
+    for position, step in enumerate(steps):
+        tensor = step.out.tensor
+        phase = Phase.CONSTANT if constant[tensor.name] else Phase.VOLATILE
+        added = tensor in written or tensor.accumulate
+        numbered.append(replace(step, id=position, accumulate=added, phase=phase))
         written.add(tensor)
-    return tuple(steps)
+    return tuple(numbered)

@@ -2,7 +2,8 @@
 
 A :class:`Workspace` holds every product formed so far under its canonical key. The factors of a
 term are combined pairwise in the cheapest order. Each inner pair is a node, and so is the whole
-product, which becomes an array only where more than one term reads it.
+product, which becomes an array only where more than one term reads it. Steps have the number 0
+until :mod:`.build` puts them into a program.
 """
 
 from __future__ import annotations
@@ -13,30 +14,19 @@ from fractions import Fraction
 from typing import assert_never
 
 from ...errors import Span
-from ...ir.expr import Const, Delta, Expr, Prod, Quot, operation_count, refs
-from ...ir.program import Add, Contract, Map, Operation, Produce
+from ...ir.expr import Const, Delta, Expr, Prod, Quot, operation_count
+from ...ir.program import Add, Contract, Map, Operation, Produce, Step
 from ...ir.reduction import Reduction
 from ...ir.system import Apply, Equation, Factor, Term, factor_indices, factor_refs
 from ...ir.tensor import Index, Ref, Role, Tensor, distinct
 from ...thresholds import AlgebraThresholds
+from ..binary_orders import Tree, positions
 from ..equations.canonical_product import Canonical, free_group
 from ..equations.normal_form import NormalForms
 from ..equations.proven_symmetry import generators
-from .contraction_order import Tree, best_order
+from .contraction_order import best_order
 
 _ONE = Const(Fraction(1))
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A step whose place in the program is not decided yet."""
-
-    out: Ref
-    op: Operation
-    coeff: Fraction
-    sums: tuple[Index, ...] = ()
-    span: Span | None = None
-    reduction: Reduction = Reduction.SUM
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +34,19 @@ class Node:
     """A product that may become an array.
 
     Attributes:
-        flops: flops of the step that computes it, at the planning extents.
+        step: the step that computes it.
+        flops: flops of that step at the planning extents.
         children: names of the nodes that it reads.
     """
 
-    draft: Draft
+    step: Step
     flops: int
     children: tuple[str, ...]
 
     @property
     def tensor(self) -> Tensor:
         """The array that holds it, if it is stored."""
-        return self.draft.out.tensor
+        return self.step.out.tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +60,8 @@ class TermRecipe:
         children: names of the nodes that the direct step reads.
     """
 
-    direct: Draft
-    stored: Draft | None
+    direct: Step
+    stored: Step | None
     flops: int
     children: tuple[str, ...]
 
@@ -129,9 +120,10 @@ class Workspace:
         """The recipe of a term with resolved deltas, as binary products; None if it is zero."""
         if term.reduction is not Reduction.SUM:
             (factor,) = term.factors
-            op = Map(expression(factor))
-            direct = Draft(lhs, op, Fraction(1), term.sums, term.span, term.reduction)
-            return TermRecipe(direct, None, self._flops(direct), self._children(direct))
+            value = Map(expression(factor))
+            return self._recipe(
+                Step(0, lhs, value, sums=term.sums, span=term.span, reduction=term.reduction)
+            )
         coeff, factors = _plain_factors(term)
         if coeff == 0:
             return None
@@ -141,8 +133,8 @@ class Workspace:
             costly = term.sums or any(isinstance(f, Apply) for f in factors)
             if costly and len(outer) < len(lhs.indices):
                 return self._broadcast(self.node(factors, outer), coeff, lhs, term.span)
-            direct = Draft(lhs, operation(factors), coeff, term.sums, term.span)
-            return TermRecipe(direct, None, self._flops(direct), self._children(direct))
+            op = operation(factors)
+            return self._recipe(Step(0, lhs, op, coeff, sums=term.sums, span=term.span))
         if self.sums_alone:
             presummed = self._presummed(factors, lhs.indices)
             if presummed is None:
@@ -161,9 +153,11 @@ class Workspace:
             return self._broadcast(node, coeff, lhs, term.span)
         inner = distinct(tuple(i for f in pair for i in factor_indices(f)))
         sums = tuple(i for i in inner if i not in outer)
-        direct = Draft(lhs, operation(pair), coeff, sums, term.span)
+        direct = Step(0, lhs, operation(pair), coeff, sums=sums, span=term.span)
         sign, ref = node
-        stored = Draft(lhs, Add(ref), coeff * sign, (), term.span)
+        return self._recipe(direct, Step(0, lhs, Add(ref), coeff * sign, span=term.span))
+
+    def _recipe(self, direct: Step, stored: Step | None = None) -> TermRecipe:
         return TermRecipe(direct, stored, self._flops(direct), self._children(direct))
 
     def _broadcast(
@@ -173,8 +167,7 @@ class Workspace:
         if node is None:
             return None
         sign, ref = node
-        direct = Draft(lhs, Add(ref), coeff * sign, (), span)
-        return TermRecipe(direct, None, self._flops(direct), self._children(direct))
+        return self._recipe(Step(0, lhs, Add(ref), coeff * sign, span=span))
 
     def node(
         self, factors: tuple[Factor, ...], outer: tuple[Index, ...], span: Span | None = None
@@ -197,9 +190,10 @@ class Workspace:
             )
             tensor = replace(bare, symmetry=generators(bare, free_group(form, outer)))
             sums = tuple(i for i in held if i not in outer)
-            draft = Draft(Ref(tensor, order), operation(factors), Fraction(form.sign), sums, span)
+            out, op = Ref(tensor, order), operation(factors)
+            step = Step(0, out, op, Fraction(form.sign), sums=sums, span=span)
             self.keys[key] = name
-            self.nodes[name] = Node(draft, self._flops(draft), self._children(draft))
+            self.nodes[name] = Node(step, self._flops(step), self._children(step))
         return form.sign, Ref(self.nodes[name].tensor, order)
 
     def _order(self, factors: tuple[Factor, ...], left: tuple[Index, ...]) -> Tree:
@@ -239,7 +233,7 @@ class Workspace:
         """The product of a subtree over the indices ``outer``, with its sign; None if zero."""
         if isinstance(tree, int):
             return 1, factors[tree]
-        inside = _positions(tree)
+        inside = positions(tree)
         whole = self._whole(tuple(factors[p] for p in inside), outer)
         if whole is not None and whole.key in self.wholes:
             known_sign, name, axes = self.wholes[whole.key]
@@ -302,11 +296,11 @@ class Workspace:
             result.append(factor)
         return tuple(result)
 
-    def _flops(self, draft: Draft) -> int:
+    def _flops(self, step: Step) -> int:
         """Flops of a step at the planning extents."""
-        iterations = self.iterations(draft.out.indices + draft.sums)
-        extra = bool(draft.sums) + (abs(draft.coeff) != 1)
-        match draft.op:
+        iterations = self.iterations(step.out.indices + step.sums)
+        extra = bool(step.sums) + (abs(step.coeff) != 1)
+        match step.op:
             case Contract():
                 return 2 * iterations
             case Add():
@@ -316,27 +310,11 @@ class Workspace:
             case Produce():
                 return 0
             case _:
-                assert_never(draft.op)
+                assert_never(step.op)
 
-    def _children(self, draft: Draft) -> tuple[str, ...]:
-        return tuple(
-            dict.fromkeys(r.tensor.name for r in refs_read(draft.op) if r.tensor.name in self.nodes)
-        )
-
-
-def refs_read(op: Operation) -> tuple[Ref, ...]:
-    """The references that an operation reads, with repetitions."""
-    match op:
-        case Contract(a, b):
-            return (a, b)
-        case Add(a):
-            return (a,)
-        case Map(expr):
-            return refs(expr)
-        case Produce():
-            return ()
-        case _:
-            assert_never(op)
+    def _children(self, step: Step) -> tuple[str, ...]:
+        names = dict.fromkeys(r.tensor.name for r in step.operands)
+        return tuple(name for name in names if name in self.nodes)
 
 
 def expression(factor: Factor) -> Expr:
@@ -401,18 +379,11 @@ def _plain_factors(term: Term) -> tuple[Fraction, tuple[Factor, ...]]:
     return coeff, tuple(factors)
 
 
-def _positions(tree: Tree) -> tuple[int, ...]:
-    """Positions of the factors below a node of an order."""
-    if isinstance(tree, int):
-        return (tree,)
-    return _positions(tree[0]) + _positions(tree[1])
-
-
 def _outer_indices(
     tree: Tree, around: tuple[int, ...], factors: tuple[Factor, ...], outer: tuple[Index, ...]
 ) -> tuple[Index, ...]:
     """Indices of a subtree that ``outer`` or another factor of ``around`` holds too."""
-    inside = _positions(tree)
+    inside = positions(tree)
     wanted = set(outer)
     for position in around:
         if position not in inside:

@@ -1,8 +1,6 @@
 """The cheapest binary order of one product, exact unless it has many factors.
 
-A dynamic program over subsets of factors finds the optimal order. An index is summed as soon as
-neither another factor nor the left side holds it, so that hyper-indices, batch indices, scalars and
-outer products need no special case. Products of many factors get the greedy order of opt_einsum.
+Products of many factors get the greedy order of opt_einsum.
 """
 
 from __future__ import annotations
@@ -12,8 +10,9 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from ...ir.tensor import Index
+from ..binary_orders import Tree, cheapest_tree, outer_indices, volumes
 
-Tree: TypeAlias = "int | tuple[Tree, Tree]"
+_Cost: TypeAlias = tuple[int, int, int]  # flops, temporary elements, early expressions
 
 
 def best_order(
@@ -60,58 +59,29 @@ def _exact_order(
     weights: tuple[int, ...],
     runs: tuple[int, ...],
 ) -> Tree:
-    """The optimal order; sets of indices are bit masks, subsets of factors too."""
-    count = len(held)
-    full = (1 << count) - 1
-    union = [0] * (full + 1)
-    for subset in range(1, full + 1):
-        low = subset & -subset
-        union[subset] = union[subset ^ low] | held[low.bit_length() - 1]
-    outer = [union[subset] & (left | union[full ^ subset]) for subset in range(full + 1)]
-    volumes: dict[int, int] = {}
+    """The optimal order; sets of indices are bit masks."""
+    full = (1 << len(held)) - 1
+    outer, volume = outer_indices(held, left), volumes(widths)
+    most_runs = [
+        max((times for k, times in enumerate(runs) if subset >> k & 1), default=0)
+        for subset in range(full + 1)
+    ]
 
-    def volume(mask: int) -> int:
-        if mask not in volumes:
-            result = 1
-            for k, width in enumerate(widths):
-                if mask >> k & 1:
-                    result *= width
-            volumes[mask] = result
-        return volumes[mask]
+    def joined(first: int, second: int, one: _Cost, two: _Cost) -> _Cost:
+        subset = first | second
+        iterations = volume(outer[first] | outer[second])
+        flops = one[0] + two[0] + most_runs[subset] * 2 * iterations
+        early = one[2] + two[2]
+        for side in (first, second):
+            if side & (side - 1) == 0:  # a single factor
+                factor = side.bit_length() - 1
+                times = min(iterations, volume(held[factor]))
+                flops += runs[factor] * weights[factor] * times
+                early += weights[factor] > 0 and subset != full
+        elements = one[1] + two[1] + (volume(outer[subset]) if subset != full else 0)
+        return flops, elements, early
 
-    # subset -> (flops, temporary elements, expressions in inner products), tree
-    best: dict[int, tuple[tuple[int, int, int], Tree]] = {
-        1 << k: ((0, 0, 0), k) for k in range(count)
-    }
-    for subset in range(1, full + 1):
-        if subset in best:
-            continue
-        low = subset & -subset
-        chosen: tuple[tuple[int, int, int], Tree] | None = None
-        rest = subset ^ low
-        most_runs = max(times for k, times in enumerate(runs) if subset >> k & 1)
-        second = rest
-        while second:
-            first = subset ^ second
-            (flops, elements, early), first_tree = best[first]
-            (second_flops, second_elements, second_early), second_tree = best[second]
-            iterations = volume(outer[first] | outer[second])
-            flops += second_flops + most_runs * 2 * iterations
-            early += second_early
-            for side in (first, second):
-                if side & (side - 1) == 0:  # a single factor
-                    factor = side.bit_length() - 1
-                    times = min(iterations, volume(held[factor]))
-                    flops += runs[factor] * weights[factor] * times
-                    early += weights[factor] > 0 and subset != full
-            elements += second_elements + (volume(outer[subset]) if subset != full else 0)
-            rank = (flops, elements, early)
-            if chosen is None or rank < chosen[0]:
-                chosen = (rank, (first_tree, second_tree))
-            second = (second - 1) & rest
-        assert chosen is not None
-        best[subset] = chosen
-    return best[full][1]
+    return cheapest_tree([(0, 0, 0)] * len(held), joined)[1]
 
 
 def _greedy_order(held: tuple[int, ...], left: int, widths: tuple[int, ...]) -> Tree:

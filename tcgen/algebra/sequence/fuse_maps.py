@@ -21,17 +21,17 @@ from ...ir.expr import (
     map_leaves,
     operation_count,
 )
-from ...ir.program import Add, Contract, Map, Operation, Produce
+from ...ir.program import Add, Contract, Map, Operation, Produce, Step
 from ...ir.tensor import Index, Ref
 from ...ir.term_rewriting import rename_expr
-from .common_products import Draft, multiplied, refs_read
+from .common_products import multiplied
 
 Places: TypeAlias = dict[str, Counter[tuple[str, int]]]  # readers by array, with counts
 
 
 def inline_into_maps(
-    arrays: dict[str, tuple[Draft, ...]], keep: frozenset[str], most_depth: int
-) -> dict[str, tuple[Draft, ...]]:
+    arrays: dict[str, tuple[Step, ...]], keep: frozenset[str], most_depth: int
+) -> dict[str, tuple[Step, ...]]:
     """The arrays without those that a single map reads once, over the same indices.
 
     An array is given by its producers, the steps that make it. It can be inlined if none of them
@@ -41,9 +41,9 @@ def inline_into_maps(
     """
     arrays = dict(arrays)
     places: Places = {}
-    for array, drafts in arrays.items():
-        for position, draft in enumerate(drafts):
-            for ref in refs_read(draft.op):
+    for array, steps in arrays.items():
+        for position, step in enumerate(steps):
+            for ref in step.operands:
                 places.setdefault(ref.tensor.name, Counter())[array, position] += 1
     pending, changed = [name for name in arrays if name not in keep], True
     while changed:
@@ -56,10 +56,10 @@ def inline_into_maps(
             merged = _merged(arrays[name], arrays[reader][position], most_depth)
             if merged is None:
                 continue
-            drafts = arrays[reader]
-            arrays[reader] = (*drafts[:position], merged, *drafts[position + 1 :])
+            steps = arrays[reader]
+            arrays[reader] = (*steps[:position], merged, *steps[position + 1 :])
             for number, producer in enumerate(arrays.pop(name)):
-                for ref in refs_read(producer.op):
+                for ref in producer.operands:
                     read = places[ref.tensor.name]
                     read[name, number] -= 1
                     read[place] += 1
@@ -74,17 +74,17 @@ def _reader(name: str, places: Places) -> tuple[str, int] | None:
     return next(iter(read)) if read.total() == 1 else None
 
 
-def _merged(producers: tuple[Draft, ...], reader: Draft, most_depth: int) -> Draft | None:
+def _merged(producers: tuple[Step, ...], reader: Step, most_depth: int) -> Step | None:
     """The reader with the elements of the array in its expression; None if that is not possible."""
     if not isinstance(reader.op, Map) or any(p.sums for p in producers):
         return None
     tensor = producers[0].out.tensor
-    ref = next(r for r in refs_read(reader.op) if r.tensor.name == tensor.name)
+    ref = next(r for r in reader.operands if r.tensor.name == tensor.name)
     loops = set(reader.out.indices + reader.sums)
     if len(set(ref.indices)) != len(ref.indices) or set(ref.indices) != loops:
         return None
-    constant = not any(r.tensor.volatile for p in producers for r in refs_read(p.op))
-    if constant and any(r.tensor.volatile for r in refs_read(reader.op)):
+    constant = not any(r.tensor.volatile for p in producers for r in p.operands)
+    if constant and any(r.tensor.volatile for r in reader.operands):
         return None
     parts = []
     for producer in producers:
@@ -111,24 +111,14 @@ def _merged(producers: tuple[Draft, ...], reader: Draft, most_depth: int) -> Dra
     return replace(reader, op=Map(expr))
 
 
-def _element(producer: Draft, ref: Ref) -> Expr | None:
+def _element(producer: Step, ref: Ref) -> Expr | None:
     """The term that a producer adds to the element that ``ref`` reads; None if not expressible."""
     names: dict[Index, Index] = dict(zip(producer.out.indices, ref.indices, strict=True))
     if any(old.space != new.space for old, new in names.items()):
         return None
-    value: Expr
-    match producer.op:
-        case Contract(a, b):
-            value = multiplied((a, b))
-        case Add(a):
-            value = a
-        case Map(expr):
-            value = expr
-        case Produce():
-            return None
-        case _:
-            assert_never(producer.op)
-    value = rename_expr(value, names)
+    if producer.summand is None:
+        return None
+    value = rename_expr(producer.summand, names)
     if producer.coeff != 1:
         value = Prod(
             (Const(producer.coeff), *(value.args if isinstance(value, Prod) else (value,)))

@@ -9,11 +9,11 @@ Before: ``BW[P,n,m] = B[Q,n,m]*W[P,Q]`` complex, where B and W are real. After: 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import assert_never
 
-from ...ir.expr import COMPLEX_BELOW_ZERO, functions, map_leaves
-from ...ir.program import Add, Contract, FormulaSequence, Map, Operation, Produce, Step
-from ...ir.tensor import Ref, Tensor
+from ...ir.expr import COMPLEX_BELOW_ZERO, functions
+from ...ir.program import Contract, FormulaSequence, Map, Produce, Step
+from ...ir.system import with_tensors
+from ...ir.tensor import Tensor
 
 
 def with_real_intermediates(program: FormulaSequence, *, converted: bool) -> FormulaSequence:
@@ -35,31 +35,7 @@ def with_real_intermediates(program: FormulaSequence, *, converted: bool) -> For
         if not complex_now:
             break
         real -= complex_now
-    if not real:
-        return program
-
-    def declared(tensor: Tensor) -> Tensor:
-        return replace(tensor, real=True) if tensor in real else tensor
-
-    def changed(ref: Ref) -> Ref:
-        return replace(ref, tensor=declared(ref.tensor)) if ref.tensor in real else ref
-
-    def operation(op: Operation) -> Operation:
-        match op:
-            case Contract(a, b):
-                return Contract(changed(a), changed(b))
-            case Add(a):
-                return Add(changed(a))
-            case Map(expr):
-                return Map(map_leaves(expr, lambda x: changed(x) if isinstance(x, Ref) else x))
-            case Produce():
-                return op
-            case _:
-                assert_never(op)
-
-    steps = (replace(s, out=changed(s.out), op=operation(s.op)) for s in program.steps)
-    tensors = tuple(map(declared, program.tensors))
-    return replace(program, tensors=tensors, steps=tuple(steps))
+    return with_tensors(program, {t: replace(t, real=True) for t in real}) if real else program
 
 
 def _makes_real(step: Step, real: set[Tensor]) -> bool:

@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import ArgumentError, ShapeError
+from ...ir.layouts import Array, pack, stored_shape, unpack
 from ...ir.system import System
-from ...ir.tensor import Space, Tensor
+from ...ir.tensor import Packing, Space, Tensor
+from ...simplices import extent_of
 from .integrate import FORMS, SpinIntegration, integrate
 from .labels import SPIN, UNLABELLED, Pattern, has_labels, patterns
-
-Array = npt.NDArray[Any]
 
 
 def spin_blocks(
@@ -28,7 +27,8 @@ def spin_blocks(
 
     Args:
         system: the equations over spin orbitals.
-        arrays: inputs or outputs of ``system`` by name, whole arrays in the order of their axes.
+        arrays: inputs or outputs of ``system`` by name, whole arrays as programs take them:
+            ``stored`` and ``packed`` as declared.
         form: form of the equations, see :func:`spin_integrated`.
         orbspin: spins of the orbitals by space, 0 for alpha and 1 for beta, as PySCF writes them.
             By default the first half is alpha.
@@ -61,12 +61,13 @@ def spin_blocks(
     _check_spaces(integration.source, orbspin or {})
     tensors = _named(integration, arrays)
     places = _places(integration, tensors, arrays, orbspin or {})
+    sizes = {space.name: _extent(space, places) for space, _ in places}
     result = {}
     for block in integration.blocks:
         if block.source.name in tensors:
-            whole = np.asarray(arrays[block.source.name])
+            whole = _dense(block.source, np.asarray(arrays[block.source.name]), sizes)
             part = whole[_grid(block.source, block.pattern, places)]
-            result[block.tensor.name] = block.sign * part.transpose(block.axes)
+            result[block.tensor.name] = pack(block.tensor, block.sign * part.transpose(block.axes))
     return result
 
 
@@ -104,9 +105,7 @@ def spin_orbital(
     if missing:
         raise ArgumentError(f"give all blocks of a tensor: {', '.join(missing)} is missing")
     given = {name: np.asarray(array) for name, array in arrays.items()}
-    extents: dict[Space, int] = {}
-    for name, array in given.items():
-        _note_extents(known[name].tensor, array, extents)
+    extents = _extents([(known[name].tensor, array) for name, array in given.items()])
     places: Places = {}
     for space in dict.fromkeys(s for source in sources for s in source.spaces):
         for base in space.bases:
@@ -117,7 +116,9 @@ def spin_orbital(
                     extents[new] = _spins(base, orbspin or {}).count(number)
                 counts.append(extents[new])
             places |= _spin_places(base, counts, orbspin or {})
-    return {source.name: _whole(source, integration, given, places) for source in sources}
+    sizes = {space.name: extent for space, extent in extents.items()}
+    dense = {n: _dense(known[n].tensor, array, sizes) for n, array in given.items()}
+    return {s.name: pack(s, _whole(s, integration, dense, places)) for s in sources}
 
 
 Places = dict[tuple[Space, str], list[int]]
@@ -192,9 +193,8 @@ def _places(
     orbspin: Mapping[str, Sequence[int]],
 ) -> Places:
     """Places of the orbitals of each spin in the axes of arrays over spin orbitals."""
-    extents: dict[Space, int] = {}
-    for name, tensor in tensors.items():
-        _note_extents(tensor, np.asarray(arrays[name]), extents)
+    extents = _extents([(tensor, np.asarray(arrays[n])) for n, tensor in tensors.items()])
+    for tensor in tensors.values():
         for base in (b for space in tensor.spaces for b in space.bases):
             if base not in extents:
                 extents[base] = len(_spins(base, orbspin))
@@ -253,15 +253,44 @@ def _spin_places(
     return places
 
 
-def _note_extents(tensor: Tensor, array: Array, extents: dict[Space, int]) -> None:
-    """Extents of base spaces, from axes over one base space each."""
-    if array.ndim != tensor.rank:
-        raise ShapeError(
-            f"{tensor.name} has shape {array.shape}, but {tensor.rank} axes: give the whole array"
-        )
-    for space, extent in zip(tensor.spaces, array.shape, strict=True):
+def _extents(arrays: Sequence[tuple[Tensor, Array]]) -> dict[Space, int]:
+    """Extents of base spaces, from axes over one base space each, packed ones last.
+
+    Packed antisymmetric axes without values have extent 0 or 1, which other axes must show.
+    """
+    axes: list[tuple[Tensor, Array, int, int, Packing | None]] = []
+    for tensor, array in arrays:
+        if array.ndim != tensor.stored_rank:
+            raise ShapeError(
+                f"{tensor.name} has shape {array.shape}, but {tensor.stored_rank} axes: give the "
+                f"whole array"
+            )
+        stored = zip(tensor.stored(), array.shape, strict=True)
+        axes += ((tensor, array, axis, values, packing) for (axis, packing), values in stored)
+    extents: dict[Space, int] = {}
+    for tensor, array, axis, values, packing in sorted(axes, key=lambda a: a[-1] is not None):
+        space, extent = tensor.spaces[axis], values
+        if packing is not None:
+            found = extent_of(values, packing.count, packing.antisymmetric)
+            if found is None:
+                raise ShapeError(
+                    f"{tensor.name} has shape {array.shape}, but no extent of space {space.name} "
+                    f"makes {values} values of {packing.count} packed axes"
+                )
+            if values == 0 and packing.antisymmetric:
+                continue
+            extent = found
         if not space.parts and extents.setdefault(space, extent) != extent:
             raise ShapeError(
                 f"{tensor.name} has shape {array.shape}, but space {space.name} has extent "
                 f"{extents[space]} in another axis"
             )
+    return extents
+
+
+def _dense(tensor: Tensor, array: Array, extents: Mapping[str, int]) -> Array:
+    """The array with all elements, its axes in declared order."""
+    shape = stored_shape(tensor, extents)
+    if array.shape != shape:
+        raise ShapeError(f"{tensor.name} has shape {array.shape}, but {shape} fits the other axes")
+    return unpack(tensor, array, extents)

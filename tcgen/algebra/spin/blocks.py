@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import permutations
+from itertools import pairwise, permutations
 
 from ...ir.system import System
-from ...ir.tensor import Space, Storage, Symmetry, Tensor, symmetry_group
+from ...ir.tensor import Packing, Space, Storage, Symmetry, Tensor, exchanged, symmetry_group
 from ...records.quantity import Quantity
 from .invariance import Form
 from .labels import (
@@ -106,12 +106,13 @@ class Blocks:
         spaces = tuple(
             self.spaces.space(tensor.spaces[k], x) for k, x in zip(axes, spins, strict=True)
         )
+        symmetry = self._symmetry(tensor, pattern, axes)
         new = replace(
             tensor,
             name=self._name(tensor, pattern, axes, spaces),
             spaces=spaces,
-            symmetry=self._symmetry(tensor, pattern, axes),
-            storage=Storage(),
+            symmetry=symmetry,
+            storage=Storage(tensor.storage.order, _packed(tensor, spaces, symmetry)),
             conserves=None,
             quantity=self._quantity(tensor, pattern),
         )
@@ -195,7 +196,7 @@ class Blocks:
         return tuple(chosen)
 
     def _quantity(self, tensor: Tensor, pattern: Pattern) -> Quantity | None:
-        """What a block is in a calculation; <pq||rs> is <pq|rs> where its spins differ."""
+        """The quantity of a block; <pq||rs> is <pq|rs> where its spins differ."""
         match tensor.quantity:
             case Quantity.ANTISYMMETRISED if self.closed or len(set(pattern)) > 1:
                 return Quantity.PHYSICIST
@@ -218,6 +219,23 @@ class Blocks:
             unique = f"{name}_{number}"
         self._taken.add(unique)
         return unique
+
+
+def _packed(
+    tensor: Tensor, spaces: tuple[Space, ...], symmetry: tuple[Symmetry, ...]
+) -> tuple[Packing, ...]:
+    """The packed groups whose axes are symmetric in a block."""
+    if not tensor.storage.packed:
+        return ()
+    group = symmetry_group(replace(tensor, spaces=spaces, symmetry=symmetry))
+    return tuple(
+        packing
+        for packing in tensor.storage.packed
+        if all(
+            Symmetry(exchanged(tensor.rank, pair), -1 if packing.antisymmetric else 1) in group
+            for pair in pairwise(packing.axes)
+        )
+    )
 
 
 def _moved(symmetry: Symmetry) -> int:

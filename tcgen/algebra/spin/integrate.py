@@ -7,18 +7,44 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
+from math import prod
 from typing import TypeAlias
 
 from ...errors import ArgumentError, Diagnostic, Span, SpecError
-from ...ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Sum, map_leaves
+from ...ir.expr import (
+    Access,
+    Call,
+    Calls,
+    Const,
+    Delta,
+    Equal,
+    Expr,
+    Pow,
+    Prod,
+    Quot,
+    Sum,
+    format_expr,
+    map_leaves,
+    nodes,
+)
 from ...ir.reduction import Reduction
-from ...ir.system import Apply, Equation, Factor, Permutation, System, Term, factor_indices
+from ...ir.system import (
+    Apply,
+    Equation,
+    Factor,
+    Permutation,
+    System,
+    Term,
+    factor_indices,
+    with_tensors,
+)
 from ...ir.tensor import Index, Ref, Role, Tensor
 from ...ir.term_rewriting import replace_refs
 from ..equations.inline import keep_needed
 from ..equations.normal_form import NormalForms
 from ..equations.permutations import fold_permutations
 from ..equations.proven_symmetry import normalised, output_symmetry
+from ..equations.volatile import check_system
 from .blocks import Block, Blocks
 from .invariance import contradiction, form_of, form_of_input
 from .labels import (
@@ -38,8 +64,9 @@ FORMS = ("closed-shell", "unrestricted")
 _MOST_IMAGES = 20_000
 
 _ZERO, _ONE = Const(Fraction(0)), Const(Fraction(1))
-_AT_ZERO = {"sqrt": _ZERO, "abs": _ZERO, "sin": _ZERO, "tanh": _ZERO, "conj": _ZERO}
-_AT_ZERO |= {"real": _ZERO, "imag": _ZERO, "exp": _ONE, "cos": _ONE}
+_AT_ZERO = dict.fromkeys(("sqrt", "abs", "sin", "tanh", "conj", "real", "imag"), _ZERO)
+_AT_ZERO |= dict.fromkeys(("tan", "sinh", "arcsin", "arctan", "floor", "sign"), _ZERO)
+_AT_ZERO |= dict.fromkeys(("exp", "cos", "cosh"), _ONE)
 
 _Index: TypeAlias = Callable[[Index, Mapping[Index, str]], Index]
 """Gives an index the space of its spin."""
@@ -107,11 +134,7 @@ def spin_integrated(system: System, form: str) -> System:
 @lru_cache(maxsize=8)
 def integrate(system: System, form: str) -> SpinIntegration:
     """Like :func:`spin_integrated`, with the blocks that the new inputs and outputs hold."""
-    if not isinstance(system, System):
-        raise ArgumentError(
-            f"system is a {type(system).__name__}, not a System of equations: read it with "
-            f"tcgen.read_spec (text) or tcgen.read_spec_file (path)"
-        )
+    check_system(system)
     if form not in FORMS:
         raise ArgumentError(f"spin {form!r} is not known: use {' or '.join(map(repr, FORMS))}")
     if not any(has_labels(space) for space in system.spaces):
@@ -133,13 +156,7 @@ def _with_symmetries(system: System) -> System:
         if tensor.role is Role.OUTPUT and not tensor.accumulate:
             derived = output_symmetry(equation, forms)
             changed[tensor] = replace(tensor, symmetry=(*tensor.symmetry, *derived))
-    equations = tuple(
-        replace_refs(e, lambda ref: Ref(changed.get(ref.tensor, ref.tensor), ref.indices))
-        for e in known.equations
-    )
-    return replace(
-        known, tensors=tuple(changed.get(t, t) for t in known.tensors), equations=equations
-    )
+    return with_tensors(known, changed)
 
 
 class _Integration:
@@ -172,8 +189,7 @@ class _Integration:
             (replace(b, tensor=_bare(b.tensor)) for b in blocks.known.values() if b is not None),
             key=lambda b: (place[b.source.name], b.pattern),
         )
-        read = {r.tensor for e in equations for t in e.terms for r in t.refs}
-        inputs = [b.tensor for b in made if b.source.is_input and b.tensor in read]
+        inputs = [b.tensor for b in made if b.source.is_input]
         whole = System(
             f"{system.name.removesuffix('_spin_orbital')}_{self._form.replace('-', '_')}",
             blocks.spaces.spaces,
@@ -245,6 +261,7 @@ class _Integration:
             names = {left[k]: left[image] for k, image in enumerate(first.images)}
             labels = dict(zip(left, spins, strict=True))
             for number, factors, summed in self._assigned(term, labels, names):
+                self._check_finite(equation, term, factors)
                 yield replace(
                     term,
                     coeff=term.coeff * first.sign * number,
@@ -296,7 +313,11 @@ class _Integration:
                     number = Fraction(1)
                     for factor_number, _ in combination:
                         number *= factor_number
-                    yield number, tuple(f for _, f in combination), summed
+                    factors = tuple(f for _, f in combination)
+                    # A function of a block that is zero is a number: its sums are extents.
+                    held = {i for f in factors for i in factor_indices(f)}
+                    extents = tuple(Delta(i, i) for i in summed if i not in held)
+                    yield number, factors + extents, summed
                 return
             n = order[place]
             factor = term.factors[n]
@@ -375,6 +396,22 @@ class _Integration:
             )
         )
 
+    def _check_finite(self, equation: Equation, term: Term, factors: tuple[Factor, ...]) -> None:
+        """Note a function that is infinite, or no number, where a block is zero."""
+        for factor in factors:
+            if not isinstance(factor, Apply) or all(map(_is_finite, nodes(factor.expr))):
+                continue
+            span = term.span or equation.span or Span(self._system.name, 1, 1)
+            found = Diagnostic(
+                span,
+                f"a factor of {equation.lhs} is {format_expr(factor.expr)} where spins differ, "
+                f"which is not finite",
+                advice="leave out the elements that spin makes zero, for example by adding a "
+                "number to the argument",
+            )
+            if found not in self._wrong:
+                self._wrong.append(found)
+
     def _check_block(self, equation: Equation, pattern: Pattern) -> None:
         """Note a block that is not zero, though the output is declared to conserve spin."""
         tensor = equation.lhs.tensor
@@ -399,7 +436,8 @@ class _Integration:
 
 def _bare(tensor: Tensor) -> Tensor:
     """The tensor without the symmetry that follows from its equation, which later passes find."""
-    return tensor if tensor.is_input else replace(tensor, symmetry=())
+    declared = tensor.is_input or tensor.storage.packed
+    return tensor if declared else replace(tensor, symmetry=())
 
 
 _WORDS = {"a": "alpha", "b": "beta"}
@@ -456,9 +494,15 @@ def without_zeros(expr: Expr) -> Expr:
             kept = tuple(a for a in map(without_zeros, args) if a != _ZERO)
             if not kept:
                 return _ZERO
+            numbers = [a.value for a in kept if isinstance(a, Const)]
+            if len(numbers) == len(kept):
+                return Const(sum(numbers, Fraction(0)))
             return kept[0] if len(kept) == 1 else Sum(kept)
         case Prod(args):
             kept = tuple(map(without_zeros, args))
+            numbers = [a.value for a in kept if isinstance(a, Const)]
+            if len(numbers) == len(kept):
+                return Const(prod(numbers, start=Fraction(1)))
             return _ZERO if _ZERO in kept else Prod(kept)
         case Quot(num, den):
             above, below = without_zeros(num), without_zeros(den)
@@ -466,6 +510,8 @@ def without_zeros(expr: Expr) -> Expr:
         case Pow(base, exponent):
             inner = without_zeros(base)
             return _ZERO if inner == _ZERO and exponent > 0 else Pow(inner, exponent)
+        case Calls(function, args):
+            return Calls(function, tuple(map(without_zeros, args)))
         case Call(function, arg):
             inner = without_zeros(arg)
             if inner == _ZERO and function in _AT_ZERO:
@@ -473,6 +519,21 @@ def without_zeros(expr: Expr) -> Expr:
             return Call(function, inner)
         case _:
             return expr
+
+
+def _is_finite(expr: Expr) -> bool:
+    """False for an operation on zeros that has no finite value."""
+    match expr:
+        case Quot(_, below) | Calls("mod", (_, below)):
+            return below != _ZERO
+        case Pow(base, exponent):
+            return base != _ZERO or exponent >= 0
+        case Calls("pow", (base, Const(power))):
+            return base != _ZERO or power >= 0
+        case Call("log", arg):
+            return arg != _ZERO
+        case _:
+            return True
 
 
 def is_zero(expr: Expr) -> bool:

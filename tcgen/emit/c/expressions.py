@@ -159,9 +159,14 @@ def pointer(access: Access, scope: Scope, values: Mapping[str, str]) -> str:
 
 
 def stride(access: Access, var: BandVar, scope: Scope) -> str:
-    """Stride of a variable in elements: the product of all faster axes."""
-    buffer = scope.buffers[access.buffer]
+    """Stride of a variable in elements."""
     axis = next(n for n, s in enumerate(access.subscripts) if s.variable == var.name)
+    return axis_stride(access, axis, scope)
+
+
+def axis_stride(access: Access, axis: int, scope: Scope) -> str:
+    """Stride, in elements, of a logical axis of a buffer that is not packed."""
+    buffer = scope.buffers[access.buffer]
     faster = buffer.order[buffer.order.index(axis) + 1 :]
     return product([axis_length(buffer, n) for n in faster])
 
@@ -185,11 +190,16 @@ def _packed_place(places: list[str], packing: Packing, scope: Scope) -> str:
         return "0"
     sort = scope.order_of(places)
     if sort is not None:
-        ordered = [places[n] for n in sort]
-        return " + ".join(simplex(p, packing.count - n, strict) for n, p in enumerate(ordered))
+        return ordered_place([places[n] for n in sort], packing)
     if packing.count == 2:
         return f"tc_{'strict' if strict else 'triangle'}({places[0]}, {places[1]})"
     return f"tc_simplex({packing.count}, {int(strict)}, {_positions(places)})"
+
+
+def ordered_place(places: list[str], packing: Packing) -> str:
+    """The place on the packed axis of positions in order, the largest first."""
+    strict, count = packing.antisymmetric, packing.count
+    return " + ".join(simplex(p, count - n, strict) for n, p in enumerate(places))
 
 
 def _positions(places: list[str]) -> str:

@@ -117,15 +117,6 @@ def _products(dtype: DType) -> str:
     )
 
 
-def buffer_table(module: Module) -> tuple[str, ...]:
-    """Buffers in memory, in the order of the table that kernels receive.
-
-    For a private buffer the table has the address of the first thread's copy. The packing memory
-    of each kernel with contractions follows the buffers.
-    """
-    return tuple(b.name for b in module.buffers if b.place != "register")
-
-
 def _kernel(
     kernel: Kernel,
     module: Module,
@@ -136,7 +127,9 @@ def _kernel(
 ) -> str:
     scope = make_scope(kernel, module, C_RESERVED)
     scope = replace(scope, thresholds=thresholds, counted=counted)
-    table = buffer_table(module)
+    # The table has the buffers in memory, private ones with the address of the first thread's copy,
+    # and then the packing memory of each kernel with contractions.
+    table = tuple(b.name for b in module.buffers if b.place != "register")
     written = scope.written()
     lines = [
         f"const int64_t N_{b.name} = tc_extents[{scope.bases.index(b)}];" for b in scope.extents

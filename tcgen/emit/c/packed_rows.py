@@ -18,9 +18,9 @@ from ...ir.reduction import Reduction
 from ...ir.tensor import Packing
 from ...resources import part
 from ...simplices import parity
-from ..printing import literal, nest, product, simplex
+from ..printing import literal, nest, product
 from ..scope import Scope
-from .expressions import LOOPS, address, bounds, packed_positions
+from .expressions import LOOPS, address, bounds, ordered_place, packed_positions
 from .loop_transforms import blocked_pair
 from .stores import counted_block, counted_value, store
 
@@ -82,7 +82,9 @@ def packed_row(band: tuple[BandVar, ...], stmt: Assign, scope: Scope) -> PackedR
             continue
         depth = max(n for n, v in enumerate(names) if scope.variables[v] in group.places)
         declared.setdefault(depth, []).extend(_sorted(group, group.places))
-        declared[depth].append(_place(group))
+        sorted_places = [group.at(n) for n in range(group.packing.count)]
+        place = ordered_place(sorted_places, group.packing)
+        declared[depth].append(f"const int64_t {_PLACE}_{group.number} = {place};")
     places = {g.packing.first: f"{_PLACE}_{g.number}" for g in groups if g is not row}
     signs = [g.sign for g in groups if g.packing.antisymmetric and g is not row]
     lines = _row(_Copy(stmt, band[-1], scope), row, places, signs)
@@ -121,18 +123,6 @@ def _sorted(group: _Group, places: list[str]) -> list[str]:
         sort=f"const int {group.sign} = {call}" if strict else f"(void){call}",
         positions=[f"const int64_t {group.at(n)} = {order}.at[{n}];" for n in range(len(places))],
     )
-
-
-def _place(group: _Group) -> str:
-    count = group.packing.count
-    place = _simplices([group.at(n) for n in range(count)], group.packing)
-    return f"const int64_t {_PLACE}_{group.number} = {place};"
-
-
-def _simplices(ordered: list[str], packing: Packing) -> str:
-    """The place of positions, the largest first."""
-    strict, count = packing.antisymmetric, packing.count
-    return " + ".join(simplex(p, count - n, strict) for n, p in enumerate(ordered))
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +216,7 @@ def _ranges(
             start = first if low == "0" else f"tc_max({low}, {first})"
         if rank:
             stop = f"tc_min({high}, {others[rank - 1]})"
-        place = _simplices([*others[:rank], name, *others[rank:]], group.packing)
+        place = ordered_place([*others[:rank], name, *others[rank:]], group.packing)
         turned = sign * (-1) ** (group.places.index(name) + rank) if strict else 1
         found = {**places, group.packing.first: place}
         lines += copy.loop(start, stop, copy.element(turned, row_sign, found))

@@ -12,7 +12,7 @@ from ...dtypes import COMPLEX128, FLOAT64
 from ...ir.expr import Access
 from ...ir.loops import Assign, BandVar, LoopVar
 from ...ir.reduction import Reduction
-from ..c.expressions import address, element, expression, length, loop_head
+from ..c.expressions import address, axis_stride, element, expression, length, loop_head
 from ..c.stores import combined, value_at_point
 from ..printing import axis_length, extent, is_complex, literal, nest, product
 from ..scope import Scope
@@ -69,15 +69,12 @@ def first_value(var: Var, scope: Scope, number: str) -> str:
 
 def triangles(variables: Iterable[Var], scope: Scope) -> list[str]:
     """Conditions on triangular variables; loops enumerate the rectangle."""
-    return [
-        f"{scope.variables[v.name]} {_relation(v)} {scope.variables[v.below]}"
-        for v in variables
-        if v.below is not None
-    ]
-
-
-def _relation(var: Var) -> str:
-    return "<" if isinstance(var, BandVar) and var.strict else "<="
+    names, found = scope.variables, []
+    for var in variables:
+        if var.below is not None:
+            relation = "<" if isinstance(var, BandVar) and var.strict else "<="
+            found.append(f"{names[var.name]} {relation} {names[var.below]}")
+    return found
 
 
 def loop(var: Var, scope: Scope, body: list[str]) -> list[str]:
@@ -131,19 +128,12 @@ def when(conditions: Sequence[str], lines: Sequence[str]) -> list[str]:
     return [f"{head} {lines[0]}"] if len(lines) == 1 else nest(head, lines)
 
 
-def stride(access: Access, axis: int, scope: Scope) -> str:
-    """Stride, in elements, of a logical axis of a buffer that is not packed."""
-    buffer = scope.buffers[access.buffer]
-    faster = buffer.order[buffer.order.index(axis) + 1 :]
-    return product([axis_length(buffer, n) for n in faster])
-
-
 def part_of_address(access: Access, variables: Iterable[str], scope: Scope) -> str:
     """The terms of an address that depend on some variables; the buffer is not packed."""
     wanted = set(variables)
     buffer = scope.buffers[access.buffer]
     terms = [
-        product([scope.variables[s.variable], stride(access, axis, scope)])
+        product([scope.variables[s.variable], axis_stride(access, axis, scope)])
         for axis in buffer.order
         if (s := access.subscripts[axis]).variable in wanted and s.variable is not None
     ]

@@ -7,7 +7,7 @@ from typing import assert_never
 from ...artifact.grid import GridEntry, StripEntry
 from ...dtypes import BY_NAME, COMPLEX128, FLOAT64
 from ...ir.loop_analysis import parallel_chain
-from ...ir.loops import Assign, BandVar, Kernel, Loop, LoopVar, Zero
+from ...ir.loops import Assign, BandVar, Kernel, Loop, Zero
 from ...ir.thread_mapping import Library, Nest, Points, Strip, Sums, ThreadNest, Tiles, Transpose
 from ..scope import Scope, statements
 from .expressions import free_and_summed
@@ -92,7 +92,12 @@ def _strips(scope: Scope) -> tuple[StripEntry, ...]:
             spaces = (loop.var.space.name for loop in parallel_chain(stmt))
             return (StripEntry(tuple((name, None, None) for name in spaces), mapping.threads),)
         case Nest():
-            return _nest_strips(kernel)
+            # A strip for each parallel loop, whose points are tiles of a tile loop.
+            loops = parallel_chain(stmt) if isinstance(stmt, Loop) and len(kernel.body) == 1 else ()
+            return tuple(
+                StripEntry(((v.space.name, None, None),), v.tile or 1)
+                for v in (loop.var for loop in loops)
+            )
         case None | Library():
             raise AssertionError(f"kernel {kernel.name} is not launched on a grid")
         case _:
@@ -122,19 +127,8 @@ def _length(counted: Loop | BandVar) -> tuple[str, int | None]:
 
 def _free(stmt: object) -> tuple[BandVar, ...]:
     assert isinstance(stmt, Assign)
-    return tuple(v for v in stmt.band if v.name in stmt.out.variables)
+    return free_and_summed(stmt)[0]
 
 
 def _lengths(variables: tuple[BandVar, ...]) -> _Lengths:
     return tuple((v.space.name, v.tile, v.base) for v in variables)
-
-
-def _nest_strips(kernel: Kernel) -> tuple[StripEntry, ...]:
-    """One strip for each parallel loop; its points are tiles of a tile loop."""
-    strips: list[StripEntry] = []
-    body = kernel.body
-    while len(body) == 1 and isinstance(loop := body[0], Loop) and loop.parallel:
-        var: LoopVar = loop.var
-        strips.append(StripEntry(((var.space.name, None, None),), var.tile or 1))
-        body = loop.body
-    return tuple(strips)

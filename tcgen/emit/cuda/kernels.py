@@ -81,11 +81,6 @@ def totals(kernel: Kernel) -> int:
     return sum(isinstance(s, Assign) and is_total(s) for s in after)
 
 
-def scratch_argument(scope: Scope) -> bool:
-    """True if a kernel takes scratch memory: for partial sums, or for private buffers."""
-    return finish_symbol(scope.kernel) is not None or bool(private_buffers(scope))
-
-
 def library_product(kernel: Kernel) -> tuple[Gemm, Library] | None:
     """The product of a kernel that is a call of a library, and which one; else None."""
     if not isinstance(kernel.mapping, Library):
@@ -125,7 +120,8 @@ def _function(name: str, body: list[str], scope: Scope) -> list[str]:
         constant = "" if buffer in written else "const "
         kind = BY_NAME[scope.buffers[buffer].dtype].cuda_type
         arguments.append(f"{constant}{kind} *__restrict__ {scope.names[buffer]}")
-    if scratch_argument(scope):
+    # Scratch memory is for partial sums, or for private buffers.
+    if finish_symbol(scope.kernel) is not None or private_buffers(scope):
         arguments.append("char *__restrict__ tc_scratch")
         arguments += ["const tc_int tc_in_shared"] if private_buffers(scope) else []
     arguments += [f"const tc_int N_{space.name}" for space in scope.extents]

@@ -90,11 +90,7 @@ def _loop(stmt: Loop, mapping: Nest, scope: Scope) -> list[str]:
         body += [line for s in stmt.body for line in _statement(s, mapping, scope)]
         return loop(stmt.var, scope, body)
     # Parallel loops are directly inside each other; their points are counted as one.
-    around = [stmt]
-    while len(around[-1].body) == 1 and isinstance(inner := around[-1].body[0], Loop):
-        if not inner.parallel:
-            break
-        around.append(inner)
+    around = tuple(parallel_chain(stmt))
     variables = [loop.var for loop in around]
     body = []
     if any(numbered(var, scope) for var in variables):

@@ -17,8 +17,8 @@ from ...ir.expr import Delta
 from ...ir.system import Equation, Factor, System, Term
 from ...ir.tensor import Index, Ref, symmetry_group
 from ...ir.term_rewriting import rename_term
+from .conventions import LETTERS
 
-_POOLS = {"o": "ijklmn", "v": "abcdefgh"}
 # Namings that are tried for one term: enough for six indices of a space, or five of each.
 _MOST_NAMINGS = 5_000
 _Key: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
@@ -107,7 +107,7 @@ def _namings(sums: tuple[Index, ...], left: tuple[Index, ...]) -> Iterator[dict[
     taken = {i.name for i in left}
     choices = []
     for name, held in by_space.items():
-        pool = _POOLS.get(name, name)
+        pool = LETTERS.get(name, name)
         letters = (
             x + n for n in ("", *map(str, range(1, 1 + len(held) + len(left)))) for x in pool
         )

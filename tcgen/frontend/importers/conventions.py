@@ -11,6 +11,9 @@ from typing import Any
 from ...errors import ArgumentError, Diagnostic, Span, SpecError
 from ..assemble import MOST_PERMUTATIONS, TOO_MANY
 
+# Letters of occupied and of virtual indices.
+LETTERS = {"o": "ijklmn", "v": "abcdefgh"}
+
 
 def refuse(filename: str, number: int, line: str, message: str, advice: str) -> SpecError:
     """The error of one line of a file."""
@@ -51,6 +54,13 @@ def amplitudes_symmetry(upper: int, lower: int) -> dict[str, Any]:
     """Antisymmetry within the first ``upper`` axes and within the ``lower`` ones after them."""
     groups = [list(range(upper)), list(range(upper, upper + lower))]
     return {"antisym": [g for g in groups if len(g) > 1]}
+
+
+def amplitudes(axes: Sequence[str], upper: int) -> dict[str, Any]:
+    """The declaration of amplitudes for a term list; only axes of one space are antisymmetric."""
+    groups = amplitudes_symmetry(upper, len(axes) - upper)["antisym"]
+    same = [group for group in groups if len({axes[k] for k in group}) == 1]
+    return {"axes": list(axes), "antisym": same}
 
 
 def signed_letters(

@@ -12,15 +12,16 @@ import ast
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 from ...errors import Diagnostic, SpecError
 from ...ir.system import System
-from ..exact_numbers import rational
+from ..exact_numbers import is_exact, rational
 from ..source import refuse_deep_nesting
 from ..terms import read_term_data
-from .conventions import amplitudes_symmetry, check_texts, integrals, refuse, signed_letters
+from .conventions import amplitudes, check_texts, integrals, refuse, signed_letters
 from .pdaggerq_ir import read_ir
 
 String: TypeAlias = Sequence[str]
@@ -59,6 +60,8 @@ def from_pdaggerq(
         Inputs are f_oo, v_oovv = <ij||ab>, ... and the amplitudes with their axes as written,
         t2[a,b,i,j]. In strings blocked by spin the indices of beta orbitals get upper case letters
         and the spaces O and V; in strings blocked by label ranges those of active orbitals do.
+
+        A warning names coefficients that do not round exactly one ratio of small factorials.
 
     Raises:
         ArgumentError: a keyword is of another type.
@@ -101,7 +104,7 @@ def _system(
 ) -> System:
     problems: list[Diagnostic] = []
     letters = _Letters()
-    targets, tensors = [], dict[str, Any]()
+    targets, tensors, inexact = [], dict[str, Any](), dict[str, str]()
     for heading, strings in groups.items():
         terms = []
         for number, string in strings:
@@ -109,6 +112,12 @@ def _system(
                 term = _term(string, letters)
                 terms.append(term)
                 tensors.update(term.tensors)
+                if not is_exact(Fraction(term.coeff)):
+                    inexact.setdefault(
+                        string[0],
+                        f"{filename}:{number}: {string[0]} rounds no ratio of small factorials, "
+                        f"or several: it is read as {term.coeff}; to_strings('ir') has exact ones",
+                    )
             except ValueError as error:
                 advice = "write terms such as ['+0.250', '<i,j||a,b>', 't2(a,b,i,j)']"
                 line = f"{string!s:.500}"
@@ -127,7 +136,8 @@ def _system(
         "tensors": {**tensors, **_declared(real)},
         "targets": targets,
     }
-    return read_term_data(data, filename)
+    system = read_term_data(data, filename)
+    return replace(system, warnings=(*system.warnings, *inexact.values()))
 
 
 def is_ir(text: str) -> bool:
@@ -271,10 +281,7 @@ def _term(string: String, letters: _Letters) -> _Term:
             name = "delta"
         elif name not in _BY_BLOCKS:
             name = f"{name}_{part.block}" if part.block else name
-            spaces = [_space(x) for x in written]
-            symmetry = amplitudes_symmetry(part.upper, len(written) - part.upper)
-            same = [g for g in symmetry["antisym"] if len({spaces[k] for k in g}) == 1]
-            tensors[name] = {"axes": spaces, "antisym": same}
+            tensors[name] = _amplitudes(part, [_space(x) for x in written])
         factors.append(f"{name}[{','.join(written)}]" if written else name)
     for _, held in operators:
         for label in held:
@@ -285,6 +292,19 @@ def _term(string: String, letters: _Letters) -> _Term:
     moved = [x for _, held in operators for x in held]
     free = tuple(names[x] for x in dict.fromkeys((*every, *moved)) if every.count(x) == 1)
     return _Term(str(coeff), tuple(factors), free, names, named, tensors)
+
+
+def _amplitudes(part: _Part, spaces: Sequence[str]) -> dict[str, Any]:
+    """The declaration of amplitudes, antisymmetric in each half if it is of one space.
+
+    Those of states with more or fewer electrons, r2(a,b,i) and r3(a,b,c,i), do not have halves:
+    they are antisymmetric in neighbours of one space.
+    """
+    declared = amplitudes(spaces, part.upper)
+    if len(spaces) % 2 or re.fullmatch(r"[lr]\d+", part.name):
+        runs = itertools.groupby(range(len(spaces)), key=lambda k: spaces[k])
+        declared["antisym"] = [run for run in (list(run) for _, run in runs) if len(run) > 1]
+    return declared
 
 
 def _part(text: str) -> _Part:

@@ -4,8 +4,8 @@ r"""The JSON lines that pdaggerq's pq_graph exports: one assignment or addition 
      "is_intermediate": false}, "is_assignment": true, "coeff": 0.25, "coeff_rational": "1/4",
      "operands": [{"name": "eri[\"vvoo\"]", "indices": [..], "classes": [..], ..}, ..]}
 
-Lines that do not start with ``{`` are comments. Two fields have no effect on values: ``perm`` names
-the permutation that pdaggerq has written out as several lines, and ``pairing`` is its order of
+Lines that start with ``#`` are comments. Two fields have no effect on values: ``perm`` names the
+permutation that pdaggerq has written out as several lines, and ``pairing`` is its order of
 contraction; tcgen chooses its own.
 """
 
@@ -25,11 +25,19 @@ from ...ir.tensor import Index, Ref, Role, Space, Tensor, distinct
 from ...ir.term_rewriting import rename_left, resolve_deltas
 from ..assemble import assemble, identifier
 from ..exact_numbers import exact, literal, nearest_ratio
+from ..source import load_json, unknown_keys
 from .conventions import is_name, refuse
 
 _KINDS = {"o": "occupied", "v": "virtual", "O": "occupied", "V": "virtual", "Q": "auxiliary"}
 _INTEGRALS = ("eri", "f", "B", "g", "h", "dp")
 _ORDER = "ovOVQ"
+_KEYS = {
+    "line": (
+        *("target", "is_assignment", "coeff", "coeff_rational", "operands", "perm", "pairing"),
+        "conditions",
+    ),
+    "tensor": ("name", "indices", "classes", "is_intermediate"),
+}
 _ONE = Fraction(1)
 
 
@@ -37,9 +45,10 @@ def read_ir(text: str, name: str, filename: str) -> System:
     """The system of JSON lines; a SpecError if one of them cannot be understood."""
     values, lines = _Values(), []
     for number, line in enumerate(text.split("\n"), 1):
-        if line.lstrip().startswith("{"):
+        if line.strip() and not line.lstrip().startswith("#"):
             with _place(filename, number, line):
-                data = json.loads(line)
+                data = load_json(line)
+                _check_keys(data)
                 lines.append((number, line, data, values.line(data)))
     if not lines:
         raise refuse(filename, 1, "", "no equations", "export with to_strings('ir')")
@@ -67,6 +76,17 @@ def _place(filename: str, number: int, line: str) -> Iterator[None]:
         raise refuse(filename, number, line, f"{error} is missing", advice) from None
     except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise refuse(filename, number, line, str(error), advice) from None
+
+
+def _check_keys(data: Any) -> None:
+    """Refuse a line with an unknown key, or with a text where a boolean is expected."""
+    tensors = [data["target"], *data["operands"]]
+    for level, item in (("line", data), *(("tensor", tensor) for tensor in tensors)):
+        for message, advice in unknown_keys(item, level, _KEYS):
+            raise ValueError(f"{message}: {advice}")
+        for key in ("is_assignment", "is_intermediate"):
+            if not isinstance(item.get(key, False), bool):
+                raise ValueError(f"{key} is {item[key]!r:.40}, neither true nor false")
 
 
 _Value = tuple[str, int]

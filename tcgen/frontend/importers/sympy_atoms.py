@@ -112,6 +112,11 @@ class Ranges:
 
     def of_axes(self, indexed: Any) -> tuple[Index, ...]:
         """The indices of an Indexed, whose ranges must be those of its shape."""
+        if indexed.base.offset != 0:
+            raise wrong(
+                f"the elements of {indexed.base} begin at the offset {indexed.base.offset}",
+                "write an IndexedBase without offset, and pass the part of the array from there",
+            )
         shape = indexed.base.shape
         if shape is not None and len(shape) != len(indexed.indices):
             count = len(indexed.indices)

@@ -12,11 +12,10 @@ from typing import Any
 import sympy
 from sympy.physics import secondquant as second
 
-from .conventions import amplitudes_symmetry, is_name, signed_letters
+from .conventions import LETTERS, amplitudes, is_name, signed_letters
 from .sympy_atoms import exact_number, identifier_of, wrong
 
 _LARGEST_EXPONENT = 100
-_POOLS = {"o": "ijklmn", "v": "abcdefgh"}
 
 
 def fermion_targets(
@@ -153,10 +152,7 @@ def _reference(
     name = identifier_of(str(tensor.symbol))
     if name not in blocks:
         name = f"{name}{len(upper)}"
-        axes = [_space(s) for s in (*upper, *lower)]
-        symmetry = amplitudes_symmetry(len(upper), len(lower))
-        same = [g for g in symmetry["antisym"] if len({axes[k] for k in g}) == 1]
-        tensors[name] = {"axes": axes, "antisym": same}
+        tensors[name] = amplitudes([_space(s) for s in (*upper, *lower)], len(upper))
     return f"{name}[{','.join(letters[s] for s in (*upper, *lower))}]"
 
 
@@ -182,7 +178,7 @@ def _space(symbol: Any) -> str:
 
 def _letter(symbol: Any, used: set[str]) -> str:
     """The symbol's own letter if it fits its space and is free, else another one."""
-    pool = _POOLS[_space(symbol)]
+    pool = LETTERS[_space(symbol)]
     own: str = symbol.name.strip("_")
     choices = [own] if own[:1] in pool and is_name(own) and own.isalnum() else []
     choices += [x + n for n in ("", *map(str, range(1, 100))) for x in pool]

@@ -25,7 +25,7 @@ from ..exact_numbers import OUTSIDE, rejection_reason
 from ..source import refuse_deep_nesting
 from ..terms import read_term_data
 from .canonical_terms import canonical_system
-from .conventions import check_name_list, check_texts, integrals, is_name
+from .conventions import LETTERS, check_name_list, check_texts, integrals, is_name
 from .sympy_atoms import (
     Ranges,
     check_term_count,
@@ -102,7 +102,7 @@ def from_sympy(
         targets, tensors = fermion_targets(pairs, families)
         data = {
             "name": name,
-            "ranges": {"o": list("ijklmn"), "v": list("abcdefgh")},
+            "ranges": {space: list(letters) for space, letters in LETTERS.items()},
             "tensors": {**dict(sorted(tensors.items())), **integrals(real=real)},
             "targets": targets,
         }

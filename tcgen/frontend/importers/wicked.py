@@ -20,6 +20,7 @@ from ..exact_numbers import literal
 from ..source import refuse_deep_nesting
 from ..terms import read_term_data
 from .conventions import (
+    LETTERS,
     amplitudes_symmetry,
     check_name_list,
     check_texts,
@@ -31,7 +32,6 @@ from .conventions import (
 _TENSOR = r"([A-Za-z][A-Za-z0-9_]*)\^\{([^{}]*)\}_\{([^{}]*)\}"
 _LINE = re.compile(rf"{_TENSOR} ?\+= ?([+-]? ?[0-9./]*)((?: ?{_TENSOR})*)")
 _LONGEST_LABEL = 20
-_LETTERS = {"o": "ijklmn", "v": "abcdefgh"}
 
 
 def from_wicked(
@@ -189,7 +189,7 @@ class _Reader:
         def order(space: str) -> tuple[bool, bool, str]:
             return space != "o", space != "v", space
 
-        letters = _LETTERS if self._plain else {}
+        letters = LETTERS if self._plain else {}
         return {
             space: [space, *letters.get(space, "")] for space in sorted(self._spaces, key=order)
         }
@@ -197,7 +197,7 @@ class _Reader:
     @property
     def _plain(self) -> bool:
         """True if all spaces are occupied or virtual: their indices get the usual letters."""
-        return set(self._spaces) <= set(_LETTERS)
+        return set(self._spaces) <= set(LETTERS)
 
     def _numbered(self, tensor: _Tensor) -> str:
         """The name with the number of its upper indices, unless it is one of integrals."""
@@ -236,7 +236,7 @@ class _Reader:
         letters = []
         for label in labels:
             space, number = label[0], label[1:]
-            pool = _LETTERS.get(space) if self._plain else None
+            pool = LETTERS.get(space) if self._plain else None
             if pool and number.isdigit():
                 place = int(number)
                 extra = str(place // len(pool)) if place >= len(pool) else ""

@@ -197,7 +197,6 @@ class Names:
             name = line.name.text
             if name in RESERVED:
                 self._reserved(line.name)
-                self._problems.doubtful.add(name)
                 continue
             declared = self._declared(line, first.get(name))
             if name in seen:
@@ -289,7 +288,6 @@ class Names:
             name = line.name.text
             if name in RESERVED:
                 self._reserved(line.name)
-                self._problems.doubtful.add(name)
             elif name in self._input_names and name not in self.tensors:
                 self._problems.add(
                     line.name.span, f"input {name} is on the left side of an equation", "rename it"
@@ -306,6 +304,7 @@ class Names:
     def _reserved(self, word: Word) -> None:
         advice = f"reserved: {' '.join(RESERVED)}"
         self._problems.add(word.span, f"the name {word.text} is reserved", advice)
+        self._problems.doubtful.add(word.text)
 
     def _both(self, word: Word) -> None:
         name = f"{word.text}_new"

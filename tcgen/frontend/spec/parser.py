@@ -150,9 +150,11 @@ class _Builder:
         match str(tree.data):
             case "space_line":
                 _, name, kind, value = children
-                parts = self._words(value.children) if _is(value, "parts") else ()
+                is_sum = getattr(value, "data", None) == "parts"
+                parts = self._words(value.children) if is_sum else ()
                 extent = None if value is None or parts else self.word(value)
-                return (SpaceLine(self.word(name), self._optional(kind), extent, parts),)
+                word = None if kind is None else self.word(kind)
+                return (SpaceLine(self.word(name), word, extent, parts),)
             case "index_line":
                 *names, space = self._words(children[1:])
                 return (IndexLine(tuple(names), space),)
@@ -188,7 +190,7 @@ class _Builder:
             case "power":
                 base, exponent = children
                 return Power(self.node(base), self._exponent(exponent), span)
-            case "negative":
+            case "negative" | "signed_operated":
                 sign, arg = children
                 return Negative(self.node(arg), span) if sign == "-" else self.node(arg)
             case "product":
@@ -201,9 +203,6 @@ class _Builder:
             case "scaled":
                 left, right = children
                 return Product(self.node(left), self.node(right), False, span)
-            case "signed_operated":
-                sign, body = children
-                return Negative(self.node(body), span) if sign == "-" else self.node(body)
             case _:
                 operator, body = children
                 return Operated(self._operator(operator), self.node(body), span)
@@ -258,7 +257,7 @@ class _Builder:
 
     def _attribute(self, tree: Any) -> Attribute:
         match str(tree.data):
-            case "grouped":
+            case "grouped" | "conserved":
                 word, *groups = tree.children
                 lists = tuple(self._words(g.children) for g in groups)
                 return Attribute(str(word), self._span_of(word), lists)
@@ -266,11 +265,6 @@ class _Builder:
                 word, *pairs = tree.children
                 lists = tuple(self._words(g.children) for p in pairs for g in p.children)
                 return Attribute(str(word), self._span_of(word), lists)
-            case "conserved":
-                word, *sides = tree.children
-                return Attribute(
-                    str(word), self._span_of(word), tuple(self._words(s.children) for s in sides)
-                )
             case "blocks":
                 word, *names, others = tree.children
                 return Attribute(
@@ -303,9 +297,6 @@ class _Builder:
     def _words(self, tokens: list[Any]) -> tuple[Word, ...]:
         return tuple(self.word(t) for t in tokens if t is not None)
 
-    def _optional(self, token: Any) -> Word | None:
-        return None if token is None else self.word(token)
-
     def _span_of(self, token: Any) -> Span:
         return self.word(token).span
 
@@ -314,10 +305,6 @@ class _Builder:
         line = self._lines[meta.line - 1]
         end = meta.end_column - 1 if meta.end_line == meta.line else len(line.rstrip())
         return self._statement.span(meta.line, meta.column, end - meta.column + 1)
-
-
-def _is(value: Any, rule: str) -> bool:
-    return getattr(value, "data", None) == rule
 
 
 def explain_syntax_error(statement: Statement, error: Any, problems: Problems) -> None:

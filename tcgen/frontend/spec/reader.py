@@ -30,7 +30,7 @@ from .expand import Expander, mentioned
 from .names import Names
 from .parser import parse_include, parse_statement
 from .products import ProductReader
-from .syntax import EquationLine, Line, Word
+from .syntax import EquationLine, Line
 
 
 def read_spec(text: str, filename: str = "<spec>", *, folder: str | Path | None = None) -> System:
@@ -80,9 +80,8 @@ def _read(text: str, filename: str, folder: Path | None) -> System:
     for statement in _included(split_statements(text, filename, folder, problems), problems, seen):
         lines += parse_statement(statement, problems)
     names = Names(lines, problems)
-    equations = _equations(
-        [line for line in lines if isinstance(line, EquationLine)], names, problems
-    )
+    reader = _Equations(names, problems)
+    equations = reader.read([line for line in lines if isinstance(line, EquationLine)])
     if not names.outputs and not problems.count:
         message = "no output is declared"
         problems.add(Span(filename, 1, 1), message, "say what to compute: output NAME")
@@ -135,21 +134,115 @@ def _included(
         )
 
 
-def _equations(lines: list[EquationLine], names: Names, problems: Problems) -> list[Equation]:
-    """All equations, those of brackets included."""
-    reader = ProductReader(names, problems)
-    taken = (*names.tensors, *(t.name for t in names.inputs))
-    expander = Expander(taken, problems)
-    by_name: dict[str, list[EquationLine]] = {}
-    for line in lines:
-        by_name.setdefault(line.name.text, []).append(line)
-    equations = []
-    for name, group in by_name.items():
-        equation = _equation(name, group, names, reader, expander, problems)
-        if equation is not None:
-            equations.append(equation)
-    whole = _without_copies((*expander.anonymous, *equations))
-    return [_finish(equation, names, problems) for equation in whole]
+class _Equations:
+    """Reads the equations of one spec."""
+
+    def __init__(self, names: Names, problems: Problems) -> None:
+        self._names, self._problems = names, problems
+        self._reader = ProductReader(names, problems)
+        self._expander = Expander((*names.tensors, *(t.name for t in names.inputs)), problems)
+
+    def read(self, lines: list[EquationLine]) -> list[Equation]:
+        """All equations, those of brackets included."""
+        by_name: dict[str, list[EquationLine]] = {}
+        for line in lines:
+            by_name.setdefault(line.name.text, []).append(line)
+        found = (self._equation(name, group) for name, group in by_name.items())
+        equations = [equation for equation in found if equation is not None]
+        whole = _without_copies((*self._expander.anonymous, *equations))
+        return [self._finish(equation) for equation in whole]
+
+    def _equation(self, name: str, lines: list[EquationLine]) -> Equation | None:
+        """The sum of all lines with ``name`` on the left, in the letters of the first line.
+
+        If the left side has an error, the right sides are still read, to report their errors.
+        """
+        tensor = self._names.tensors.get(name)
+        if tensor is not None and tensor.is_input:
+            message = f"input {name} is on the left side of an equation"
+            self._problems.add(lines[0].name.span, message, "give the result another name")
+            tensor = None
+        for line in lines[1:]:
+            if line.assign.text == "=":
+                message = f"{name} is assigned with = after its first line"
+                self._problems.add(
+                    line.assign.span, message, "use = in the first line only; add with += or -="
+                )
+        first = self._left(lines[0], tensor)
+        used: set[int] = set()
+        terms: list[Term] = []
+        for line in lines:
+            left = self._left(line, tensor)
+            try:
+                made, here = self._line_terms(line, left)
+            except RecursionError:
+                self._problems.add(
+                    line.name.span, TOO_DEEP, "name parts of it in equations of their own"
+                )
+                continue
+            used |= here
+            if left is not None and first is not None:
+                terms += (rename_left(term, left, first) for term in made)
+        if first is None or tensor is None:
+            return None
+        if not self._problems.count:
+            self._check_used(lines[0], first, used)
+        return Equation(Ref(tensor, first), tuple(terms), lines[0].name.span)
+
+    def _line_terms(
+        self, line: EquationLine, left: tuple[Index, ...] | None
+    ) -> tuple[list[Term], set[int]]:
+        """Terms of one line in its own letters, and the axes whose letters it uses."""
+        before = self._problems.count
+        products = self._reader.read(line.body)
+        if left is None or self._problems.count > before:
+            return [], set()
+        used = {k for k, index in enumerate(left) if index in mentioned(products)}
+        sign = Fraction(-1 if line.assign.text == "-=" else 1)
+        terms = self._expander.expand(products, left)
+        return [replace(term, coeff=sign * term.coeff) for term in terms], used
+
+    def _left(self, line: EquationLine, tensor: Tensor | None) -> tuple[Index, ...] | None:
+        """The left indices of a line; None, with a report, unless they fit the tensor."""
+        indices: list[Index] = []
+        for word in line.indices:
+            index = self._names.index(word)
+            if index is None:
+                return None
+            if index in indices:
+                message = f"index {index} occurs twice on the left"
+                advice = "left indices are distinct: use a second letter and delta[i,j]"
+                self._problems.add(word.span, message, advice)
+                return None
+            indices.append(index)
+        if tensor is None:
+            return None
+        if tuple(i.space for i in indices) != tensor.spaces:
+            axes = ",".join(s.name for s in tensor.spaces)
+            message = f"the left side does not fit {tensor.name}[{axes}]"
+            advice = "use indices of these spaces; letters may differ from line to line"
+            self._problems.add(line.name.span, message, advice)
+            return None
+        return tuple(indices)
+
+    def _check_used(self, line: EquationLine, left: tuple[Index, ...], used: set[int]) -> None:
+        for k, index in enumerate(left):
+            if k not in used:
+                message = f"left index {index} occurs in no term on the right"
+                self._problems.add(
+                    line.indices[k].span, message, f"remove {index}, or use it in a term"
+                )
+
+    def _finish(self, equation: Equation) -> Equation:
+        """The equation with deltas resolved and tensors that are given by blocks read from them."""
+        terms: list[Term] = []
+        for term in equation.terms:
+            resolved = resolve_deltas(term)
+            if resolved is not None:
+                terms += resolve_blocks(
+                    resolved, equation.lhs.indices, self._names.families, self._problems
+                )
+        return replace(equation, terms=tuple(terms))
 
 
 def _without_copies(equations: tuple[Equation, ...]) -> list[Equation]:
@@ -163,144 +256,28 @@ def _without_copies(equations: tuple[Equation, ...]) -> list[Equation]:
         term = equation.terms[0] if len(equation.terms) == 1 else None
         factor = term.factors[0] if term is not None and len(term.factors) == 1 else None
         source = reduced.get(factor.tensor) if isinstance(factor, Ref) else None
-        if source is None or term is None or term.coeff != 1 or term.sums or term.perms:
-            result.append(equation)
-        elif set(source.lhs.indices) == set(equation.lhs.indices) and (
-            not equation.lhs.tensor.accumulate
-        ):
+        plain = term is not None and term.coeff == 1 and not (term.sums or term.perms)
+        whole = source is not None and set(source.lhs.indices) == set(equation.lhs.indices)
+        if source is not None and plain and whole and not equation.lhs.tensor.accumulate:
             taken.add(source.lhs.tensor)
-            result.append(replace(equation, terms=source.terms))
-        else:
-            result.append(equation)
+            equation = replace(equation, terms=source.terms)
+        result.append(equation)
     return [e for e in result if e.lhs.tensor not in taken]
-
-
-def _equation(
-    name: str,
-    lines: list[EquationLine],
-    names: Names,
-    reader: ProductReader,
-    expander: Expander,
-    problems: Problems,
-) -> Equation | None:
-    """The sum of all lines with ``name`` on the left, in the letters of the first line.
-
-    If the left side has an error, the right sides are still read, to report their errors.
-    """
-    tensor = names.tensors.get(name)
-    if tensor is not None and tensor.is_input:
-        message = f"input {name} is on the left side of an equation"
-        problems.add(lines[0].name.span, message, "give the result another name")
-        tensor = None
-    for line in lines[1:]:
-        if line.assign.text == "=":
-            message = f"{name} is assigned with = after its first line"
-            problems.add(
-                line.assign.span, message, "use = in the first line only; add with += or -="
-            )
-    first = _left(lines[0], tensor, names, problems)
-    used: set[int] = set()
-    terms: list[Term] = []
-    for line in lines:
-        left = _left(line, tensor, names, problems)
-        try:
-            made, here = _line_terms(line, left, reader, expander, problems)
-        except RecursionError:
-            problems.add(line.name.span, TOO_DEEP, "name parts of it in equations of their own")
-            continue
-        used |= here
-        if left is not None and first is not None:
-            terms += (rename_left(term, left, first) for term in made)
-    if first is None or tensor is None:
-        return None
-    if not problems.count:
-        _check_used(lines[0], first, used, problems)
-    return Equation(Ref(tensor, first), tuple(terms), lines[0].name.span)
-
-
-def _line_terms(
-    line: EquationLine,
-    left: tuple[Index, ...] | None,
-    reader: ProductReader,
-    expander: Expander,
-    problems: Problems,
-) -> tuple[list[Term], set[int]]:
-    """Terms of one line in its own letters, and the axes whose letters it uses."""
-    before = problems.count
-    products = reader.read(line.body)
-    if left is None or problems.count > before:
-        return [], set()
-    used = {k for k, index in enumerate(left) if index in mentioned(products)}
-    sign = Fraction(-1 if line.assign.text == "-=" else 1)
-    terms = expander.expand(products, left)
-    return [replace(term, coeff=sign * term.coeff) for term in terms], used
-
-
-def _left(
-    line: EquationLine, tensor: Tensor | None, names: Names, problems: Problems
-) -> tuple[Index, ...] | None:
-    """The left indices of a line; None, with a report, unless they fit the tensor."""
-    indices: list[Index] = []
-    for word in line.indices:
-        index = names.index(word)
-        if index is None:
-            return None
-        if index in indices:
-            message = f"index {index} occurs twice on the left"
-            advice = "left indices are distinct: use a second letter and delta[i,j]"
-            problems.add(word.span, message, advice)
-            return None
-        indices.append(index)
-    if tensor is None:
-        return None
-    if tuple(i.space for i in indices) != tensor.spaces:
-        axes = ",".join(s.name for s in tensor.spaces)
-        message = f"the left side does not fit {tensor.name}[{axes}]"
-        advice = "use indices of these spaces; letters may differ from line to line"
-        problems.add(line.name.span, message, advice)
-        return None
-    return tuple(indices)
-
-
-def _check_used(
-    line: EquationLine, left: tuple[Index, ...], used: set[int], problems: Problems
-) -> None:
-    words: tuple[Word, ...] = line.indices
-    for k, index in enumerate(left):
-        if k not in used:
-            message = f"left index {index} occurs in no term on the right"
-            problems.add(words[k].span, message, f"remove {index}, or use it in a term")
-
-
-def _finish(equation: Equation, names: Names, problems: Problems) -> Equation:
-    """The equation with deltas resolved and tensors that are given by blocks read from them."""
-    terms: list[Term] = []
-    for term in equation.terms:
-        resolved = resolve_deltas(term)
-        if resolved is not None:
-            terms += resolve_blocks(resolved, equation.lhs.indices, names.families, problems)
-    return replace(equation, terms=tuple(terms))
 
 
 def _check_order(equations: list[Equation], problems: Problems) -> None:
     """Report names whose definitions need themselves, one cycle at a time."""
     order = {e.lhs.tensor.name: n for n, e in enumerate(equations)}
     for cycle in find_cycles(equations):
-        _report_cycle(cycle, order, problems)
-
-
-def _report_cycle(cycle: tuple[Equation, ...], order: dict[str, int], problems: Problems) -> None:
-    named = [e for e in cycle if not e.anonymous]
-    if not named:
-        return
-    first = min(named, key=lambda e: order[e.lhs.tensor.name])
-    start = named.index(first)
-    names = [e.lhs.tensor.name for e in (*named[start:], *named[:start], first)]
-    span = first.span or Span("", 1, 1)
-    if len(named) == 1:
-        message = f"{names[0]} is read inside its own definition"
-        advice = "rename the old value and make it an input, or use: output NAME accumulate"
-    else:
+        named = [e for e in cycle if not e.anonymous]
+        if not named:
+            continue
+        first = min(named, key=lambda e: order[e.lhs.tensor.name])
+        start = named.index(first)
+        names = [e.lhs.tensor.name for e in (*named[start:], *named[:start], first)]
         message = f"circular definition: {' -> '.join(names)}"
         advice = "change one of them so that it does not read the next"
-    problems.add(span, message, advice)
+        if len(named) == 1:
+            message = f"{names[0]} is read inside its own definition"
+            advice = "rename the old value and make it an input, or use: output NAME accumulate"
+        problems.add(first.span or Span("", 1, 1), message, advice)

@@ -29,7 +29,7 @@ from ...ir.tensor import (
     exchanged,
     symmetry_group,
 )
-from ...ir.term_rewriting import fresh_index, rename_equation, rename_term
+from ...ir.term_rewriting import fresh_index, rename_equation, rename_term, without_perms
 from .attributes import word_of
 from .names import RESERVED
 from .operators import Signed, compose, position_images, slash_operator, tuple_operator
@@ -142,7 +142,8 @@ def _with_own_letters(system: System) -> System:
     used = taken | {i.name for i in every}
     for index in every:
         new = index
-        if index.name in taken or not _legal(index.name):
+        legal = index.name.isascii() and index.name.isidentifier()
+        if index.name in taken or not legal:
             stem = Index(
                 "".join(c for c in index.name if c.isascii() and c.isalpha()) or "i", index.space
             )
@@ -152,10 +153,6 @@ def _with_own_letters(system: System) -> System:
         names[index] = new
     equations = tuple(rename_equation(e, names) for e in system.equations)
     return replace(system, equations=equations)
-
-
-def _legal(name: str) -> bool:
-    return name.isascii() and name.isidentifier()
 
 
 def _space_line(space: Space) -> str:
@@ -207,8 +204,9 @@ def _storage(tensor: Tensor) -> str:
 def _equation_lines(equation: Equation) -> list[str]:
     """One line for each term; those of an accumulating output start with +=."""
     lhs = equation.lhs
-    texts = [text for term in equation.terms for text in _term_texts(term, lhs)]
-    used = {i for term in equation.terms for i in _used(term, lhs)}
+    written = [pair for term in equation.terms for pair in _written_out(term, lhs)]
+    texts = [_term_text(term, operator) for term, operator in written]
+    used = {i for term, _ in written for i in term.indices}
     missing = [i for i in lhs.indices if i not in used]
     if missing:
         # The language requires each left index on the right side; delta[i,i] is 1.
@@ -225,32 +223,13 @@ def _equation_lines(equation: Equation) -> list[str]:
     return lines
 
 
-def _used(term: Term, lhs: Ref) -> tuple[Index, ...]:
-    """Indices in the written text of a term."""
-    used = list(term.indices)
-    if term.perms and operator_text(
-        term.perms, lhs.indices, invariant_exchanges(term, lhs.indices)
-    ):
-        return tuple(used)
-    for perm in term.perms:
-        names = {lhs.indices[k]: lhs.indices[image] for k, image in enumerate(perm.images)}
-        used += [names.get(i, i) for i in term.indices]
-    return tuple(used)
-
-
-def _term_texts(term: Term, lhs: Ref) -> list[str]:
-    """The term, or one text for each of its permutations if no operator expresses them."""
-    if not term.perms:
-        return [_term_text(term, "")]
-    operator = operator_text(term.perms, lhs.indices, invariant_exchanges(term, lhs.indices))
-    if operator:
-        return [_term_text(term, operator)]
-    texts = []
-    for perm in term.perms:
-        names = {lhs.indices[k]: lhs.indices[image] for k, image in enumerate(perm.images)}
-        moved = rename_term(replace(term, perms=()), names)
-        texts.append(_term_text(replace(moved, coeff=moved.coeff * perm.sign), ""))
-    return texts
+def _written_out(term: Term, lhs: Ref) -> list[tuple[Term, str]]:
+    """The term and its operator, or each of its permutations if no operator expresses them."""
+    if term.perms:
+        operator = operator_text(term.perms, lhs.indices, invariant_exchanges(term, lhs.indices))
+        if operator:
+            return [(term, operator)]
+    return [(moved, "") for moved in without_perms(term, lhs)]
 
 
 def _term_text(term: Term, operator: str) -> str:
@@ -366,7 +345,7 @@ def symmetry_text(tensor: Tensor) -> tuple[str, list[str]]:
         if phrase.symmetry not in whole or phrase.symmetry in reached:
             continue
         chosen.append(phrase)
-        reached = set(symmetry_group(replace(tensor, symmetry=_all(chosen))))
+        reached = set(symmetry_group(replace(tensor, symmetry=tuple(p.symmetry for p in chosen))))
         if reached == whole:
             break
     text = ""
@@ -389,10 +368,6 @@ class _Phrase:
     word: str
     axes: str
     symmetry: Symmetry
-
-
-def _all(phrases: list[_Phrase]) -> tuple[Symmetry, ...]:
-    return tuple(p.symmetry for p in phrases)
 
 
 def _phrases(tensor: Tensor) -> Iterator[_Phrase]:
@@ -477,9 +452,7 @@ def invariant_exchanges(term: Term, left: tuple[Index, ...]) -> Group:
     for one, other in combinations(range(len(left)), 2):
         sign = _exchanged(term, left[one], left[other])
         if sign:
-            images = list(range(len(left)))
-            images[one], images[other] = other, one
-            signs[tuple(images)] = sign
+            signs[exchanged(len(left), (one, other))] = sign
     generators = list(signs.items())
     pending = list(signs)
     while pending:
@@ -576,15 +549,11 @@ def _tuples(left: tuple[Index, ...], firsts: tuple[Index, ...]) -> Iterator[tupl
             continue
         items = tuple(zip(firsts, seconds, strict=True))
         for word, signed in (("S", False), ("P", True)):
-            names = ",".join(_pair(item) for item in items)
+            names = ",".join(_together(item, "({})") for item in items)
             yield f"{word}({names})", tuple_operator(items, signed)
 
 
-def _pair(item: tuple[Index, ...]) -> str:
-    names = [i.name for i in item]
-    return "".join(names) if all(len(n) == 1 for n in names) else f"({','.join(names)})"
-
-
-def _together(letters: tuple[Index, ...]) -> str:
+def _together(letters: tuple[Index, ...], several: str = "{}") -> str:
+    """The letters as one word; longer names with commas, in the form ``several``."""
     names = [i.name for i in letters]
-    return "".join(names) if all(len(n) == 1 for n in names) else ",".join(names)
+    return "".join(names) if all(len(n) == 1 for n in names) else several.format(",".join(names))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from ..sharing.dependences import bits_of
-from .wsp import Block, Graph, Operation, Partition, View
+from .wsp import Block, Graph, Operation, Partition, View, barred_pairs, users_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,7 @@ class CostModel:
 
     def block(self, graph: Graph, block: Block) -> int:
         """The cost of a block."""
-        users: dict[str, list[int]] = {}
-        for v in sorted(block):
-            for name in graph.operations[v].arrays:
-                users.setdefault(name, []).append(v)
+        users = users_of((v, graph.operations[v]) for v in sorted(block))
         return self.each + sum(self.array(graph, name, own) for name, own in users.items())
 
     def of(self, graph: Graph, partition: Partition) -> int:
@@ -109,10 +106,7 @@ def _views(operation: Operation, name: str) -> set[View]:
 
 
 def _all_shared(graph: Graph) -> int:
-    users: dict[str, list[int]] = {}
-    for n, operation in enumerate(graph.operations):
-        for name in operation.arrays:
-            users.setdefault(name, []).append(n)
+    users = users_of(enumerate(graph.operations))
     return -sum(_apart(graph, name, own) for name, own in users.items())
 
 
@@ -163,10 +157,7 @@ _MOST_DIVIDED = 8  # operations on one array whose divisions are all examined (8
 def lower_bound(graph: Graph, cost: CostModel) -> int:
     """A cost below which no legal partition is."""
     apart = never_together(graph)
-    users: dict[str, list[int]] = {}
-    for n, operation in enumerate(graph.operations):
-        for name in operation.arrays:
-            users.setdefault(name, []).append(n)
+    users = users_of(enumerate(graph.operations))
     total = cost.fixed(graph) + (cost.each if graph.operations else 0)
     return total + sum(_least(graph, cost, name, own, apart) for name, own in users.items())
 
@@ -177,10 +168,7 @@ def never_together(graph: Graph) -> list[int]:
     Two operations in one block have all operations between them in the block as well.
     """
     count = len(graph.operations)
-    after, before, barred = [0] * count, [0] * count, [0] * count
-    for i, j in graph.fuse_preventing:
-        barred[i] |= 1 << j
-        barred[j] |= 1 << i
+    after, before, barred = [0] * count, [0] * count, barred_pairs(graph)
     for i, j in sorted(graph.before, key=lambda pair: -pair[0]):
         after[i] |= 1 << j | after[j]
     for i, j in sorted(graph.before, key=lambda pair: pair[1]):

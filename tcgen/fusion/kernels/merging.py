@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Hashable, Iterator, Sequence
+from functools import reduce
 from heapq import heapify, heappop, heappush
 from itertools import combinations
+from operator import or_
 
 from ..sharing.dependences import bits_of
 from .cost_models import CostModel
-from .wsp import Graph, Partition, in_order
+from .wsp import Graph, Partition, barred_pairs, in_order, users_of
 
 # Greedy first compares a block with so many on either side, of those that touch the same array: the
 # pairs of 1,000 readers of an array would be half a million.
@@ -30,14 +32,10 @@ class Merging:
         self.graph, self.cost = graph, cost
         self.alike: dict[tuple[str, int], Hashable] = {}
         count = len(graph.operations)
-        follow, apart = [0] * count, [0] * count
-        lead = [0] * count
+        follow, lead, apart = [0] * count, [0] * count, barred_pairs(graph)
         for i, j in graph.before:
             follow[i] |= 1 << j
             lead[j] |= 1 << i
-        for i, j in graph.fuse_preventing:
-            apart[i] |= 1 << j
-            apart[j] |= 1 << i
         self.members: dict[int, int] = {}
         self.barred: dict[int, int] = {}
         self.next: dict[int, int] = {}
@@ -47,14 +45,12 @@ class Merging:
         for block in blocks:
             name, mask = min(block), sum(1 << v for v in block)
             self.members[name] = mask
-            self.barred[name] = _union(apart[v] for v in block)
-            self.next[name] = _union(follow[v] for v in block) & ~mask
-            self.previous[name] = _union(lead[v] for v in block) & ~mask
-            users: dict[str, list[int]] = {}
-            for v in sorted(block):
+            self.barred[name] = reduce(or_, (apart[v] for v in block))
+            self.next[name] = reduce(or_, (follow[v] for v in block)) & ~mask
+            self.previous[name] = reduce(or_, (lead[v] for v in block)) & ~mask
+            for v in block:
                 block_of[v] = name
-                for array in graph.operations[v].arrays:
-                    users.setdefault(array, []).append(v)
+            users = users_of((v, graph.operations[v]) for v in sorted(block))
             self.arrays[name] = {a: self._different(a, own) for a, own in users.items()}
         self.users: dict[str, list[int]] = {}  # blocks that touch an array, in order
         for name, touched in sorted(self.arrays.items()):
@@ -202,13 +198,6 @@ class Merging:
                         walled[other] = walled.get(other, False) or wall
             incompatible |= {b for b, wall in walled.items() if wall}
         return incompatible
-
-
-def _union(masks: Iterator[int]) -> int:
-    total = 0
-    for mask in masks:
-        total |= mask
-    return total
 
 
 def greedy(graph: Graph, cost: CostModel, start: Partition | None = None) -> Partition:

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TypeAlias
 
 from ...errors import PlanError, VerifyError
+from ..sharing.dependences import bits_of
 from .cost_models import COST_MODELS, CostModel, lower_bound
 from .merging import greedy, unintrusive
 from .wsp import (
@@ -23,6 +24,7 @@ from .wsp import (
     Operation,
     Partition,
     View,
+    barred_pairs,
     in_order,
     is_legal,
 )
@@ -169,13 +171,9 @@ def optimal(graph: Graph, cost: CostModel, most: int | None) -> Partition | None
     depends on it, and no block costs more with it.
     """
     count = len(graph.operations)
-    needs = [0] * count
+    needs, barred = [0] * count, barred_pairs(graph)
     for i, j in graph.before:
         needs[j] |= 1 << i
-    fuse_preventing = [0] * count
-    for i, j in graph.fuse_preventing:
-        fuse_preventing[i] |= 1 << j
-        fuse_preventing[j] |= 1 << i
     awaited = {i for i, _ in graph.before}
     frees = [
         (v, needs[v])
@@ -183,7 +181,11 @@ def optimal(graph: Graph, cost: CostModel, most: int | None) -> Partition | None
         if o.only_frees and needs[v] and v not in awaited
     ]
     free_bits = sum(1 << v for v, _ in frees)
-    costs = BlockCosts(graph, cost)
+
+    @cache
+    def cost_of(block: int) -> int:
+        return cost.block(graph, tuple(bits_of(block)))
+
     # The least cost of each set, and the set before it.
     best: dict[int, tuple[int, int]] = {0: (0, 0)}
     waiting, tried = {0}, 0
@@ -191,7 +193,7 @@ def optimal(graph: Graph, cost: CostModel, most: int | None) -> Partition | None
         layer = sorted(waiting, key=lambda done: (done.bit_count(), done))
         waiting = set()
         for done in layer:
-            for block in _blocks_from(done, free_bits, needs, fuse_preventing):
+            for block in _blocks_from(done, free_bits, needs, barred):
                 tried += 1
                 if most is not None and tried > most:
                     return None
@@ -199,7 +201,7 @@ def optimal(graph: Graph, cost: CostModel, most: int | None) -> Partition | None
                 for v, used in frees:
                     if not used & ~reached:
                         reached |= 1 << v
-                price = best[done][0] + costs.of(_members(reached & ~done))
+                price = best[done][0] + cost_of(reached & ~done)
                 if reached not in best or price < best[reached][0]:
                     best[reached] = (price, done)
                     waiting.add(reached)
@@ -207,7 +209,7 @@ def optimal(graph: Graph, cost: CostModel, most: int | None) -> Partition | None
     here = (1 << count) - 1
     while here:
         before = best[here][1]
-        blocks.append(_members(here & ~before))
+        blocks.append(tuple(bits_of(here & ~before)))
         here = before
     return tuple(reversed(blocks))
 
@@ -227,21 +229,3 @@ def _blocks_from(
 
     # Operations are numbered in a legal order, so sets grow upwards.
     yield from grow(0, left_out, 0)
-
-
-def _members(block: int) -> Block:
-    return tuple(v for v in range(block.bit_length()) if block >> v & 1)
-
-
-class BlockCosts:
-    """Costs of blocks of one graph, each computed once."""
-
-    def __init__(self, graph: Graph, cost: CostModel) -> None:
-        self.graph, self.cost = graph, cost
-        self.known: dict[Block, int] = {}
-
-    def of(self, block: Block) -> int:
-        """Cost of a block."""
-        if block not in self.known:
-            self.known[block] = self.cost.block(self.graph, block)
-        return self.known[block]

@@ -128,15 +128,22 @@ class Graph:
     observed: frozenset[str]
 
 
+def users_of(operations: Iterable[tuple[int, Operation]]) -> dict[str, list[int]]:
+    """Numbers of the operations that touch each array."""
+    users: dict[str, list[int]] = {}
+    for number, operation in operations:
+        for name in operation.arrays:
+            users.setdefault(name, []).append(number)
+    return users
+
+
 def wsp_graph(operations: Iterable[Operation]) -> Graph:
     """The graph of operations in program order."""
     listed = tuple(operations)
-    users: dict[str, list[int]] = {}
+    users = users_of(enumerate(listed))
     changes: dict[str, list[int]] = {}
     of_space: dict[Hashable, list[int]] = {}
     for n, operation in enumerate(listed):
-        for name in operation.arrays:
-            users.setdefault(name, []).append(n)
         for name in operation.changed:
             changes.setdefault(name, []).append(n)
         if operation.space is not None:
@@ -157,6 +164,15 @@ def wsp_graph(operations: Iterable[Operation]) -> Graph:
         frozenset(apart),
         frozenset(name for o in listed for name in o.observed),
     )
+
+
+def barred_pairs(graph: Graph) -> list[int]:
+    """For each operation, those with which it may not share a kernel, as bits."""
+    barred = [0] * len(graph.operations)
+    for i, j in graph.fuse_preventing:
+        barred[i] |= 1 << j
+        barred[j] |= 1 << i
+    return barred
 
 
 def fusible(first: Operation, second: Operation) -> bool:

@@ -20,7 +20,7 @@ from ..sharing.candidates import (
     instances_overlap,
     tables_of,
 )
-from ..sharing.dependences import LoopUse, bits_of, mask_of
+from ..sharing.dependences import LoopUse, bits_of, mask_of, sort_key
 
 Axis = tuple[int, int]  # (position among the instances, axis)
 
@@ -56,7 +56,7 @@ class NestedLoops:
     @property
     def arrangement(self) -> Arrangement:
         """The loops and the order, for a solver to start from or for a plan."""
-        uses = (tuple(sorted(members, key=_sort_key)) for _, members in self.loops)
+        uses = (tuple(sorted(members, key=sort_key)) for _, members in self.loops)
         return Arrangement(tuple(uses), self.order)
 
 
@@ -224,7 +224,7 @@ class Descent:
         A statement between two members that shares no array with them may use any of its indices.
         """
         if start not in self.known:
-            dependences, uses = self.candidates.dependences, tuple(sorted(start, key=_sort_key))
+            dependences, uses = self.candidates.dependences, tuple(sorted(start, key=sort_key))
             bound = dependences.closure(uses)
             grown = None if bound is None else frozenset(bound.items())
             if bound is not None:
@@ -239,7 +239,7 @@ class Descent:
 
     def _own_first(self, use: LoopUse) -> tuple[bool, int, str, str]:
         """Loop uses of a statement's own indices precede those that repeat it."""
-        return (use in self.candidates.repeats, *_sort_key(use))
+        return (use in self.candidates.repeats, *sort_key(use))
 
     def _followed(self, loop: frozenset[LoopUse]) -> frozenset[LoopUse] | None:
         """The loop, and all users of the arrays that its repeated statements make; None if illegal.
@@ -303,10 +303,6 @@ class Descent:
         return NestedLoops(
             chosen, outer, every.order, every.peak + self.persistent, static, live, held
         )
-
-
-def _sort_key(use: LoopUse) -> tuple[int, str, str]:
-    return use[0], use[1].name, use[1].space.name
 
 
 @dataclass(frozen=True, slots=True)

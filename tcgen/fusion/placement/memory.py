@@ -133,12 +133,6 @@ def once_elements(plan: FusionPlan) -> dict[ArrayPlan, int]:
     }
 
 
-def unfused_bytes(program: FormulaSequence, extents: Mapping[str, int], dtype: str) -> int:
-    """Bytes of all arrays that a plan without shared loops holds."""
-    held = (t for t in program.tensors if t.is_held)
-    return sum(whole_elements(t, extents) * element_bytes(t, dtype) for t in held)
-
-
 def saving(tensor: Tensor, axis: int, extents: Mapping[str, int]) -> int:
     """Elements that contracting one axis saves: ``size(A) - rsize(A, i)`` of Allam's Eq. (10)."""
     size = whole_elements(tensor, extents)

@@ -14,7 +14,7 @@ from itertools import groupby
 from ...ir.cost import extent_of
 from ...ir.plan import ArrayPlan, FusionPlan, GroupKind, KernelGroup, LoopId, Place, Solve, Visit
 from ...ir.program import Contract, FormulaSequence, Produce, Step
-from ...ir.tensor import Index, Role, Tensor, element_bytes
+from ...ir.tensor import Index, Role, Tensor
 from ..sharing.candidates import FusionCandidates
 from ..sharing.graph import FusionGraph, Node, Variable
 from .memory import array_bytes
@@ -284,7 +284,10 @@ def _arrays(
         step = steps[place.node.step]
         made = (step.out.tensor, place.node.reader)
         if made not in instances:
-            contracted = place.contracted or _contracted(axes.get(place.node.id, ()), place)
+            loops = dict(place.visit.bind)
+            contracted = place.contracted or tuple(
+                (axis, loops[index]) for axis, index in axes.get(place.node.id, ())
+            )
             home = next(
                 (
                     o
@@ -309,13 +312,6 @@ def _arrays(
             instances[key] = replace(array, live=(array.live[0], position))
     group_of = {visit: n for n, group in enumerate(groups) for visit in group.visits}
     return [replace(a, place=_place(a, group_of)) for a in instances.values()]
-
-
-def _contracted(
-    axes: tuple[tuple[int, Index], ...], place: _Visited
-) -> tuple[tuple[int, LoopId], ...]:
-    loops = dict(place.visit.bind)
-    return tuple((axis, loops[index]) for axis, index in axes)
 
 
 def _place(array: ArrayPlan, group_of: Mapping[int, int]) -> Place:
@@ -366,7 +362,7 @@ def fetch_tiles(
     bind, added = list(reader.bind), list[LoopId]()
     while True:
         contracted = tuple((axis, loop) for axis, index in shared for i, loop in bind if i == index)
-        held = _tile_bytes(tensor, contracted, extents, dtype)
+        held = array_bytes(ArrayPlan(tensor, contracted), extents, dtype)
         free = [(axis, index) for axis, index in shared if all(i != index for i, _ in bind)]
         if tile_bytes is None or not free or (contracted and held <= tile_bytes):
             break
@@ -400,16 +396,3 @@ def _shared_axes(tensor: Tensor, step: Step) -> list[tuple[int, Index]]:
         if index.space == space and all(r[axis] == index for r in reads):
             axis_of.setdefault(index, axis)
     return [(axis, index) for index, axis in axis_of.items()]
-
-
-def _tile_bytes(
-    tensor: Tensor,
-    contracted: tuple[tuple[int, LoopId], ...],
-    extents: Mapping[str, int],
-    dtype: str,
-) -> int:
-    total, held = element_bytes(tensor, dtype), dict(contracted)
-    for axis, space in enumerate(tensor.spaces):
-        extent = extent_of(space, extents)
-        total *= min(extent, held[axis].tile or 1) if axis in held else extent
-    return total

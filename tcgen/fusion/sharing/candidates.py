@@ -22,6 +22,7 @@ from .dependences import (
     bare_instances,
     find_dependences,
     index_pairs_of,
+    sort_key,
 )
 from .graph import FusionGraph, step_of
 
@@ -178,10 +179,8 @@ def _groups(
             if any(origin in group for group in groups):
                 changed |= join({repeated, origin})
 
-    def order(use: LoopUse) -> tuple[int, str, str]:
-        return (use[0], use[1].name, use[1].space.name)
-
-    return tuple(sorted((tuple(sorted(g, key=order)) for g in groups), key=lambda g: order(g[0])))
+    ordered_groups = (tuple(sorted(g, key=sort_key)) for g in groups)
+    return tuple(sorted(ordered_groups, key=lambda g: sort_key(g[0])))
 
 
 def pairs_of(candidates: FusionCandidates) -> tuple[tuple[LoopUse, LoopUse], ...]:

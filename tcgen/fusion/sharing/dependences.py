@@ -226,6 +226,11 @@ def _after(
     return tuple(later)
 
 
+def sort_key(use: LoopUse) -> tuple[int, str, str]:
+    """A key that orders loop uses: by statement, then by the names of index and space."""
+    return use[0], use[1].name, use[1].space.name
+
+
 def mask_of(nodes: Iterable[int]) -> int:
     """A bit for each statement."""
     mask = 0

@@ -35,13 +35,13 @@ _LARGEST = 2**58  # units in all: CP-SAT adds them in int64
 class SearchResult:
     """The result of a search, which took ``spent`` deterministic seconds.
 
-    The arrangement is None if none was reached in time. ``proven`` says that no other one takes
-    less memory; ``bound`` is a proven lower bound on the objective.
+    The arrangement is None if none was reached in time. ``proven`` says that no other one is better
+    or, without an arrangement, that none exists; ``bound`` is a proven lower bound on the memory.
     """
 
     arrangement: Arrangement | None
     proven: bool
-    bound: int
+    bound: int = 0
     spent: float = 0.0
 
 

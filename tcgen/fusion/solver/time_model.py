@@ -21,7 +21,7 @@ from ..sharing.candidates import Arrangement, FusionCandidates, least_peak
 from ..sharing.dependences import LoopUse
 from ..sharing.graph import step_of
 from .cp_sat import solve
-from .memory_model import FusionModel
+from .memory_model import FusionModel, SearchResult
 from .time_cost import Saved, stays_in_cache, step_picoseconds
 
 if TYPE_CHECKING:
@@ -46,29 +46,16 @@ class Request:
     saved: Saved
 
 
-@dataclass(frozen=True, slots=True)
-class TimedResult:
-    """The result of a search, which took ``spent`` deterministic seconds.
-
-    The arrangement is None if none was reached. ``proven`` says that no other one is better, or,
-    without an arrangement, that none exists.
-    """
-
-    arrangement: Arrangement | None
-    proven: bool
-    spent: float
-
-
 def solve_time(
     candidates: FusionCandidates,
     tiles: Mapping[str, int],
     request: Request,
     hint: Arrangement,
     seconds: float,
-) -> TimedResult:
+) -> SearchResult:
     """The arrangement of least predicted time within the memory limit."""
     if least_peak_bytes(candidates, tiles, request) > request.limit:
-        return TimedResult(None, True, 0.0)
+        return SearchResult(None, True)
     return TimeModel(candidates, tiles, request, hint).least_time(seconds)
 
 
@@ -82,19 +69,6 @@ def least_peak_bytes(
 def weights_of(candidates: FusionCandidates, request: Request) -> dict[int, int]:
     """Bytes of one element of each instance."""
     return {n: element_bytes(i.array, request.dtype) for n, i in enumerate(candidates.instances)}
-
-
-def solve_least(
-    candidates: FusionCandidates,
-    tiles: Mapping[str, int],
-    request: Request,
-    hint: Arrangement,
-    seconds: float,
-) -> TimedResult:
-    """The arrangement of least peak, whatever the limit."""
-    model = TimeModel(candidates, tiles, request, hint, limited=False)
-    best = model.solve(seconds)
-    return TimedResult(best.arrangement, best.proven, model.spent)
 
 
 class TimeModel(FusionModel):
@@ -122,7 +96,7 @@ class TimeModel(FusionModel):
         if limited:
             self.model.add(self.goal <= (request.limit // self.unit) >> self.shift)
 
-    def least_time(self, seconds: float) -> TimedResult:
+    def least_time(self, seconds: float) -> SearchResult:
         """The least sum of the statements' times."""
         from ortools.sat.python import cp_model  # noqa: PLC0415  (planning only)
 
@@ -137,10 +111,10 @@ class TimeModel(FusionModel):
         answer = solve(self.model, seconds)
         self.spent = answer.spent
         if answer.unknown or answer.infeasible:
-            return TimedResult(None, answer.infeasible, self.spent)
+            return SearchResult(None, answer.infeasible, spent=self.spent)
         if not answer.found:
             raise answer.refusal("time", "the objective peak")
-        return TimedResult(self._read(answer.solver), answer.optimal, self.spent)
+        return SearchResult(self._read(answer.solver), answer.optimal, spent=self.spent)
 
     def _times(self, node: int) -> list[tuple[tuple[LoopUse, ...], int]]:
         """Picoseconds of a statement for each set of its loop uses that may be shared."""

@@ -23,12 +23,7 @@ from ...options import Options
 from ...thresholds.planner import FusionThresholds
 from ...thresholds.time_model import PICOSECONDS_PER_SECOND
 from ..memory.descent import Descent
-from ..placement.memory import (
-    output_bytes,
-    packed,
-    plan_peak,
-    whole_elements,
-)
+from ..placement.memory import output_bytes, packed, plan_peak, whole_elements
 from ..placement.nest import Placed, arrangement_of, place_arrangement, place_nodes
 from ..placement.plan import build_launches, in_nests, shared_axes
 from ..sharing.candidates import Arrangement, FusionCandidates, build_candidates, fusion_candidates
@@ -43,7 +38,7 @@ from ..sharing.dependences import (
 from ..sharing.graph import FusionGraph, fusion_graph, step_of
 from ..solver.loop_constraints import constraint_count
 from ..solver.time_cost import least_picoseconds, plan_picoseconds, saved_flops
-from ..solver.time_model import Request, least_peak_bytes, solve_least, solve_time, weights_of
+from ..solver.time_model import Request, TimeModel, least_peak_bytes, solve_time, weights_of
 from .refine_tiles import refined, with_tiles
 from .triangular_nests import orbit_nests
 
@@ -248,34 +243,24 @@ class _Search:
 
     def _strategies(self) -> list[tuple[tuple[Tensor, ...], bool]]:
         """Arrays to recompute, and whether statements are repeated; cheapest first."""
-        recompute = self._to_recompute()
+        recompute = recomputable(self.program, self._large_arrays())
         strategies: list[tuple[tuple[Tensor, ...], bool]] = [((), False), ((), True)]
         return [*strategies, *([(recompute, False), (recompute, True)] if recompute else [])]
 
     def _large_arrays(self) -> tuple[Tensor, ...]:
         """Arrays that take a large part of the limit."""
-        return tuple(
-            t for t in self.program.tensors if t.role is not Role.INPUT and self._is_large(t)
-        )
+        most = self.limits.time.large_arrays * self.request.limit
+        arrays = (t for t in self.program.tensors if t.role is not Role.INPUT)
+        return tuple(t for t in arrays if self._bytes(t) > most)
 
     def _beyond_cache(self) -> tuple[Tensor, ...]:
         """Intermediates that pass memory if unfused, even with a cache of twice the size."""
-        request = self.request
-        return tuple(
-            t
-            for t in self.program.intermediates
-            if whole_elements(t, request.extents) * element_bytes(t, request.dtype)
-            > 2 * request.machine.cache
-        )
+        most = 2 * self.request.machine.cache
+        return tuple(t for t in self.program.intermediates if self._bytes(t) > most)
 
-    def _is_large(self, tensor: Tensor) -> bool:
-        request, part = self.request, self.limits.time.large_arrays
-        size = whole_elements(tensor, request.extents) * element_bytes(tensor, request.dtype)
-        return size > part * request.limit
-
-    def _to_recompute(self) -> tuple[Tensor, ...]:
-        """Large intermediates that can be recomputed for each of their readers."""
-        return recomputable(self.program, self._large_arrays())
+    def _bytes(self, tensor: Tensor) -> int:
+        extents, dtype = self.request.extents, self.request.dtype
+        return whole_elements(tensor, extents) * element_bytes(tensor, dtype)
 
     def _tiles(
         self, candidates: FusionCandidates, seconds: float, *, last: bool, every: bool = False
@@ -331,15 +316,16 @@ class _Search:
                 self._take(candidates, arrangement, {o.space.name: 1 for o in loops})
 
     def _descent(self, candidates: FusionCandidates) -> Iterator[Arrangement]:
-        request, limits = self.request, self.limits
-        descent = Descent(
-            candidates, weights_of(candidates, request), request.extents, limits.descent
-        )
-        nested = descent.from_arrangement(Arrangement((), ()))
-        for part in limits.time.limit_parts:
+        descent = self._descent_of(candidates)
+        nested, limits = descent.from_arrangement(Arrangement((), ())), self.limits.time
+        for part in limits.limit_parts:
             if nested is not None:
-                nested = descent.improve(nested, limits.time.trials, request.limit // part)
+                nested = descent.improve(nested, limits.trials, self.request.limit // part)
                 yield nested.arrangement
+
+    def _descent_of(self, candidates: FusionCandidates) -> Descent:
+        weights = weights_of(candidates, self.request)
+        return Descent(candidates, weights, self.request.extents, self.limits.descent)
 
     def _choices(
         self, candidates: FusionCandidates, *, diagonal: bool
@@ -403,8 +389,8 @@ class _Search:
             unfused = arrangement_of(place_nodes(graph, ()))
             arrangements: list[Arrangement | None] = [unfused]
             if constraint_count(candidates) <= self.limits.solver_constraints:
-                best = solve_least(candidates, {}, self.request, unfused, seconds / 2)
-                arrangements.append(best.arrangement)
+                model = TimeModel(candidates, {}, self.request, unfused, limited=False)
+                arrangements.append(model.solve(seconds / 2).arrangement)
             else:
                 arrangements += [
                     self._smallest(allowed) for allowed in (candidates, fusion_candidates(graph))
@@ -419,15 +405,12 @@ class _Search:
 
     def _smallest(self, candidates: FusionCandidates) -> Arrangement | None:
         """The end of a descent in the peak without a limit."""
-        limits = self.limits
-        descent = Descent(
-            candidates, weights_of(candidates, self.request), self.request.extents, limits.descent
-        )
+        descent = self._descent_of(candidates)
         nested = descent.from_arrangement(Arrangement((), ()))
         if nested is None:
             return None
         bound = least_peak_bytes(candidates, {}, self.request)
-        return descent.improve(nested, 2 * limits.time.trials, bound).arrangement
+        return descent.improve(nested, 2 * self.limits.time.trials, bound).arrangement
 
 
 def tiled_loops(

@@ -25,7 +25,7 @@ from ...ir.program import Add, Contract, FormulaSequence, Map, Operation, Produc
 from ...ir.reduction import Reduction
 from ...ir.tensor import Index, Ref, Tensor, symmetry_group
 from ...ir.term_rewriting import rename_expr
-from .orbit_sums import ordered_text
+from .orbit_sums import numbered, ordered_text
 
 
 def only_added(program: FormulaSequence, tensor: Tensor) -> bool:
@@ -67,7 +67,7 @@ def added_directly(program: FormulaSequence, arrays: Collection[Tensor]) -> Form
                 )
             )
     tensors = tuple(t for t in program.tensors if t not in arrays)
-    return replace(program, tensors=tensors, steps=_numbered(steps))
+    return replace(program, tensors=tensors, steps=numbered(steps))
 
 
 def in_one_pass(program: FormulaSequence, arrays: Collection[Tensor]) -> FormulaSequence:
@@ -80,7 +80,7 @@ def in_one_pass(program: FormulaSequence, arrays: Collection[Tensor]) -> Formula
             steps.append(step)
         elif step == makers[-1]:
             steps.append(_one_pass(makers))
-    return replace(program, steps=_numbered(steps))
+    return replace(program, steps=numbered(steps))
 
 
 def arrangements_apart(
@@ -149,7 +149,7 @@ def _with_steps_before(
     steps = [*program.steps[:at], *made, changed, *program.steps[at + 1 :]]
     place = program.tensors.index(step.out.tensor)
     tensors = (*program.tensors[:place], *new, *program.tensors[place:])
-    return replace(program, tensors=tensors, steps=_numbered(steps)), new
+    return replace(program, tensors=tensors, steps=numbered(steps)), new
 
 
 def _split(expr: Expr) -> tuple[Fraction, Expr]:
@@ -167,7 +167,8 @@ def _one_pass(makers: tuple[Step, ...]) -> Step:
     terms: dict[str, tuple[Fraction, Expr]] = {}
     for maker in makers:
         names = dict(zip(maker.out.indices, first.out.indices, strict=True))
-        sign, expr = _canonical(_value(_renamed_operation(maker.op, names)))
+        assert maker.summand is not None, "a generated input is not a sum of products"
+        sign, expr = _canonical(rename_expr(maker.summand, names))
         key = ordered_text(expr)
         known, _ = terms.get(key, (Fraction(0), expr))
         terms[key] = known + sign * maker.coeff, expr
@@ -181,20 +182,6 @@ def _one_pass(makers: tuple[Step, ...]) -> Step:
 def _scaled(coeff: Fraction, expr: Expr) -> Expr:
     factors = expr.args if isinstance(expr, Prod) else (expr,)
     return Prod((Const(coeff), *factors))
-
-
-def _value(op: Operation) -> Expr:
-    match op:
-        case Contract(a, b):
-            return Prod((a, b))
-        case Add(a):
-            return a
-        case Map(expr):
-            return expr
-        case Produce():
-            raise AssertionError("a generated input is not a sum of products")
-        case _:
-            assert_never(op)
 
 
 def _canonical(expr: Expr) -> tuple[int, Expr]:
@@ -247,7 +234,3 @@ def _fresh(sums: tuple[Index, ...], taken: tuple[Index, ...]) -> dict[Index, Ind
         used.add(name)
         names[index] = Index(name, index.space)
     return names
-
-
-def _numbered(steps: list[Step]) -> tuple[Step, ...]:
-    return tuple(replace(s, id=n) for n, s in enumerate(steps))

@@ -24,7 +24,7 @@ weight of a sum over the triangle.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, pairwise, permutations, product
@@ -69,7 +69,8 @@ def orbit_sums(step: Step, arrays: Sequence[Tensor], longest: int) -> Iterator[O
     Intermediates of ``arrays`` should be read with the chain, of at most ``longest`` indices, on
     the same axes; the permutations are symmetries of all of them that the step reads.
     """
-    expr = _summand(step) if step.reduction is Reduction.SUM else None
+    added = step.reduction is Reduction.SUM and isinstance(step.op, Contract | Map)
+    expr = step.summand if added else None
     read = () if expr is None else tuple(r for r in refs(expr) if r.tensor in arrays)
     if expr is None or not read:
         return
@@ -88,16 +89,6 @@ def orbit_sums(step: Step, arrays: Sequence[Tensor], longest: int) -> Iterator[O
         images = tuple(_moved(expr, renaming, aligned) for renaming in group)
         mean = _mean(images)
         yield OrbitSum(replace(step, op=_operation(step, mean)), chain)
-
-
-def _summand(step: Step) -> Expr | None:
-    match step.op:
-        case Map(expr):
-            return expr
-        case Contract(a, b):
-            return Prod((a, b))
-        case _:
-            return None
 
 
 def _operation(step: Step, mean: Expr) -> Add | Contract | Map:
@@ -262,6 +253,11 @@ def ordered_text(expr: Expr) -> str:
             return format_expr(expr)
 
 
+def numbered(steps: Iterable[Step]) -> tuple[Step, ...]:
+    """The steps with their positions as ids."""
+    return tuple(replace(s, id=n) for n, s in enumerate(steps))
+
+
 @dataclass(frozen=True, slots=True)
 class SymmetricResult:
     """A contraction whose result may be computed for a triangle.
@@ -319,6 +315,5 @@ def _rewritten(
     ordered = (*program.steps[:place], *steps, *program.steps[place + 1 :])
     tensors = list(program.tensors)
     tensors.insert(tensors.index(out.tensor), result)
-    numbered = tuple(replace(s, id=n) for n, s in enumerate(ordered))
-    rewritten = replace(program, tensors=tuple(tensors), steps=numbered)
+    rewritten = replace(program, tensors=tuple(tensors), steps=numbered(ordered))
     return SymmetricResult(rewritten, result, pair)

@@ -118,8 +118,15 @@ def _name(name: str) -> str:
 
 
 def _letters(indices: tuple[Index, ...]) -> str:
-    names = [re.sub(r"^([A-Za-z])_?(\w+)$", r"\1_{\2}", index.name) for index in indices]
-    return "".join(name if len(name) == 1 or "{" in name else f"{{{name}}}" for name in names)
+    return "".join(map(_letter, (index.name for index in indices)))
+
+
+def _letter(name: str) -> str:
+    """``i1`` and ``i_1`` have their number as a subscript."""
+    match = re.fullmatch(r"([A-Za-z])_?(\w+)", name)
+    if match:
+        return f"{match[1]}_{{{_escaped(match[2])}}}"
+    return name if name.isalnum() else f"{{{_escaped(name)}}}"
 
 
 def _escaped(text: str) -> str:

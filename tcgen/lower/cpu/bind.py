@@ -24,14 +24,14 @@ from ..layout import (
     Product,
     as_product,
     elements,
-    in_order,
-    memory_order,
+    held_by,
+    ordered,
     unit_stride,
 )
 from ..statements import Statement
 from .grouped_products import bind_groups
 from .kernel_scheme import is_thin
-from .loops import bind_assign, bind_loops, placed, streams_batch
+from .loops import bind_assign, bind_loops, copied, placed, streams_batch
 from .symmetric_groups import Groupings, is_constant
 from .symmetric_pairs import bind_half
 from .transposed_operands import bind_contraction
@@ -92,8 +92,7 @@ def _bind_product(
     gemm = Gemm(out, a, b, batch, m, n, cut(product.k), statement.coeff, accumulate)
     if tile is None:
         return (*before, gemm, *after)
-    band = tuple(v for v in statement.band if v.name in out.variables)
-    band = in_order(band, memory_order(out, memory.buffers[out.buffer]))
+    band = ordered(held_by(out, statement.band), out, memory.buffers)
     zero = () if accumulate else (Assign(out, Const(Fraction(0)), band=band),)
     body = (*before, replace(gemm, accumulate=True))
     return (*zero, Loop(LoopVar(loop, part.space, tile), body), *after)
@@ -165,7 +164,7 @@ def bind_target(
         statement,
         expr=place,
         factors=(),
-        band=tuple(v for v in statement.band if v.name in out.variables),
+        band=held_by(out, statement.band),
         coeff=Fraction(1),
     )
     return place, (bind_assign(result, memory.buffers),)
@@ -195,25 +194,12 @@ def _copied(
     before: list[Stmt],
 ) -> Access:
     """An operand copied to scratch as [batch, m, k]; its own variables are summed."""
-    own = tuple(v for v in batch if v.name in access.variables)
+    own = held_by(access, batch)
     band = (*own, *_unit_stride_last(access, memory.buffers[access.buffer], groups))
-    scratch = memory.scratch(band, dtype, statement.home, statement.position)
-    place = placed(scratch, band)
     elsewhere = {v.name for v in (*batch, *groups[0], *groups[1])}
-    summed = tuple(
-        v for v in statement.band if v.name in access.variables and v.name not in elsewhere
-    )
-    copy = replace(
-        statement,
-        out=place,
-        expr=access,
-        factors=(),
-        band=(*band, *summed),
-        coeff=Fraction(1),
-        accumulate=False,
-        orbit=(),
-    )
-    before.append(bind_assign(copy, memory.buffers))
+    summed = tuple(v for v in held_by(access, statement.band) if v.name not in elsewhere)
+    place, copy = copied(access, band, dtype, statement, memory, summed)
+    before.append(copy)
     return place
 
 

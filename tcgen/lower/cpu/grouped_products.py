@@ -23,12 +23,12 @@ from ...ir.tensor import Packing
 from ...simplices import parity
 from ...thresholds import CpuThresholds
 from ..buffers import Memory
-from ..layout import Band, in_order, memory_order
+from ..layout import Band, held_by, in_order, memory_order
 from ..names import renamed_access
 from ..statements import Statement
 from .kernel_scheme import as_contraction
 from .loops import bind_assign, placed
-from .symmetric_groups import Group, Grouping, band_of, in_place, points_of
+from .symmetric_groups import Group, Grouping, in_place, points_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +128,14 @@ class _Binder:
         single = {v.name: v for v in statement.band if v.base is None and v.below is None}
         single = {n: v for n, v in single.items() if all(n not in g.names for g in self.groups)}
         for n, factor in enumerate(statement.factors):
-            count = self.points(band_of(factor, statement))
+            count = self.points(held_by(factor, statement.band))
             copied = self.grouping.placed(n, statement, buffers) is None
             if not copied or self.grouping.constant[n] or not self.grouping.matrix:
                 continue
             if count <= self.thresholds.gathered_slice:
                 continue
             other = statement.factors[1 - n]
-            repeated = self.points(band_of(other, statement))
+            repeated = self.points(held_by(other, statement.band))
             names = memory_order(factor, buffers[factor.buffer])
             names.sort(key=lambda name: name not in statement.out.variables)
             for name in names:
@@ -164,7 +164,7 @@ class _Binder:
         buffers = self.memory.buffers
         sums = tuple(g.names for g in self.groups if g.summed and not g.strict)
         small = replace(small, orbit=sums)
-        main = max(small.factors, key=lambda x: self.points(band_of(x, small)))
+        main = max(small.factors, key=lambda x: self.points(held_by(x, small.band)))
         order = memory_order(main, buffers[main.buffer])
         target = buffers[small.out.buffer]
         if order[-1] not in small.out.variables or target.dtype == "float32":
@@ -174,7 +174,7 @@ class _Binder:
         if small.accumulate:
             return (loops,)
         zero = replace(small, expr=Const(Fraction(0)), factors=(), orbit=(), coeff=Fraction(1))
-        held = band_of(small.out, small)
+        held = held_by(small.out, small.band)
         return (bind_assign(replace(zero, band=held), buffers), loops)
 
     def points(self, band: Band) -> int:
@@ -246,7 +246,7 @@ class _Binder:
             statement,
             expr=place,
             factors=(),
-            band=band_of(statement.out, statement),
+            band=held_by(statement.out, statement.band),
             coeff=Fraction(1),
         )
         return place, (bind_assign(copy, self.memory.buffers),)

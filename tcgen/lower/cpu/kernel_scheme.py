@@ -16,7 +16,7 @@ from ...ir.expr import Access
 from ...ir.loop_analysis import contraction_obstacle
 from ...ir.loops import Buffer, Gemm, PackingScheme
 from ...thresholds import CpuThresholds
-from ..layout import Band, Product, elements, fastest, in_order, memory_order
+from ..layout import Band, Product, elements, fastest, memory_order, ordered
 from ..statements import Statement
 
 
@@ -77,8 +77,8 @@ def packed_contraction(statement: Statement, buffers: Mapping[str, Buffer]) -> G
     groups = _groups(statement, a, b)
     if groups is None:
         return None
-    batch, m, n = (_ordered(g, out, buffers) for g in groups[:3])
-    k = _ordered(groups[3], _leader_of_k(groups[3], a, b, buffers), buffers)
+    batch, m, n = (ordered(g, out, buffers) for g in groups[:3])
+    k = ordered(groups[3], _leader_of_k(groups[3], a, b, buffers), buffers)
     for access, parts in ((out, (m, n)), (a, (m, k)), (b, (k, n))):
         if contraction_obstacle(access, buffers[access.buffer], ((*batch, *parts[0]), parts[1])):
             return None
@@ -109,10 +109,10 @@ def arranged(
     elif fastest(plain.b, buffers[plain.b.buffer]) in [v.name for v in plain.n[:-1]]:
         m, k = elements(plain.m, extents), elements(plain.k, extents)
         if k >= max(thresholds.any_order_k, m // thresholds.any_order_m_per_k):
-            plain = replace(plain, n=_ordered(plain.n, plain.b, buffers))
+            plain = replace(plain, n=ordered(plain.n, plain.b, buffers))
     if scheme.pack_a and not scheme.stage and elements(plain.k, extents) > thresholds.short_k:
         last = _adjacent_tail(plain.m, plain.out, buffers)
-        others = _ordered(plain.m[: len(plain.m) - len(last)], plain.a, buffers)
+        others = ordered(plain.m[: len(plain.m) - len(last)], plain.a, buffers)
         plain = replace(plain, m=(*others, *last))
     return replace(plain, scheme=scheme)
 
@@ -185,8 +185,3 @@ def _leader_of_k(k: Band, a: Access, b: Access, buffers: Mapping[str, Buffer]) -
         return len(access.variables)
 
     return max(along or (a, b), key=count)
-
-
-def _ordered(group: Band, access: Access, buffers: Mapping[str, Buffer]) -> Band:
-    """A group in the order of an access's memory."""
-    return in_order(group, memory_order(access, buffers[access.buffer]))

@@ -26,7 +26,16 @@ from ...ir.reduction import Reduction
 from ...ir.tensor import Ref
 from ...thresholds import CpuThresholds
 from ..buffers import Memory
-from ..layout import Band, Product, elements, fastest, in_order, memory_order, unit_stride
+from ..layout import (
+    Band,
+    Product,
+    elements,
+    fastest,
+    held_by,
+    memory_order,
+    ordered,
+    unit_stride,
+)
 from ..statements import Statement
 
 # Contiguous elements that are read about as fast as a whole array.
@@ -122,21 +131,21 @@ def _streamed(
     band = {v.name: v for v in statement.band}
     if names[-1] not in band or unit_stride(main, buffers[main.buffer]) != names[-1]:
         return None
-    ordered = tuple(band[name] for name in names if name in band)
+    walked = tuple(band[name] for name in names if name in band)
     ends_in_target = names[-1] in held
     run = tuple(
-        itertools.takewhile(lambda v: (v.name in held) == ends_in_target, reversed(ordered))
+        itertools.takewhile(lambda v: (v.name in held) == ends_in_target, reversed(walked))
     )[::-1]
     if ends_in_target and elements(run, extents) == 1:
         return None
-    others = tuple(v for v in statement.band if v not in ordered)
-    others = in_order(others, memory_order(out, buffers[out.buffer]))
+    others = tuple(v for v in statement.band if v not in walked)
+    others = ordered(others, out, buffers)
     outside = tuple(
         v
-        for n, v in enumerate(ordered)
-        if v.name in held and elements(ordered[n + 1 :], extents) >= _PAGE_ELEMENTS
+        for n, v in enumerate(walked)
+        if v.name in held and elements(walked[n + 1 :], extents) >= _PAGE_ELEMENTS
     )
-    inside = tuple(v for v in ordered if v not in outside)
+    inside = tuple(v for v in walked if v not in outside)
     run = tuple(v for v in run if v in inside)
     while len(run) > 1 and elements((*others, *run), extents) > thresholds.l1_elements:
         run = run[1:]
@@ -204,11 +213,8 @@ def _transposed(
             return leaf
         if not _pays(band, elements(own, extents), extents, thresholds):
             return leaf
-        scratch = memory.scratch(own, buffer.dtype, statement.home, statement.position)
-        place = placed(scratch, own)
-        plain = replace(statement, out=place, expr=leaf, factors=(), band=own, coeff=Fraction(1))
-        copy = replace(plain, accumulate=False, reduction=Reduction.SUM)
-        copies.append(bind_assign(copy, memory.buffers))
+        place, copy = copied(leaf, own, buffer.dtype, statement, memory)
+        copies.append(copy)
         return place
 
     return map_leaves(statement.expr, transposed), tuple(copies)
@@ -231,10 +237,9 @@ def bind_assign(statement: Statement, buffers: Mapping[str, Buffer]) -> Assign:
     target = buffers[out.buffer]
     operands = [x for x in leaves(statement.expr) if isinstance(x, Access)]
     main = max(operands, key=lambda x: len(x.variables), default=out)
-    free = tuple(v for v in statement.band if v.name in out.variables)
-    free = in_order(free, memory_order(out, target))
+    free = ordered(held_by(out, statement.band), out, buffers)
     summed = tuple(v for v in statement.band if v.name not in out.variables)
-    summed = in_order(summed, memory_order(main, buffers[main.buffer]))
+    summed = ordered(summed, main, buffers)
     if target.packed:
         free = packed_band(free, out.subscripts, target)
     band = (*free, *summed)
@@ -314,6 +319,38 @@ def _is_rectangle(band: Band, arrays: tuple[Access, ...]) -> bool:
     names = [[s.variable for s in x.subscripts if s.variable is not None] for x in arrays]
     once = all(len(set(n)) == len(n) for n in names)
     return once and not any(v.below is not None for v in band)
+
+
+def copied(
+    access: Access,
+    axes: Band,
+    dtype: str,
+    statement: Statement,
+    memory: Memory,
+    summed: Band = (),
+) -> tuple[Access, Assign]:
+    """Scratch for a statement with these axes, and the copy of an operand to it.
+
+    The copy sums over the variables ``summed``.
+    """
+    scratch = memory.scratch(axes, dtype, statement.home, statement.position)
+    place = placed(scratch, axes)
+    return place, bind_assign(copy_to(place, access, (*axes, *summed), statement), memory.buffers)
+
+
+def copy_to(place: Access, access: Access, band: Band, statement: Statement) -> Statement:
+    """The statement that writes an operand of another statement to a new place."""
+    return replace(
+        statement,
+        out=place,
+        expr=access,
+        factors=(),
+        band=band,
+        coeff=Fraction(1),
+        accumulate=False,
+        orbit=(),
+        reduction=Reduction.SUM,
+    )
 
 
 def placed(scratch: Buffer, band: Band) -> Access:
@@ -434,8 +471,7 @@ def transposed_band(
     runs = [_adjacent_run(name, (source,), statement, buffers) for name in pair]
     inner, outer = (run[-1:] if any(v.base for v in run) else run for run in runs)
     others = (v for v in statement.band if v not in (*inner, *outer))
-    order = memory_order(statement.out, buffers[statement.out.buffer])
-    return (*in_order(tuple(others), order), *outer, *inner)
+    return (*ordered(tuple(others), statement.out, buffers), *outer, *inner)
 
 
 def _adjacent_run(
@@ -463,4 +499,4 @@ def largest(statement: Statement, extents: Mapping[str, int]) -> Access:
 
 def touched(access: Access, statement: Statement, extents: Mapping[str, int]) -> int:
     """Elements of an operand that the loops of a statement touch."""
-    return elements(tuple(v for v in statement.band if v.name in access.variables), extents)
+    return elements(held_by(access, statement.band), extents)

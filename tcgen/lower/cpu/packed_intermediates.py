@@ -15,7 +15,6 @@ from dataclasses import replace
 from itertools import groupby
 
 from ...ir.exchange_symmetry import tensor_sign
-from ...ir.expr import Access, leaves
 from ...ir.loops import Buffer
 from ...ir.plan import FusionPlan
 from ...ir.program import FormulaSequence
@@ -31,7 +30,7 @@ def pack_intermediates(
     """Store intermediates packed if their statements take no longer because of it."""
     touching: dict[str, list[Statement]] = {}
     for statement in statements:
-        for access in {x.buffer: x for x in _accesses(statement)}.values():
+        for access in {x.buffer: x for x in statement.accesses}.values():
             touching.setdefault(access.buffer, []).append(statement)
     packed = {
         name: replace(buffer, packed=groups)
@@ -46,11 +45,6 @@ def pack_intermediates(
             if not _pays(touching[name], groupings, memory.buffers, packed, others):
                 packed = others
     memory.buffers.update(packed)
-
-
-def _accesses(statement: Statement) -> tuple[Access, ...]:
-    read = tuple(x for x in leaves(statement.expr) if isinstance(x, Access))
-    return (statement.out, *read)
 
 
 def _groups(plan: FusionPlan, buffer: Buffer, touching: Sequence[Statement]) -> tuple[Packing, ...]:
@@ -112,7 +106,7 @@ def _cost(
 ) -> int | None:
     """Flops of a contraction, and those in the time of all copies; None if it has to be whole."""
     summed = any(v.name not in statement.out.variables for v in statement.band)
-    mine = [x for x in _accesses(statement) if x.buffer in packed]
+    mine = [x for x in statement.accesses if x.buffer in packed]
     if statement.factors and summed:
         grouping, cost = groupings.cheapest(statement, buffers)
         return None if mine and grouping is None else cost

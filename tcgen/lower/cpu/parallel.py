@@ -95,14 +95,14 @@ def _parallel_iterations(
     """The loop as parallel, with inner loops while iterations are few; None if that is illegal."""
     if blocks_parallel(loop, separate) is not None:
         return None
-    count = before * iterations(loop, extents)
+    count = before * iterations(loop.var, extents)
     (inner, *others), body = loop.body, loop.body
     if (
         count < thresholds.even_iterations
         and isinstance(inner, Loop)
         and not others
         and points((inner,), buffers, extents)
-        >= thresholds.iteration_points * iterations(inner, extents)
+        >= thresholds.iteration_points * iterations(inner.var, extents)
     ):
         deeper = _parallel_iterations(inner, separate, buffers, extents, thresholds, count)
         body = (deeper or inner,)
@@ -115,7 +115,7 @@ def _divides_iterations(
     """True if threads should divide the iterations rather than the statements inside."""
     count = 1
     for one in parallel_chain(loop):
-        count *= iterations(one, extents)
+        count *= iterations(one.var, extents)
     busy = count >= thresholds.busy_iterations
     return not _is_long(loop, extents, thresholds) or (busy and small)
 

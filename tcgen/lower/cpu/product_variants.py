@@ -38,6 +38,7 @@ from ...ir.loops import (
 from ...ir.pretty.loops import format_variant
 from ...ir.tensor import Role, Space, Storage, Tensor
 from ...thresholds import CpuThresholds, GpuThresholds
+from ..buffers import callers_buffer
 from ..layout import as_product, elements, fastest, unit_stride
 from ..statements import Statement
 from .kernel_scheme import arranged, exchanged, packed_contraction
@@ -170,7 +171,7 @@ def product_benchmark(
         dtype=dtype,
         spaces=(*names.extents, *repeats, *names.joined.values()),
         tensors=tensors,
-        buffers=tuple(_buffer(t, dtype) for t in tensors),
+        buffers=tuple(callers_buffer(t, dtype) for t in tensors),
         kernels=(Kernel("product", ("variants of one product",), (), body),),
         host_constant=(),
         host_volatile=(Launch("product"),),
@@ -270,13 +271,6 @@ def _tensor(buffer: Buffer, role: Role, *, accumulate: bool = False) -> Tensor:
     spaces = tuple(axis.space for axis in buffer.axes)
     storage = Storage(buffer.order, buffer.packed)
     return Tensor(buffer.name, spaces, role, storage=storage, accumulate=accumulate)
-
-
-def _buffer(tensor: Tensor, dtype: str) -> Buffer:
-    """The buffer that holds an argument."""
-    axes = tuple(Axis(space) for space in tensor.spaces)
-    packed = tensor.storage.packed
-    return Buffer(tensor.name, axes, tensor.stored_order, dtype, "caller", tensor, packed)
 
 
 def _shortened(

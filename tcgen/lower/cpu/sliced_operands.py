@@ -16,11 +16,11 @@ from ...ir.expr import Access, Const, Prod
 from ...ir.loops import Assign, BandVar, Buffer, Gemm, Loop, LoopVar, Stmt
 from ...thresholds import CpuThresholds
 from ..buffers import Memory
-from ..layout import elements, memory_order, unit_stride
+from ..layout import elements, held_by, memory_order, unit_stride
 from ..names import renamed_access
 from ..statements import Statement
 from .kernel_scheme import as_contraction
-from .loops import bind_assign, placed
+from .loops import bind_assign, copy_to, placed
 
 
 def unpacked_contraction(
@@ -44,7 +44,7 @@ def bind_sliced(
     (factor,) = packed
     if unpacked_contraction(statement, memory.buffers, extents, thresholds) is None:
         return None
-    held = tuple(v for v in statement.band if v.name in factor.variables)
+    held = held_by(factor, statement.band)
     if len(held) < len(factor.variables):
         # A loop around the statement walks the rest.
         return None
@@ -138,7 +138,7 @@ def tile_of(
     thresholds: CpuThresholds,
 ) -> int:
     """Points of a cut variable in an unpacked slice."""
-    held = tuple(v for v in statement.band if v.name in factor.variables)
+    held = held_by(factor, statement.band)
     extent, count = extent_of(cut.space, extents), elements(held, extents)
     return max(1, min(extent, thresholds.largest_slice * extent // max(1, count)))
 
@@ -151,16 +151,7 @@ def _unpacked(
     Two parts of a joined space are no pair: each element of such a block has one place.
     """
     buffer = memory.buffers[factor.buffer]
-    copy = replace(
-        statement,
-        out=part,
-        expr=factor,
-        factors=(),
-        band=own,
-        coeff=Fraction(1),
-        accumulate=False,
-        orbit=(),
-    )
+    copy = copy_to(part, factor, own, statement)
     row, column = own[-2:]
     pair = next((p for p in buffer.packed if buffer.order[-1] in p.axes), None)
     if pair is None or row.base or column.base or row.space != column.space:

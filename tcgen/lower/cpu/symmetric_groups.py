@@ -22,7 +22,7 @@ from ...ir.program import Contract, FormulaSequence, Phase, Step
 from ...ir.tensor import Index, Ref, Role, Tensor
 from ...simplices import parity, stored_values
 from ...thresholds import CpuThresholds
-from ..layout import Band, elements, memory_order
+from ..layout import Band, elements, held_by, memory_order
 from ..statements import Statement
 from .kernel_scheme import packed_contraction
 
@@ -268,19 +268,14 @@ def _cost(
         if grouping.constant[n] or grouping.placed(n, statement, buffers) is not None:
             continue
         images = prod(factorial(len(g.names)) for g in groups if g.changed == n)
-        copied += images * points_of(groups, band_of(access, statement), extents)
+        copied += images * points_of(groups, held_by(access, statement.band), extents)
     if in_place(statement.out, groups, statement, buffers) is None:
         stored = stored_groups(statement.out, buffers[statement.out.buffer])
-        points = points_of(stored, band_of(statement.out, statement), extents)
+        points = points_of(stored, held_by(statement.out, statement.band), extents)
         mine = [g.names for g in groups if g.names[0] in statement.out.variables]
         copied += 2 * points * reads_of(mine, thresholds)
     flops = 2 * points_of(groups, statement.band, extents)
     return flops + thresholds.pair_copy_flops * copied
-
-
-def band_of(access: Access, statement: Statement) -> Band:
-    """The variables of a statement that an access has."""
-    return tuple(v for v in statement.band if v.name in access.variables)
 
 
 def points_of(groups: tuple[Group, ...], band: Band, extents: Mapping[str, int]) -> int:

@@ -18,10 +18,10 @@ from ...ir.expr import Access, Prod
 from ...ir.loops import BandVar, Buffer, Gemm, Stmt
 from ...thresholds import CpuThresholds
 from ..buffers import Memory
-from ..layout import Band, elements, in_order, memory_order, unit_stride
+from ..layout import Band, elements, memory_order, ordered, unit_stride
 from ..statements import Statement
 from .kernel_scheme import as_contraction
-from .loops import bind_assign, placed
+from .loops import bind_assign, copied, placed
 from .sliced_operands import bind_slices, cuts_of
 
 _TILE_MULTIPLE = 48  # points: a slice of the last variable of m or n ends on whole micro-panels
@@ -82,7 +82,7 @@ def _through_scratch(
     thresholds: CpuThresholds,
 ) -> tuple[Stmt, ...]:
     """The contraction to scratch with m in the order of A, and a transposition to the target."""
-    m = in_order(plain.m, memory_order(plain.a, memory.buffers[plain.a.buffer]))
+    m = ordered(plain.m, plain.a, memory.buffers)
     own: Band = (*plain.batch, *plain.n, *m)
     dtype = memory.buffers[statement.out.buffer].dtype
     scratch = memory.scratch(own, dtype, statement.home, statement.position)
@@ -174,10 +174,7 @@ def _copied(
 ) -> Statement:
     """The statement with a transposed copy of an operand; ``names`` is the order of the copy."""
     own: Band = tuple(next(v for v in statement.band if v.name == name) for name in names)
-    dtype = memory.buffers[access.buffer].dtype
-    scratch = memory.scratch(own, dtype, statement.home, statement.position)
-    place = placed(scratch, own)
-    copy = replace(statement, out=place, expr=access, factors=(), band=own, coeff=Fraction(1))
-    copies.append(bind_assign(replace(copy, accumulate=False), memory.buffers))
+    place, copy = copied(access, own, memory.buffers[access.buffer].dtype, statement, memory)
+    copies.append(copy)
     factors = tuple(place if f == access else f for f in statement.factors)
     return replace(statement, expr=Prod(factors), factors=factors)

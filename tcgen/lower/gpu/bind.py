@@ -24,7 +24,6 @@ from dataclasses import replace
 from typing import assert_never
 
 from ...hardware import PRIVATE_SHARED_BYTES
-from ...ir.expr import Prod
 from ...ir.loop_analysis import (
     Positions,
     blocks_parallel,
@@ -55,6 +54,7 @@ from ..host import variables_of
 from ..layout import iterations, points
 from ..names import unique
 from .conjugates import with_conjugates
+from .fuse_launches import as_assign
 from .launch_order import LaunchFuser
 from .liveness import most_held, with_lives, without_tile_targets
 from .thread_mapping import mapping_of, pointwise
@@ -177,7 +177,7 @@ class _Binder:
             return False
         if pointwise(loop, own, self.buffers, self.extents, self.thresholds):
             return True
-        count = iterations(loop, self.extents)
+        count = iterations(loop.var, self.extents)
         whole = points((loop,), self.buffers, self.extents)
         busy = count >= self.thresholds.nest_iterations
         return busy or whole <= self.thresholds.block_points * count
@@ -237,9 +237,7 @@ def _plain(stmt: Stmt) -> Stmt:
         case Gemm(scheme=None):
             return replace(stmt, parallel=False)
         case Gemm():
-            band = (*stmt.batch, *stmt.m, *stmt.n, *stmt.k)
-            product = Prod((stmt.a, stmt.b))
-            return Assign(stmt.out, product, stmt.coeff, stmt.accumulate, band, step=stmt.step)
+            return as_assign(stmt)
         case _:
             assert_never(stmt)
 

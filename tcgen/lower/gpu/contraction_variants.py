@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ...hardware import CUTENSOR
-from ...ir.expr import Prod, factors_in_order, two_factors
+from ...ir.expr import factors_in_order, two_factors
 from ...ir.loop_analysis import contraction_of, gemm_obstacle
 from ...ir.loops import (
     Assign,
@@ -29,7 +29,7 @@ from ...ir.thread_mapping import Library, Tiles
 from ...thresholds.gpu import GpuThresholds
 from ..cpu.product_variants import ProductBenchmark, product_benchmark
 from ..layout import elements
-from .fuse_launches import terms_of, tile_of
+from .fuse_launches import as_assign, terms_of, tile_of
 from .tiles import TileShape, Tiling, groups_of, tilings_of
 
 Variant: TypeAlias = Tiling | Library
@@ -151,10 +151,7 @@ def _in_tiles(kernel: Kernel) -> Kernel:
     (first, *_) = kernel.body
     if not isinstance(first, Gemm):
         return kernel
-    band = (*first.batch, *first.m, *first.n, *first.k)
-    product = Prod((first.a, first.b))
-    stmt = Assign(first.out, product, first.coeff, first.accumulate, band, step=first.step)
-    return replace(kernel, body=(stmt,))
+    return replace(kernel, body=(as_assign(first),))
 
 
 def _as_product(stmt: Assign, buffers: Mapping[str, Buffer]) -> Gemm:

@@ -19,14 +19,21 @@ from fractions import Fraction
 
 from ...errors import VerifyError
 from ...ir.expr import Const, Expr, Prod, Quot, Sum, leaves, map_leaves
-from ...ir.loop_analysis import is_total
-from ...ir.loops import Assign, BandVar, Buffer, Kernel, Stmt
+from ...ir.loop_analysis import band_of, is_total
+from ...ir.loops import Assign, BandVar, Buffer, Gemm, Kernel, Stmt
 from ...ir.reduction import Reduction
 from ...ir.thread_mapping import Tiles
 from ...ir.verify.thread_mapping import check_epilogue
 from ...thresholds.gpu import GpuThresholds
 from ..names import accesses_of, renamed
 from .tiles import Groups, Tiling, groups_of, tiles_for
+
+
+def as_assign(product: Gemm) -> Assign:
+    """The assignment that computes a product."""
+    factors = Prod((product.a, product.b))
+    coeff, accumulate = product.coeff, product.accumulate
+    return Assign(product.out, factors, coeff, accumulate, band_of(product), step=product.step)
 
 
 def terms_of(kernel: Kernel) -> tuple[Assign, ...]:
@@ -82,11 +89,11 @@ def with_addition(
     if not first.reduction is second.reduction is Reduction.SUM:
         return None
     other = renamed(second, second.out, first.out, first.band)
-    if other is None or _reads(other, other.out.buffer):
+    if other is None or reads(other, other.out.buffer):
         return None
     terms = terms_of(one)
     rest = one.body[len(terms) :]
-    if any(isinstance(s, Assign) and _reads(s, first.out.buffer) for s in rest):
+    if any(isinstance(s, Assign) and reads(s, first.out.buffer) for s in rest):
         return None
     if is_pointwise(other):
         if terms:
@@ -97,7 +104,7 @@ def with_addition(
         if _tile_groups(first, buffers) != _tile_groups(other, buffers):
             return None
         return _with_body(one, two, (*terms, other, *rest), buffers, extents, thresholds)
-    if not is_pointwise(first) or _reads(first, first.out.buffer):
+    if not is_pointwise(first) or reads(first, first.out.buffer):
         return None
     # Without accumulation, summed variables have to be innermost.
     band = sorted(other.band, key=lambda v: v.name not in other.out.variables)
@@ -122,10 +129,10 @@ def with_epilogue(
     if second.reduction is not Reduction.SUM:
         return None
     target = terms[0].out
-    reads = [a for a in accesses_of(second.expr) if a.buffer == target.buffer]
-    if not reads or any(a != reads[0] for a in reads):
+    found = [a for a in accesses_of(second.expr) if a.buffer == target.buffer]
+    if not found or any(a != found[0] for a in found):
         return None
-    other = renamed(second, reads[0], target, terms[0].band)
+    other = renamed(second, found[0], target, terms[0].band)
     if other is None or not (is_pointwise(other) or is_total(other)):
         return None
     return _with_body(one, two, (*one.body, other), buffers, extents, thresholds)
@@ -141,23 +148,23 @@ def inlined(
     (first, *rest), (second, *more) = one.body, two.body
     if rest or more or not isinstance(first, Assign) or not isinstance(second, Assign):
         return None
-    if not is_pointwise(first) or first.accumulate or _reads(first, first.out.buffer):
+    if not is_pointwise(first) or first.accumulate or reads(first, first.out.buffer):
         return None
-    reads = [a for a in accesses_of(second.expr) if a.buffer == first.out.buffer]
-    if not reads or any(a != reads[0] for a in reads) or second.orbit or first.orbit:
+    found = [a for a in accesses_of(second.expr) if a.buffer == first.out.buffer]
+    if not found or any(a != found[0] for a in found) or second.orbit or first.orbit:
         return None
-    other = renamed(first, first.out, reads[0], second.band)
+    other = renamed(first, first.out, found[0], second.band)
     if other is None or {v.name for v in other.band} != {v.name for v in second.band}:
         return None
-    if not (is_pointwise(second) or is_total(second)) or _reads(other, second.out.buffer):
+    if not (is_pointwise(second) or is_total(second)) or reads(other, second.out.buffer):
         return None
     if buffers[first.out.buffer].dtype != _common(other, buffers):
         return None
     of_first, of_second = (len(tuple(leaves(s.expr))) for s in (first, second))
-    if len(reads) * of_first + of_second > thresholds.expression_leaves:
+    if len(found) * of_first + of_second > thresholds.expression_leaves:
         return None
     value = _scaled(other.coeff, other.expr)
-    expr = map_leaves(second.expr, lambda leaf: value if leaf == reads[0] else leaf)
+    expr = map_leaves(second.expr, lambda leaf: value if leaf == found[0] else leaf)
     return united(one, two, (replace(second, expr=expr),))
 
 
@@ -186,7 +193,8 @@ def is_pointwise(stmt: Assign) -> bool:
     return bool(stmt.band) and {v.name for v in stmt.band} <= set(stmt.out.variables)
 
 
-def _reads(stmt: Assign, buffer: str) -> bool:
+def reads(stmt: Assign, buffer: str) -> bool:
+    """True if an expression reads an element of a buffer."""
     return any(a.buffer == buffer for a in accesses_of(stmt.expr))
 
 
@@ -216,7 +224,7 @@ def _sum_of(first: Assign, second: Assign, thresholds: GpuThresholds) -> Assign 
         return None
     if {v.name for v in first.band} != {v.name for v in second.band}:
         return None
-    if _reads(first, first.out.buffer):
+    if reads(first, first.out.buffer):
         return None
     args = sorted((*_summands(first), *_summands(second)), key=lambda a: not _divides(a))
     if sum(len(tuple(leaves(a))) for a in args) > thresholds.expression_leaves:

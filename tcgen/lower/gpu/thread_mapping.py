@@ -13,8 +13,8 @@ from ...ir.loop_analysis import accesses, blocks_parallel, walked_in_step, writt
 from ...ir.loops import Assign, BandVar, Buffer, Gemm, Kernel, Loop, Stmt, Zero
 from ...ir.thread_mapping import Points, Sums, ThreadMapping, Transpose
 from ...thresholds.gpu import GpuThresholds
-from ..layout import elements, iterations, unit_stride
-from .fuse_launches import tile_of
+from ..layout import elements, held_by, iterations, unit_stride
+from .fuse_launches import reads, tile_of
 
 _THREADS = 256  # threads of a block
 _SIDE = 32  # elements on each side of a transposed tile
@@ -58,7 +58,7 @@ def _transposed(
         or buffers[stmt.out.buffer].packed
         or stmt.orbit
         or any(v.below or v.name not in held for v in stmt.band)
-        or _reads_itself(stmt)
+        or reads(stmt, stmt.out.buffer)
         or elements(stmt.band, extents) < thresholds.few_elements
     ):
         return None
@@ -75,7 +75,7 @@ def _transposed(
             continue
         if min(elements((band[name],), extents) for name in (row, column)) < _SIDE // 4:
             continue
-        own = _walked(source, stmt.band)
+        own = held_by(source, stmt.band)
         moved = BY_NAME[buffer.dtype].itemsize * elements(own, extents)
         if moved > most:
             best, most = Transpose(source, row, column, _SIDE, _THREADS), moved
@@ -94,7 +94,7 @@ def _simple(
     summed = tuple(v for v in stmt.band if v.name not in held)
     many, long = elements(free, extents), elements(summed, extents)
     few = many < thresholds.few_elements
-    if not summed or long < thresholds.long_sum or not few or _reads_itself(stmt):
+    if not summed or long < thresholds.long_sum or not few or reads(stmt, stmt.out.buffer):
         return Points(_THREADS, _lanes(stmt, buffers))
     along, most = None, -(-long // (_POINTS_EACH * _THREADS))
     if (pair := _along(stmt, summed, buffers, extents)) is not None:
@@ -128,16 +128,11 @@ def _along(
     """
     names = [v.name for v in summed]
     operands = [x for x in leaves(stmt.expr) if isinstance(x, Access)]
-    operands.sort(key=lambda x: -elements(_walked(x, stmt.band), extents))
+    operands.sort(key=lambda x: -elements(held_by(x, stmt.band), extents))
     units = [unit_stride(x, buffers[x.buffer]) for x in operands]
     ordered = list(dict.fromkeys(n for n in units if n in names))
     ordered += [n for n in names if n not in ordered]
     return (ordered[0], ordered[1]) if any(n in names for n in units) and len(ordered) > 1 else None
-
-
-def _walked(access: Access, band: tuple[BandVar, ...]) -> tuple[BandVar, ...]:
-    """Variables of a band in which the elements of an array differ."""
-    return tuple(v for v in band if v.name in access.variables)
 
 
 def pointwise(
@@ -152,11 +147,11 @@ def pointwise(
     Buffers of its own are single elements. Outside of serial sums every statement has one element,
     so that neighbouring threads access neighbouring elements. Where points are few, sums are short.
     """
-    inside, many = loop, iterations(loop, extents)
+    inside, many = loop, iterations(loop.var, extents)
     while len(inside.body) == 1 and isinstance(inner := inside.body[0], Loop):
         if blocks_parallel(inner, own) is not None:
             break
-        inside, many = inner, many * iterations(inner, extents)
+        inside, many = inner, many * iterations(inner.var, extents)
     single = all(a.length == 1 for name in own for a in buffers[name].axes)
     short = many >= thresholds.few_elements or _longest(inside.body, extents) <= thresholds.long_sum
     return single and short and loop.var.tile is None and _one_element(inside.body, own)
@@ -167,7 +162,7 @@ def _longest(body: tuple[Stmt, ...], extents: Mapping[str, int]) -> int:
     longest = 1
     for stmt in body:
         if isinstance(stmt, Loop):
-            longest = max(longest, iterations(stmt, extents) * _longest(stmt.body, extents))
+            longest = max(longest, iterations(stmt.var, extents) * _longest(stmt.body, extents))
         elif isinstance(stmt, Assign):
             longest = max(longest, elements(stmt.band, extents))
     return longest
@@ -193,7 +188,3 @@ def _one_element(body: tuple[Stmt, ...], own: frozenset[str]) -> bool:
             case _:
                 assert_never(stmt)
     return True
-
-
-def _reads_itself(stmt: Assign) -> bool:
-    return any(isinstance(x, Access) and x.buffer == stmt.out.buffer for x in leaves(stmt.expr))

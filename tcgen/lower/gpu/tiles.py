@@ -27,7 +27,7 @@ from ...thresholds.time_model import (
     thread_tile_work,
     tile_cycles,
 )
-from ..layout import elements, in_order, memory_order, unit_stride
+from ..layout import elements, memory_order, ordered, unit_stride
 
 _TILE_BYTES = 80 * 1024  # A and B in shared memory: two blocks fit a multiprocessor from sm_80 on
 _CANDIDATE_SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
@@ -217,8 +217,8 @@ def groups_of(stmt: Assign, buffers: Mapping[str, Buffer]) -> Groups | None:
         return None
     return Groups(
         tuple(v for v in free if v.name not in own),
-        _ordered(m, a, buffers),
-        _ordered(n, out, buffers),
+        ordered(tuple(m), a, buffers),
+        ordered(tuple(n), out, buffers),
         _order_of_k(k, a, b, buffers),
         swapped,
     )
@@ -234,14 +234,14 @@ def _order_of_k(
     names = {v.name: v for v in k}
     along_a, along_b = (unit_stride(f, buffers[f.buffer]) for f in (a, b))
     if along_a in names:
-        order = _ordered(k, a, buffers)
+        order = ordered(tuple(k), a, buffers)
         if along_b in names and along_b != along_a:
             ends = (names[along_b], names[along_a])
             return (*(v for v in order if v not in ends), *ends)
         return order
     if along_b in names:
-        return _ordered(k, b, buffers)
-    return _ordered(k, max(a, b, key=lambda access: len(access.variables)), buffers)
+        return ordered(tuple(k), b, buffers)
+    return ordered(tuple(k), max(a, b, key=lambda access: len(access.variables)), buffers)
 
 
 def tiles_for(
@@ -313,13 +313,6 @@ def _dtype(stmts: tuple[Assign, ...], buffers: Mapping[str, Buffer]) -> DType:
 def on_tensor_cores(stmts: tuple[Assign, ...], buffers: Mapping[str, Buffer]) -> bool:
     """True if tensor cores multiply the elements of the target's type, or may round them."""
     return _dtype(stmts, buffers).tensor_cores or all(s.tf32 for s in stmts)
-
-
-def _ordered(
-    group: list[BandVar], access: Access, buffers: Mapping[str, Buffer]
-) -> tuple[BandVar, ...]:
-    """A group in the memory order of an operand; variables without an axis there come first."""
-    return in_order(tuple(group), memory_order(access, buffers[access.buffer]))
 
 
 def _strips_of_n(

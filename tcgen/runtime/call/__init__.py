@@ -1,6 +1,6 @@
 """One call of a program, on any device.
 
-``layout`` resolves the memory of calls at some extents; ``strided`` finds the arrays that kernels
-read and write in place; ``results`` prepares the arrays of the results; ``host_loops`` has the
-buffers of a phase and walks the loops of the host program; ``phase`` runs the kernels.
+``layout`` resolves the memory of calls at some extents; ``results`` prepares the arrays of the
+results; ``host_loops`` has the buffers of a phase and walks the loops of the host program;
+``phase`` runs the kernels.
 """

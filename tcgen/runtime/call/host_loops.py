@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...artifact.manifest import KernelEntry
@@ -33,49 +34,42 @@ def walk(
         _Walk(buffers, launch, fetch).run(phase.host)
 
 
+@dataclass(slots=True, eq=False)
 class _Walk:
     """One run of the host program.
 
     A class, since a recursive closure would hold the arrays until the next garbage collection.
     """
 
-    __slots__ = ("_buffers", "_extents", "_fetch", "_launch", "_values")
-
-    def __init__(
-        self,
-        buffers: PhaseBuffers,
-        launch: Callable[[str, Values], None],
-        fetch: Callable[[Fetch, Values], None],
-    ) -> None:
-        self._buffers = buffers
-        self._launch = launch
-        self._fetch = fetch
-        self._values: dict[str, int] = {}
-        self._extents: dict[str, int] = {}  # key: space of a loop
+    buffers: PhaseBuffers
+    launch: Callable[[str, Values], None]
+    fetch: Callable[[Fetch, Values], None]
+    values: dict[str, int] = field(default_factory=dict)
+    extents: dict[str, int] = field(default_factory=dict)  # key: space of a loop
 
     def run(self, host: tuple[Host, ...]) -> None:
-        part = self._buffers.part
+        part = self.buffers.part
         for item in host:
             if isinstance(item, Launch):
                 if part is None or part.runs(item.kernel):
-                    self._launch(item.kernel, self._values)
+                    self.launch(item.kernel, self.values)
             elif isinstance(item, HostLoop):
                 self._loop(item)
             else:
-                self._fetch(item, self._values)
+                self.fetch(item, self.values)
 
     def _loop(self, loop: HostLoop) -> None:
-        part, values, var = self._buffers.part, self._values, loop.var
+        part, values, var = self.buffers.part, self.values, loop.var
         if part is not None and part.entry.kernel is None and var.name == part.entry.chain[0].name:
             body, inside = self._chain(loop)
             for values_of_chain in inside:
                 values.update(values_of_chain)
                 self.run(body)
             return
-        stop = self._extents.get(var.space.name)
+        stop = self.extents.get(var.space.name)
         if stop is None:
-            layout, name = self._buffers.layout, var.space.name
-            stop = self._extents[name] = layout.manifest.extent(name, layout.extents)
+            layout, name = self.buffers.layout, var.space.name
+            stop = self.extents[name] = layout.manifest.extent(name, layout.extents)
         if var.below is not None:
             stop = min(stop, values[var.below] + 1)
         for n in range(0, stop, var.tile or 1):
@@ -84,7 +78,7 @@ class _Walk:
 
     def _chain(self, loop: HostLoop) -> tuple[tuple[Host, ...], Iterator[Values]]:
         """The body of the loops of a chain, and the values of their variables in the part."""
-        buffers, part = self._buffers, self._buffers.part
+        buffers, part = self.buffers, self.buffers.part
         assert part is not None, "a chain belongs to a part"
         if not part.is_whole:
             buffers.clear(part.entry.cleared)
@@ -97,6 +91,7 @@ class _Walk:
         return body, iterations(part.entry.chain, extents, part.first, part.last)
 
 
+@dataclass(slots=True, eq=False)
 class PhaseBuffers:
     """Where each buffer of a phase is.
 
@@ -105,25 +100,13 @@ class PhaseBuffers:
     None for an undivided phase.
     """
 
-    __slots__ = ("arrays", "device", "lasting", "layout", "own", "part", "phase")
-
-    def __init__(
-        self,
-        device: Device,
-        layout: CallLayout,
-        phase: Phase,
-        arrays: Mapping[str, Any],
-        lasting: Any,
-        own: Any,
-        part: Part | None,
-    ) -> None:
-        self.device = device
-        self.layout = layout
-        self.phase = phase
-        self.arrays = arrays
-        self.lasting = lasting
-        self.own = own
-        self.part = part
+    device: Device
+    layout: CallLayout
+    phase: Phase
+    arrays: Mapping[str, Any]
+    lasting: Any
+    own: Any
+    part: Part | None
 
     def clear(self, names: tuple[str, ...]) -> None:
         """Set some buffers to zero."""

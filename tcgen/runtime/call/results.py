@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError, ReadOnlyError, ShapeError
-from ..arguments import check_dtype, check_here, describe
+from ..arguments import check_dtype, check_here, describe, gap_extents
 from ..device_protocol import Device
 from ..memory import Ledger
 from .layout import Output
-from .strided import gap_extents
 
 
 class Results:

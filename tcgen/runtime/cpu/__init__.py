@@ -2,7 +2,6 @@
 
 ``toolchain`` runs the C compiler; ``object_cache`` stores libraries on disk, or in a
 ``private_folder`` of this process; ``build`` makes libraries, unless the artifact has
-``bundled_objects``. ``blas`` finds the BLAS of SciPy; ``lazy_link`` compiles rare functions when a
-call needs them; ``threads`` sets the number of threads; ``interrupt`` lets Ctrl-C end long calls.
-``backend`` links all of it and runs kernels.
+``bundled_objects``. ``blas`` finds the BLAS of SciPy and sets the number of threads;
+``interrupt`` lets Ctrl-C end long calls. ``backend`` links all of it and runs kernels.
 """

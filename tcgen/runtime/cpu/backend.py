@@ -25,12 +25,10 @@ from ..call.host_loops import PhaseBuffers, walk
 from ..fork_safe_lock import Once
 from ..host_device import HostDevice
 from ..host_program import Values, launches, on_host
-from .blas import ROUTINES, blas_pointers, blas_threads
-from .build import Source, build_libraries
+from .blas import ROUTINES, blas_pointers, blas_threads, used_threads
+from .build import Source, build_libraries, standing_in
 from .bundled_objects import BundledObjects, read_objects, with_objects
 from .interrupt import NOT_INTERRUPTED, is_long, on_main_thread, run_interruptible
-from .lazy_link import standing_in
-from .threads import used_threads
 from .toolchain import probe_compiler
 
 
@@ -56,10 +54,6 @@ _MAX_LAYOUTS = 256  # cached decisions whether calls of a layout are long
 _NO_BLAS: tuple[int | None, ...] = (None,) * (len(ROUTINES) + 1)
 
 
-def _address(function: Any) -> int | None:
-    return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
-
-
 def _linked(
     part: str, dtype: str, caller: ctypes.CDLL, made: Mapping[tuple[str, str], ctypes.CDLL]
 ) -> int:
@@ -70,7 +64,7 @@ def _linked(
         if tiles is not None:
             table = (ctypes.c_void_p * HEIGHTS).in_dll(caller, f"tc_{operands}_{letter}")
             table[:] = list((ctypes.c_void_p * HEIGHTS).in_dll(tiles, f"tc_made_{letter}"))
-    address = _address(getattr(caller, f"tc_{part}_{letter}"))
+    address = ctypes.cast(getattr(caller, f"tc_{part}_{letter}"), ctypes.c_void_p).value
     assert address is not None, "a function of a library has an address"
     return address
 

@@ -1,4 +1,4 @@
-"""The BLAS inside SciPy: addresses of its products, and its number of threads."""
+"""The BLAS inside SciPy, and the numbers of threads of it and of programs on the CPU."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import ctypes
 import os
 import threading
 from functools import cache
-from typing import Any
+from operator import index
+from typing import Any, SupportsIndex
+
+from ...errors import ArgumentError
 
 # In the order of the table of generated code, with the number of integer arguments of each.
 ROUTINES = {"sgemm": 6, "dgemm": 6, "zgemm": 6, "sgemv": 5, "dgemv": 5, "zgemv": 5}
@@ -118,3 +121,58 @@ def blas_library() -> str | None:
     blas = details.get("Build Dependencies", {}).get("blas", {})
     name = f"{blas.get('name', 'BLAS')} {blas.get('version', '')}".strip()
     return f"SciPy {scipy.__version__}: {name}"
+
+
+MAX_THREADS = 4096  # threads; OpenMP ends the process if the system cannot start all of them
+
+
+class _Chosen:
+    """The choice of this process."""
+
+    count: int | None = None
+
+
+def set_threads(count: SupportsIndex | None) -> None:
+    """Set the number of threads of all CPU programs and of ``tcgen.einsum`` from now on.
+
+    While a program runs, the BLAS that it calls uses no threads of its own, so that no processor
+    has to do the work of two.
+
+    Args:
+        count: 1 to 4096; None for as many as OpenMP offers (OMP_NUM_THREADS, else all processors).
+
+    Raises:
+        ArgumentError: ``count`` is none of these.
+
+    Example:
+        >>> set_threads(1)
+        >>> set_threads(None)
+    """
+    whole = isinstance(count, SupportsIndex) and not isinstance(count, bool)
+    if count is not None and (not whole or not 1 <= index(count) <= MAX_THREADS):
+        raise ArgumentError(
+            f"set_threads({count!r}): give an integer of 1 to {MAX_THREADS}, or None"
+        )
+    _Chosen.count = None if count is None else index(count)
+
+
+def get_threads() -> int | None:
+    """The number of threads that :func:`set_threads` set; None for as many as OpenMP offers.
+
+    Example:
+        >>> set_threads(2)
+        >>> get_threads()
+        2
+        >>> set_threads(None)
+    """
+    return _Chosen.count
+
+
+def used_threads(offered: int) -> int:
+    """The number that was set, else that of OpenMP; ArgumentError if that exceeds MAX_THREADS."""
+    if _Chosen.count is None and offered > MAX_THREADS:
+        raise ArgumentError(
+            f"OMP_NUM_THREADS asks for {offered} threads: give at most {MAX_THREADS}, one for each "
+            f"core"
+        )
+    return _Chosen.count or offered

@@ -42,9 +42,13 @@ class BundledObjects:
         kept = cached_object(key)
         if kept is not None:
             return kept
+        try:
+            content = base64.b64decode(encoded)
+        except binascii.Error as error:
+            raise ArtifactError(f"an object of the artifact is damaged ({error})") from error
         # An object may need a newer C library than that of the machine.
         with contextlib.suppress(UnavailableError):
-            return load_object(key, _decoded(encoded))
+            return load_object(key, content)
         return None
 
 
@@ -92,10 +96,3 @@ def _name(text: str, level: str) -> str:
 
 def _path(name: str) -> str:
     return f"objects/{name}.so.b64"
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text)
-    except binascii.Error as error:
-        raise ArtifactError(f"an object of the artifact is damaged ({error})") from error

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
 
-from ...artifact.manifest import Manifest, array_bytes
+from ...artifact.manifest import array_bytes
 from ..call.layout import CallLayout
 from ..part_work import longest_seconds
 
@@ -87,15 +87,11 @@ def is_long(layout: CallLayout, phase: str) -> bool:
     """True if a phase may take so long that a user wants to interrupt it."""
     manifest = layout.manifest
     if phase == "constant":
-        return _constant_bytes(manifest, layout) > MIN_BYTES
+        kernels = [k for k in manifest.kernels if manifest.is_constant(k.live)]
+        used = {name for k in kernels for name in (*k.reads, *k.writes)}
+        buffers = (b for b in manifest.buffers if b.name in used)
+        return sum(array_bytes(b, manifest, layout.extents) for b in buffers) > MIN_BYTES
     return longest_seconds(manifest, layout.extents) > MIN_SECONDS
-
-
-def _constant_bytes(manifest: Manifest, layout: CallLayout) -> int:
-    """Bytes of the arrays of the constant phase."""
-    kernels = [k for k in manifest.kernels if manifest.is_constant(k.live)]
-    used = {name for k in kernels for name in (*k.reads, *k.writes)}
-    return sum(array_bytes(b, manifest, layout.extents) for b in manifest.buffers if b.name in used)
 
 
 def on_main_thread() -> bool:
@@ -129,7 +125,7 @@ def _wait_for_all() -> None:
 
     A task that was handed over may or may not be known to its caller, so a later one is waited for.
     """
-    last = _task(_nothing, ())
+    last = _task(lambda: None, ())
     handed = False
     while True:
         try:
@@ -140,7 +136,3 @@ def _wait_for_all() -> None:
         except BaseException:  # a second Ctrl-C: the first one is raised
             continue
         return
-
-
-def _nothing() -> None:
-    """The last task, which runs when all others have ended."""

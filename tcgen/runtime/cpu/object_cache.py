@@ -50,7 +50,7 @@ def cached_object(key: str) -> ctypes.CDLL | None:
     for folder in folders:
         for path in _objects_of(key, folder):
             with contextlib.suppress(OSError):  # another user's, or not to be loaded from there
-                if _is_whole(path, read_bytes(path)):
+                if path.stem.rpartition("-")[2] == _digest(read_bytes(path)):
                     return ctypes.CDLL(os.fspath(path))
                 path.unlink()
     return None
@@ -145,10 +145,6 @@ def _give_up(folder: Path, why: str) -> None:
 
 def _why(error: OSError) -> str:
     return error.strerror or str(error)
-
-
-def _is_whole(path: Path, content: bytes) -> bool:
-    return path.stem.rpartition("-")[2] == _digest(content)
 
 
 def _digest(content: bytes) -> str:

@@ -18,18 +18,22 @@ import platform
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 from ...cache_files import cache_folder, read_text, write_bytes, write_text
 from ...environment import compiler_command, compiler_flags, compiler_search_paths
 from ...errors import BuildError, CacheWarning, UnavailableError
 from .object_cache import LOGS, PROBES, cache_problem, key_of, try_loading
 from .private_folder import build_folder
+
+Process: TypeAlias = "subprocess.Popen[str]"
 
 REQUIRED = ("-std=c11", "-fPIC", "-shared")
 OPTIONAL = (
@@ -314,18 +318,22 @@ def processor() -> str:
 
 
 def compile_source(
-    command: tuple[str, ...], flags: tuple[str, ...], source: str, key: str
+    command: tuple[str, ...],
+    flags: tuple[str, ...],
+    source: str,
+    key: str,
+    started: Callable[[Process], None] | None = None,
 ) -> bytes:
     """The bytes of the library of a C11 source, compiled with ``flags`` besides REQUIRED.
 
-    Raises BuildError if the compiler failed, whose log has the name ``key``, and UnavailableError
-    if its temporary files cannot be written.
+    ``started`` is called with the process of the compiler. Raises BuildError if that fails, whose
+    log has the name ``key``, and UnavailableError if its temporary files cannot be written.
     """
     with _scratch() as folder:
         file, library = folder / "kernels.c", folder / "kernels.so"
         file.write_text(source, encoding="utf-8")
         arguments = [*command, *REQUIRED, *flags, file.name, "-o", library.name, "-lm"]
-        outcome = run_compiler(arguments, folder, LONGEST)
+        outcome = run_compiler(arguments, folder, LONGEST, started)
         if outcome.code == 0 and library.is_file():
             return library.read_bytes()
         _check_room(outcome)
@@ -357,7 +365,10 @@ class Outcome:
 
 
 def run_compiler(
-    arguments: Sequence[str], folder: Path | None = None, seconds: float | None = None
+    arguments: Sequence[str],
+    folder: Path | None = None,
+    seconds: float | None = None,
+    started: Callable[[Process], None] | None = None,
 ) -> Outcome:
     """Run the compiler in a folder. Bytes that are not UTF-8 are replaced in its output.
 
@@ -372,6 +383,9 @@ def run_compiler(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+            process_group=0,
         )
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
@@ -380,9 +394,11 @@ def run_compiler(
         ) from error
     with process:
         try:
+            if started is not None:
+                started(process)
             printed, errors = process.communicate(timeout=allowed)
         except BaseException as error:
-            process.kill()
+            end_compiler(process)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.communicate(timeout=1)  # its children may hold the pipes much longer
             if not isinstance(error, subprocess.TimeoutExpired):
@@ -391,8 +407,11 @@ def run_compiler(
                 f"the C compiler {arguments[0]} has not ended within {allowed:g} s: set TCGEN_CC "
                 f'to another compiler, or compile with target="numpy"'
             ) from None
-    return Outcome(process.returncode, _text(printed), _text(errors))
+    return Outcome(process.returncode, printed, errors)
 
 
-def _text(output: bytes) -> str:
-    return output.decode("utf-8", "replace")
+def end_compiler(process: Process) -> None:
+    """Kill a compiler and the programs that it started; nothing if it has ended."""
+    if process.poll() is None:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ...dtypes import BY_NAME
-from ...errors import UnavailableError
+from ...errors import UnavailableError, pip_install
 from ..device_protocol import Contraction, Matrix, MatrixProduct, Operand
 
 AS_IS, TRANSPOSED = 0, 1  # CUBLAS_OP_N, CUBLAS_OP_T
 _ADVICE = (
-    "install it (pip install 'tcgen-chem[cuda13]' has it), or compile with library=False "
+    f"install it ({pip_install('cuda13')}), or compile with library=False "
     "(--no-library), which generates all kernels"
 )
 

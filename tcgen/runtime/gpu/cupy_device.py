@@ -23,6 +23,7 @@ from ...errors import (
     ExtentError,
     MemoryLimitError,
     UnavailableError,
+    pip_install,
 )
 from ...hardware import CUBLAS, CUTENSOR, SECTOR_BYTES
 from ...thresholds.time_model import COPIED_SHARE, GPUS, Machine
@@ -31,7 +32,7 @@ from .cuda_libraries import Cublas, Cutensor
 from .host_copies import MIN_BUFFERED_BYTES, HostCopies
 
 _ADVICE = (
-    "install a driver and CuPy (pip install 'tcgen-chem[cuda13]', or cuda12 for an older driver), "
+    f"install a driver and CuPy ({pip_install('cuda13')}, or cuda12 for an older driver), "
     'or compile with target="cpu"'
 )
 
@@ -50,8 +51,7 @@ class CupyDevice:
         self._translated = _Translated(cupy)
         self._copies: dict[int, HostCopies] = {}  # key: number of the GPU
         self._nothing: Any = None
-        self._cublas: Cublas | None = None
-        self._cutensor: Cutensor | None = None
+        self._libraries: dict[str, Any] = {}
 
     @property
     def library(self) -> Any:
@@ -113,22 +113,20 @@ class CupyDevice:
 
     def load_library(self, name: str) -> None:
         """Load cuBLAS or cuTENSOR; UnavailableError if it is missing."""
-        if name == CUTENSOR:
-            self._cutensor = self._cutensor or Cutensor(self._cupy)
-        else:
-            self._cublas = self._cublas or Cublas(self._cupy)
+        self._library(name)
+
+    def _library(self, name: str) -> Any:
+        if name not in self._libraries:
+            self._libraries[name] = (Cutensor if name == CUTENSOR else Cublas)(self._cupy)
+        return self._libraries[name]
 
     def multiply(self, product: MatrixProduct, out: Any, a: Any, b: Any) -> None:
         """By cuBLAS."""
-        self.load_library(CUBLAS)
-        assert self._cublas is not None
-        self._cublas.multiply(product, out, a, b)
+        self._library(CUBLAS).multiply(product, out, a, b)
 
     def contract(self, contraction: Contraction, out: Any, a: Any, b: Any) -> None:
         """By cuTENSOR."""
-        self.load_library(CUTENSOR)
-        assert self._cutensor is not None
-        self._cutensor.contract(contraction, out, a, b)
+        self._library(CUTENSOR).contract(contraction, out, a, b)
 
     def holds(self, array: object) -> bool:
         """True for a CuPy array."""

@@ -54,7 +54,9 @@ class HostCopies:
         """
         stream = self._cupy.cuda.get_current_stream()
         with self._lock:
-            second = self._second_stream()
+            if self._second is None:
+                self._second = self._cupy.cuda.Stream(non_blocking=True)
+            second = self._second
             for start, piece in _pieces(source, self._piece_bytes):
                 buffer = self._next()
                 address, count = buffer.fill(piece), piece.nbytes
@@ -95,11 +97,6 @@ class HostCopies:
         buffer = self._buffers[self._turn]
         buffer.copied.synchronize()
         return buffer
-
-    def _second_stream(self) -> Any:
-        if self._second is None:
-            self._second = self._cupy.cuda.Stream(non_blocking=True)
-        return self._second
 
 
 class _Buffer:

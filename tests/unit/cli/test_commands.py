@@ -14,8 +14,10 @@ import pytest
 import tcgen
 from support.command_line import FIGURE_1, LADDER, MP2, invoke
 from support.messages import says
-from tcgen.cli import run as trial
+from tcgen.cli import timed_run as trial
 from tcgen.compiler.driver import read_system
+from tcgen.ir.system import planning_extents
+from tcgen.resources import shipped_specs
 
 
 def test_compile_writes_an_artifact_and_prints_tables(tmp_path: Path) -> None:
@@ -102,7 +104,8 @@ def test_nothing_is_said_of_a_search_where_none_was_made(tmp_path: Path) -> None
     assert ">Objective none: nothing is fused.</p>" in (folder / "report.html").read_text()
     fusion = json.loads(invoke("report", folder, "--json").stdout)["fusion"]
     assert fusion["objective"] == "none"
-    assert fusion["value"] == fusion["bound"] > 0
+    assert (fusion["status"], fusion["bound"]) == ("FEASIBLE", None)
+    assert fusion["value"] > 0
 
 
 @pytest.fixture
@@ -218,6 +221,19 @@ def test_the_check_of_a_result_whose_terms_all_cancel() -> None:
     assert says(wrong, "e_t interpreter")
 
 
+def test_the_check_of_a_result_that_is_not_a_number() -> None:
+    """The errors that are printed are NaN, not 0."""
+    text = "space o\nindex i : o\ninput a[o]\noutput x, y\nx = a[i]*a[i]\ny = a[i]*a[i]\n"
+    system = tcgen.read_spec(text)
+    case = trial.random_inputs(system, {"o": 3}, "float64", 0)
+    expected = case.inputs["a"] @ case.inputs["a"]
+    numbers: dict[str, float] = {}
+    outputs = {"x": np.array(np.nan), "y": np.array(expected)}
+    assert says(trial._check(system, case, outputs, numbers, "float64"), "x interpreter nan")
+    assert np.isnan(numbers["max_abs_error"])
+    assert np.isnan(numbers["max_rel_error"])
+
+
 def test_help_version_doctor_cache(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path))
     assert tcgen.__version__ in invoke("--version").stdout
@@ -319,6 +335,57 @@ def test_a_file_goes_before_a_shipped_spec(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     Path("mp2_df").mkdir()
     assert says(invoke("report", "mp2_df").stderr, "mp2_df folder manifest.json")
+
+
+def test_a_method_without_its_spin_is_the_closed_shell_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = invoke("compile", "mp2.spec", "--target", "numpy")
+    first, second, *_, last = outcome.stdout.splitlines()
+    assert first == "planned for typical extents, o=20, v=100 (for others: -e o=10 -e v=50)"
+    assert second.startswith("mp2_closed_shell  o = 20, v = 100")
+    assert last == "wrote mp2_tcgen/"
+    outcome = invoke("explain", "mp2", "-e", "o=5", "--target", "numpy")
+    assert outcome.stdout.startswith("planned for typical extents, v=100 (for others: -e v=50)\n")
+    given = ("-e", "o=5", "-e", "v=8", "--target", "numpy")
+    assert "typical" not in invoke("report", "mp2", *given).stdout
+    assert json.loads(invoke("report", "mp2", "--target", "numpy", "--json").stdout)["schema"] == 1
+    program = tcgen.compile("mp2.spec", target="numpy")
+    assert dict(program.manifest.planning_extents) == {"o": 20, "v": 100}
+
+
+def test_every_shipped_spec_has_planning_extents() -> None:
+    for path in shipped_specs().values():
+        extents = dict(planning_extents(read_system(path), {}))
+        assert all(extents.values()), path.name
+
+
+def test_einsum_subscripts_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    extents = ("-e", "a=3", "-e", "b=4", "-e", "c=5")
+    outcome = invoke("compile", "ab,bc->ac", *extents, "--target", "numpy")
+    assert outcome.stdout.splitlines()[-1] == "wrote einsum_tcgen/"
+    assert "max error 0" in invoke("run", "einsum_tcgen", "--random", 1, "--check").stdout
+    outcome = invoke("compile", "ab,bc->ac", *extents[:4])
+    assert outcome.exit_code == 2
+    assert says(outcome.stderr, "no planning extent space c -e c=10")
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("cssd", "ccsd_closed_shell"),
+        ("ccd.spec", "ccd_spin_orbital"),
+        ("eom", "eom_ip_ccsd_spin_orbital"),
+    ],
+)
+def test_a_name_that_is_no_file_lists_the_nearest(name: str, near: str) -> None:
+    outcome = invoke("compile", name)
+    assert outcome.exit_code == 2
+    assert says(outcome.stderr, f"cannot read {name} similar names {near}")
 
 
 def test_spin_writes_a_spec_with_comments(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -73,7 +74,7 @@ def test_memory_limit_refuses_with_the_bytes_of_this_plan(tmp_path: Path) -> Non
     ("args", "code", "message"),
     [
         (["compile", "missing.spec"], 2, "missing.spec"),
-        (["compile", MP2], 2, "extent o v -e o=10 v=10"),
+        (["compile", "ov,vo->"], 2, "extent o v -e o=10 v=10"),
         (["compile", MP2, "-e", "o=0", "-e", "v=2"], 2, "extent o=0 1"),
         (["compile", MP2, "-e", "o=-3", "-e", "v=2"], 2, "extent o=-3"),
         (["compile", MP2, "-e", "o=two"], 2, "'two' 'o=two'"),
@@ -341,7 +342,10 @@ def test_ctrl_c_stops_a_kernel(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_stops_within_a_second_and_leaves_nothing(tmp_path: Path, monkeypatch) -> None:
-    _compiler(tmp_path, monkeypatch, f"touch {tmp_path}/started; exec sleep 3600")
+    os.mkfifo(tmp_path / "open")
+    still_open = os.open(tmp_path / "open", os.O_RDONLY | os.O_NONBLOCK)
+    waiting = f"exec 3>{tmp_path}/open; touch {tmp_path}/started; sleep 3600"
+    _compiler(tmp_path, monkeypatch, waiting)
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     # The solver of this objective has its own handler of the signal, unless told otherwise.
@@ -363,6 +367,10 @@ def test_ctrl_c_stops_within_a_second_and_leaves_nothing(tmp_path: Path, monkeyp
     assert not (tmp_path / "x").exists()
     assert list((tmp_path / "tmp").iterdir()) == []
     assert list((tmp_path / "cache").rglob("*.so")) == []
+    # The compiler and the program that it started have ended if nothing holds their pipe open.
+    assert select.select([still_open], [], [], 60)[0]
+    assert os.read(still_open, 1) == b""
+    os.close(still_open)
 
 
 @pytest.mark.parametrize("content", [b"", b"no arrays", None])

@@ -32,7 +32,7 @@ from tcgen.ir.system import System
 from tcgen.ir.tensor import Packing, Role, Storage
 from tcgen.lower.cpu.product_variants import ProductBenchmark, product_benchmark, variants_of
 from tcgen.options import Options
-from tcgen.runtime.cpu.threads import set_threads
+from tcgen.runtime.cpu.blas import set_threads
 from tcgen.runtime.program import Program
 from tcgen.thresholds import CpuThresholds
 

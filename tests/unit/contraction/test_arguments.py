@@ -15,6 +15,7 @@ from tcgen.errors import (
     DtypeError,
     EinsumError,
     PathNameError,
+    ReadOnlyError,
     ShapeError,
     TcgenError,
 )
@@ -151,7 +152,7 @@ def test_wrong_keywords(keywords: dict[str, Any], error: type[Exception], said: 
 def test_read_only_out() -> None:
     out = np.zeros((2, 4))
     out.flags.writeable = False
-    with pytest.raises(EinsumError, match=mentions("out read-only")):
+    with pytest.raises(ReadOnlyError, match=mentions("out read-only")):
         tcgen.einsum("ij,jk", A, B, out=out)
 
 

@@ -28,7 +28,7 @@ from tcgen.errors import (
     MemoryLimitError,
     ShapeError,
 )
-from tcgen.runtime.cpu.threads import used_threads
+from tcgen.runtime.cpu.blas import used_threads
 
 pytestmark = pytest.mark.usefixtures("generated_einsum")
 
@@ -502,3 +502,67 @@ def test_more_operands_than_numpy_takes(dtype: str, optimize: bool) -> None:
     vectors = [random.integers(-1, 2, 3).astype(dtype) for _ in range(70)]
     found = tcgen.einsum(",".join(["i"] * 70) + "->i", *vectors, optimize=optimize)
     np.testing.assert_array_equal(found, np.prod(vectors, axis=0))
+
+
+class Metres:
+    """Lengths as a library of units has them: NumPy's functions are computed with their unit."""
+
+    def __init__(self, array: Any, power: int = 1) -> None:
+        self.array, self.power = np.asarray(array), power
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise AssertionError("the unit is lost")
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        power = sum(x.power for x in args if isinstance(x, Metres))
+        plain = [x.array if isinstance(x, Metres) else x for x in args]
+        return Metres(func(*plain, **kwargs), power)
+
+    def __mul__(self, factor: float) -> Metres:
+        return Metres(self.array * factor, self.power)
+
+    def __add__(self, other: Metres) -> Metres:
+        assert self.power == other.power
+        return Metres(self.array + other.array, self.power)
+
+    def __setitem__(self, place: Any, values: Metres) -> None:
+        self.array[place], self.power = values.array, values.power
+
+
+@pytest.mark.parametrize("extent", [2, 200])
+def test_arrays_of_other_libraries_compute_calls_themselves(extent: int) -> None:
+    """NEP 18: units were lost, and arrays of dask were computed whole."""
+    x = np.random.default_rng(0).random((extent, extent))
+    calls: list[tuple[Any, np.ndarray, int]] = [
+        (tcgen.einsum("ij,jk->ik", Metres(x), x), x @ x, 1),
+        (tcgen.einsum("ij,jk", x, Metres(x), optimize=False, dtype="f8", order="C"), x @ x, 1),
+        (tcgen.einsum(Metres(x), [0, 1], Metres(x), [1, 2]), x @ x, 2),
+        (tcgen.tensordot(Metres(x), Metres(x), 1), x @ x, 2),
+        (tcgen.contract("ij,jk->ik", Metres(x), x, alpha=2.0), 2 * x @ x, 1),
+        (tcgen.transpose(Metres(x), (1, 0)), x.T, 1),
+    ]
+    out = Metres(np.ones((extent, extent)), 2)
+    calls.append(
+        (tcgen.contract("ij,jk->ik", Metres(x), Metres(x), 2.0, 3.0, out), 2 * x @ x + 3, 2)
+    )
+    for found, wanted, power in calls:
+        assert isinstance(found, Metres)
+        assert found.power == power
+        np.testing.assert_allclose(found.array, wanted, rtol=1e-12)
+    assert calls[-1][0] is out
+    with pytest.raises(ArgumentError, match=mentions("memory_limit")):
+        tcgen.einsum("ij,jk->ik", Metres(x), x, memory_limit="1GiB")
+    # A list and a subclass of NumPy's arrays have no function of their own.
+    assert type(tcgen.einsum("ij,jk->ik", x.tolist(), x.view(np.matrix))) is np.ndarray
+
+
+def test_arrays_of_dask_stay_delayed() -> None:
+    da = pytest.importorskip("dask.array")
+    x = np.random.default_rng(0).random((6, 6))
+    for found in (
+        tcgen.einsum("ij,jk->ik", da.from_array(x, chunks=3), x),
+        tcgen.tensordot(da.from_array(x, chunks=3), x, 1),
+        tcgen.contract("ij,jk->ik", da.from_array(x, chunks=3), x),
+    ):
+        assert isinstance(found, da.Array)
+        np.testing.assert_allclose(found.compute(), x @ x)

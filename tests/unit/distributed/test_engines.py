@@ -10,8 +10,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import pytest
 
 import tcgen
 from tcgen import ArgumentError, MemoryLimitError
+from tcgen.distributed import dask_client
 from tcgen.distributed.dask_client import _MESSAGE, _TASK
 from tcgen.testing import random_arrays
 
@@ -208,6 +210,106 @@ def test_dask_arrays_in_give_dask_arrays_out(
                 run(b_vv=arrays["b_vv"], tau=unknown)
 
 
+def test_calls_with_dask_arrays_survive_the_loss_of_all_workers(
+    cluster: Any, client: Any, program: tcgen.Program, arrays: dict[str, np.ndarray]
+) -> None:
+    da = pytest.importorskip("dask.array")
+    tau = da.from_array(arrays["tau"], chunks=(2, 2, 10, 20))
+    expected = program(**arrays)["r2"]
+    program = tcgen.compile(PATH, extents=EXTENTS, target="numpy")
+    whole = program.distribute(client, "1GiB", task_seconds=0, along="v")
+    with whole.bind(b_vv=arrays["b_vv"]) as run:
+        made = client.persist(run(tau=tau)["r2"])
+        for worker in list(cluster.workers.values()):
+            os.kill(worker.pid, signal.SIGKILL)
+        for given in (tau, arrays["tau"], tau):
+            out = run(tau=given)["r2"]
+            out = out if given is arrays["tau"] else client.compute(out).result()
+            np.testing.assert_allclose(out, expected, rtol=1e-12)
+        with pytest.raises(tcgen.UnavailableError, match="lost with the worker"):
+            run(tau=made)
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any]]:
+    """A cluster of two workers in threads of this process, with a client; limits are short."""
+    distributed = pytest.importorskip("distributed")
+    for name, seconds in {"_ANSWER": 0.3, "_START": 2, "_WAIT": 2, "_LOOK": 0.3}.items():
+        monkeypatch.setattr(dask_client, name, seconds)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as made,
+        distributed.Client(made, set_as_default=False) as client,
+    ):
+        yield made, client
+
+
+@pytest.mark.parametrize("kind", ["numpy", "dask"])
+@pytest.mark.parametrize("state", ["busy", "paused"])
+def test_workers_that_are_busy_or_paused_are_left_out(
+    threads: tuple[Any, Any], state: str, kind: str
+) -> None:
+    da = pytest.importorskip("dask.array")
+    cluster, client = threads
+    first, other = cluster.workers.values()
+    program = tcgen.compile(ROWS, extents={"v": 6}, target="numpy")
+    made = random_arrays(tcgen.read_spec(ROWS), {"o": 2, "v": 6}, dtype="float64", seed=0)
+    inputs = {n: made[n] for n in ("x", "f", "t")}
+
+    def pause(worker: Any) -> None:
+        worker.memory_manager.memory_pause_fraction = 1e-9
+        while cluster.scheduler.workers[worker.address].status.name != "paused":
+            time.sleep(0.01)
+
+    warned: Any = nullcontext()
+    if state == "busy":
+        task = client.submit(time.sleep, 3, workers=[first.address])
+        while not first.state.executing_count:
+            time.sleep(0.01)
+    else:
+        pause(first)
+        warned = pytest.warns(RuntimeWarning, match=f"{first.address}.*paused")
+    with warned:
+        run = program.distribute(client, "1KiB", task_seconds=0, along="v")
+    assert run._engine.slots == 1
+    given = {**inputs, "t": da.from_array(made["t"])} if kind == "dask" else inputs
+    out = run(**given)["r"]
+    assert [worker.tasks for worker in run.report.workers] == [run.report.tasks]
+    out = client.compute(out).result() if kind == "dask" else out
+    np.testing.assert_allclose(out, program(**inputs)["r"], rtol=1e-12)
+    if state == "busy":
+        task.result()
+    else:
+        pause(other)
+        with pytest.raises(tcgen.UnavailableError, match="2 that are paused"):
+            program.distribute(client, "1GiB")
+
+
+@pytest.mark.parametrize("kind", ["numpy", "dask"])
+def test_calls_without_workers_or_with_a_closed_client_are_refused(
+    threads: tuple[Any, Any], kind: str
+) -> None:
+    da = pytest.importorskip("dask.array")
+    cluster, client = threads
+    program = tcgen.compile(ROWS, extents={"v": 6}, target="numpy")
+    inputs = random_arrays(tcgen.read_spec(ROWS), {"o": 2, "v": 6}, dtype="float64", seed=0)
+    given = {n: inputs[n] for n in ("x", "f", "t")}
+    if kind == "dask":
+        given["t"] = da.from_array(given["t"])
+    run = program.distribute(client, "1GiB", along="v")
+    run(**given)
+    cluster.scale(0)
+    while cluster.scheduler.workers:
+        time.sleep(0.01)
+    with pytest.raises(tcgen.UnavailableError, match="no workers"):
+        run(**given)
+    client.close()
+    for call in (lambda: run(**given), lambda: program.distribute(client, "1GiB")):
+        with pytest.raises(tcgen.UnavailableError, match="client is closed"):
+            call()
+
+
 def test_more_memory_than_a_dask_worker_has_is_refused(client: Any, program: tcgen.Program) -> None:
     with pytest.raises(MemoryLimitError, match=r"memory=\d+"):
         program.distribute(client, 2**60)
@@ -273,6 +375,88 @@ print("rank", comm.rank, "done")
 """
 
 
+# Rank 1 makes another call than rank 0: all ranks raise, and the next call has its own result.
+APART = """
+import sys
+import numpy as np
+import tcgen
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+other = comm.rank == 1
+program = tcgen.compile('''
+space o = 4
+space v = 6
+index i : o
+index a b : v
+input f[v,v] constant, t[o,v]
+output r
+r[i,a] = f[a,b]*t[i,b]
+''', target="numpy")
+f, t = np.ones((6, 6)), np.ones((4, 6))
+np.save(sys.argv[1], f)
+options = {"along": "v", "task_seconds": 0}
+run = tcgen.distribute(program, comm, "1GiB", **options)
+held = run.bind(f=f)
+failing = tcgen.distribute(program, comm, **options, progress=lambda *_: 1 // (not other))
+cases = {
+    "memory": lambda: tcgen.distribute(program, comm, "much" if other else "1GiB", **options),
+    "element type": lambda: run(f=f, t=t.astype("f4") if other else t),
+    "missing": lambda: run(f=f) if other else run(f=f, t=t),
+    "unknown": lambda: run.bind(g=f) if other else run.bind(f=f),
+    "bound already": lambda: held(f=f, t=t) if other else held(t=t),
+    "axes": lambda: run.bind(f=f[0] if other else f),
+    "shape of a constant": lambda: run.bind(f=f[:5, :5] if other else f),
+    "shapes": lambda: run(f=f[:5, :5], t=t[:, :5]) if other else run(f=f, t=t),
+    "contradiction": lambda: run(f=f, t=t[:, :5] if other else t),
+    "file": lambda: run.bind(f=f if other else tcgen.stored(sys.argv[1])),
+    "operation": lambda: run.bind(f=f) if other else run(f=f, t=t),
+    "program": lambda: (held(t=t) if other else run(f=f, t=t)),
+    "progress": lambda: failing(f=f, t=t),
+}
+for name, case in cases.items():
+    try:
+        case()
+    except (tcgen.TcgenError, ZeroDivisionError) as error:
+        told = type(error).__name__
+    else:
+        told = "nothing"
+    assert told != "nothing", name
+    assert other or told != "ZeroDivisionError"
+    assert (run(f=2 * f, t=t)["r"] == 12).all() and (held(t=t)["r"] == 6).all(), name
+print("rank", comm.rank, "done")
+"""
+
+
+def mpirun(*command: object) -> subprocess.CompletedProcess[str]:
+    pytest.importorskip("mpi4py")
+    if shutil.which("mpirun") is None:
+        pytest.skip("mpirun is missing")
+    every = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", sys.executable]
+    every += map(str, command)
+    return subprocess.run(every, capture_output=True, text=True, timeout=600)
+
+
+def test_mpi_ranks_that_differ_all_raise_and_stay_in_step(tmp_path: Path) -> None:
+    (tmp_path / "apart.py").write_text(APART)
+    found = mpirun(tmp_path / "apart.py", tmp_path / "f.npy")
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.count("done") == 2
+
+
+def test_a_rank_without_the_file_ends_the_command_on_all(
+    program: tcgen.Program, arrays: dict[str, np.ndarray], tmp_path: Path
+) -> None:
+    folder = program.save(tmp_path / "ladder")
+    np.savez(tmp_path / "in0.npz", **arrays)
+    script = "import sys, tcgen.__main__ as m; from mpi4py import MPI\n"
+    script += "sys.argv[4] = sys.argv[4].replace('0.npz', f'{MPI.COMM_WORLD.rank}.npz'); m.main()"
+    (tmp_path / "rank.py").write_text(script)
+    found = mpirun(tmp_path / "rank.py", "run", folder, "--inputs", tmp_path / "in0.npz", "--mpi")
+    assert found.returncode == 2
+    assert found.stderr.count("in1.npz: No such file") == 2
+
+
 @pytest.mark.parametrize("ending", ["well", "fail"])
 def test_mpi_ranks_agree_and_a_failure_ends_all(
     program: tcgen.Program,
@@ -281,15 +465,10 @@ def test_mpi_ranks_agree_and_a_failure_ends_all(
     tmp_path: Path,
     ending: str,
 ) -> None:
-    pytest.importorskip("mpi4py")
-    if shutil.which("mpirun") is None:
-        pytest.skip("mpirun is missing")
     folder = program.save(tmp_path / "ladder")
     np.save(folder / "r2.npy", program(**arrays)["r2"])
     (tmp_path / "ranks.py").write_text(RANKS)
-    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", sys.executable]
-    command += [str(tmp_path / "ranks.py"), str(folder), stored.path, ending]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    found = mpirun(tmp_path / "ranks.py", folder, stored.path, ending)
     if ending == "well":
         assert found.returncode == 0, found.stderr
         assert found.stdout.count("done") == 2

@@ -303,15 +303,15 @@ def test_a_missing_engine_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> No
     from tcgen.distributed import distribute
 
     monkeypatch.setattr(distribute, "find_spec", lambda name: None)
-    with pytest.raises(UnavailableError, match=r"tcgen-chem\[dask\]"):
+    with pytest.raises(UnavailableError, match=r"'\.\[dask\]'"):
         distribute.dask_client("tcp://127.0.0.1:1")
-    with pytest.raises(UnavailableError, match=r"tcgen-chem\[mpi\]"):
+    with pytest.raises(UnavailableError, match=r"'\.\[mpi\]'"):
         distribute.mpi_world()
 
 
 def test_workers_that_die_again_and_again_end_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
     from tcgen.distributed.dask_client import DaskEngine
-    from tcgen.distributed.handles import Here
+    from tcgen.distributed.handles import Handle
     from tcgen.distributed.stage import Task
 
     engine = object.__new__(DaskEngine)
@@ -325,7 +325,7 @@ def test_workers_that_die_again_and_again_end_the_call(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(engine, "_attempt", lost)
     with pytest.raises(UnavailableError, match=r"4 times while 3 tasks.*memory"):
-        list(engine.run(worker.Job("run", Here(None), {}, {}, 0), tasks))
+        list(engine.run(worker.Job("run", Handle(None, moves=False), {}, {}, 0), tasks))
     assert tried == [3, 3, 3, 3]
 
 
@@ -338,3 +338,37 @@ def test_a_process_drops_what_holds_what_it_drops() -> None:
     assert shelf.nbytes == 20
     assert shelf.load("other", lambda: ("new", 10), 30) == "z"
     assert shelf.load("bound", lambda: ("new", 10), 30) == "new"
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_task_of_the_pool_runs_a_program_on_the_pool(
+    program: tcgen.Program, arrays: dict[str, np.ndarray], threads: int
+) -> None:
+    inputs = {n: arrays[n] for n in ("v_vvvv", "t", "f")}
+    expected = program(**inputs)
+    with ThreadPoolExecutor(threads) as pool:
+
+        def task(_: int) -> dict[str, np.ndarray]:
+            with program.distribute(pool, task_seconds=0, along="v") as run:
+                run._engine.slots = 3
+                return run(**inputs)
+
+        # As many callers as threads, and more: none is left to help them.
+        for found in [f.result(60) for f in [pool.submit(task, n) for n in range(threads + 1)]]:
+            np.testing.assert_allclose(found["r"], expected["r"], rtol=1e-12, atol=1e-12)
+
+
+def test_a_bound_program_that_closes_leaves_the_values_of_others(
+    program: tcgen.Program, arrays: dict[str, np.ndarray], tmp_path: Path
+) -> None:
+    t = arrays["t"]
+    with ProcessPoolExecutor(1) as pool:
+        run = tcgen.distribute(program, pool, along="v", scratch=tmp_path)
+        with bound(run, arrays) as first, bound(run, arrays) as second:
+            expected = first(t=t)["r"]
+            with bound(run, arrays) as third:
+                third(t=t)
+            first.close()
+            assert (second(t=t)["r"] == expected).all()
+            assert (first(t=t)["r"] == expected).all()
+        assert not list(tmp_path.iterdir())

@@ -34,7 +34,7 @@ def test_a_range_has_the_elements_of_the_whole_array(count: int, antisymmetric: 
                 index = [slice(None)] * whole.ndim
                 index[1 + place] = slice(first, last)
                 np.testing.assert_array_equal(found, whole[tuple(index)])
-                assert found.size == unpacking.elements(packed.shape)
+                assert found.shape == unpacking.shape(packed.shape)
 
 
 def test_no_element_is_read_twice_and_none_in_vain() -> None:

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from fractions import Fraction
+from itertools import pairwise
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
+import tcgen
 from support import hand_modules as hand
 from support.messages import mentions
 from tcgen.emit import emit_artifact
 from tcgen.emit.printing import literal
-from tcgen.emit.scope import C_RESERVED, PYTHON_RESERVED, unique
+from tcgen.emit.scope import C_RESERVED, CUDA_RESERVED, PYTHON_RESERVED, legal, unique
 from tcgen.errors import UnavailableError, VerifyError
+from tcgen.frontend import read_spec
+from tcgen.interp import evaluate_system
 from tcgen.interp.modules import run_module
 from tcgen.ir.expr import Call, Const, Expr, Pow, Prod, Quot, Sum
 from tcgen.ir.loops import Assign, BandVar, Gemm, Module, Stmt
 from tcgen.ir.tensor import Space, Storage
 from tcgen.resources import fill, template_text
+from tcgen.runtime.cpu.toolchain import find_compiler
 from tcgen.runtime.program import Program
+from tcgen.testing import random_arrays
 
 TARGETS = ["cpu", "numpy"]
 EXTENTS = {"o": 3, "v": 5}
@@ -235,6 +243,49 @@ def test_names_are_legal_and_unique() -> None:
         "x__q",
     ]
     assert unique(["I", "lambda", "np", "sum"], PYTHON_RESERVED) == ["I", "lambda_", "np_", "sum_"]
+
+
+def test_no_macro_of_the_headers_is_a_name() -> None:
+    """A preprocessor would replace a parameter named SIZE_MAX, and the text would not compile."""
+    command = find_compiler()
+    if command is None:
+        pytest.skip("no C compiler")
+    head = template_text("c/head.c")
+    lines = [line for line in head.split("\n") if line.startswith("#include")]
+    listed = subprocess.run(
+        [*command, "-fopenmp", "-dM", "-E", "-x", "c", "-"],
+        input="\n".join(
+            ["#define _GNU_SOURCE", *lines, "#include <limits.h>", "#include <float.h>"]
+        ),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    macros = {line.split()[1].partition("(")[0] for line in listed.splitlines()}
+    macros |= set(re.findall(r"#define (\w+)", head))
+    assert {"SIZE_MAX", "HUGE_VAL", "TC_STOP", "unix"} <= macros
+    assert [name for name in sorted(macros) if legal(name, C_RESERVED) == name] == []
+    assert [name for name in sorted(macros) if legal(name, CUDA_RESERVED) == name] == []
+    assert [legal(name, C_RESERVED) for name in ("W", "T_2", "OV", "t2AB")] == [
+        "W",
+        "T_2",
+        "OV",
+        "t2AB",
+    ]
+
+
+@pytest.mark.parametrize("target", ["cpu", "numpy"])
+def test_arrays_and_indices_may_have_names_of_headers(target: str) -> None:
+    names = ("INT64_MAX", "TC_STOP", "M_E", "CMPLX", "omp_get_num_threads", "fmax", "isnan", "NULL")
+    system = read_spec(
+        f"space o\nindex SIZE_MAX TC_ROWS I : o\ninput {', '.join(f'{n}[o,o]' for n in names)}\n"
+        f"output HUGE_VAL\nHUGE_VAL[SIZE_MAX,I] = "
+        + " + ".join(f"exp({n}[SIZE_MAX,TC_ROWS])*{m}[TC_ROWS,I]" for n, m in pairwise(names))
+    )
+    arrays = random_arrays(system, {"o": 3})
+    program = tcgen.compile(system, extents={"o": 3}, target=target)
+    wanted = evaluate_system(system, arrays, {"o": 3})["HUGE_VAL"]
+    np.testing.assert_allclose(program(**arrays)["HUGE_VAL"], wanted, rtol=1e-12)
 
 
 def test_templates_are_filled_exactly() -> None:

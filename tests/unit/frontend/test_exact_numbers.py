@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
-from support.messages import mentions
+from support.messages import mentions, says
 from tcgen.errors import SpecError
+from tcgen.frontend.exact_numbers import is_exact, rational
 from tcgen.frontend.importers.pdaggerq import from_pdaggerq
 from tcgen.frontend.importers.wicked import from_wicked
 from tcgen.frontend.spec.reader import read_spec
@@ -152,3 +154,38 @@ def test_a_malformed_coefficient_is_refused(coeff: str) -> None:
         from_wicked(f"r^{{o0}}_{{v0}} += {coeff} t^{{o0}}_{{v0}}")
     with pytest.raises(SpecError, match=r"number|divides by 0|digits"):
         from_pdaggerq([[coeff, "f(i,a)", "t1(a,i)"]])
+
+
+def printed(value: float) -> str:
+    """The number as pdaggerq prints it: by the six digits of ten times it, at least three."""
+    digits = f"{10 * value:.6f}".partition(".")[2]
+    zeros = len(digits) - len(digits.rstrip("0"))
+    return f"{value:.{max(3, 7 - (zeros - 1 if zeros > 3 else 0))}f}"
+
+
+def test_printed_ratios_of_factorials_are_right_or_not_exact() -> None:
+    """A decimal that rounds several ratios is none of them: it is a guess, of which users hear."""
+    orders = [math.factorial(n) for n in range(1, 7)]
+    denominators = {a * b * c * d for a in orders for b in orders for c in orders for d in orders}
+    recognised = 0
+    for denominator in sorted(denominators):
+        for numerator in (1, 2, 3, 5):
+            wanted = Fraction(numerator, denominator)
+            found = rational(printed(numerator / denominator))
+            assert found == wanted or not is_exact(found), wanted
+            recognised += found == wanted
+    assert all(rational(printed(1 / d)) == Fraction(1, d) for d in (576, 1152, 1440, 14400))
+    assert recognised > len(denominators)
+
+
+def test_coefficients_that_are_guessed_are_named() -> None:
+    strings = [["+0.0008681", "x1(i,a)", "y1(a,i)"], ["-0.0000019", "x1(i,a)", "y1(a,i)"]]
+    system = from_pdaggerq(strings, filename="eq.txt")
+    assert [t.coeff for t in system.equations[0].terms] == [
+        Fraction(1, 1152),
+        -Fraction("0.0000019"),
+    ]
+    (warning,) = system.warnings
+    assert says(warning, "eq.txt:2 -0.0000019 to_strings('ir')")
+    (warning,) = from_pdaggerq([["+0.000", "x1(i,a)", "y1(a,i)"], *strings[:1]]).warnings
+    assert says(warning, "0.000")

@@ -74,7 +74,6 @@ TERMS = [
             {"out": "e", "terms": [{"coef": 0.25, "factors": ["v[i,j,a,b]", "t2[i,j,a,b]"]}]},
             {
                 "out": "r2[i,j,a,b]",
-                "antisymmetrize": [["i", "j"]],
                 "terms": [
                     {
                         "coef": "1/2",
@@ -86,7 +85,16 @@ TERMS = [
             },
         ],
     },
-    {"targets": [{"out": "w[i]", "terms": [{"coef": 2, "factors": ["x[i]", "x[j]", "-x[j]"]}]}]},
+    {
+        "targets": [
+            {"out": "w[i]", "terms": [{"coef": 2, "factors": ["x[i]", "x[j]", "-x[j]"]}]},
+            {
+                "out": "u[i,j]",
+                "antisymmetrize": [["i", "j"]],
+                "terms": [{"coef": 1, "factors": ["y[i,j]"]}],
+            },
+        ]
+    },
 ]
 TERM_TOKENS = words("""
 "name" "ranges" "tensors" "targets" "out" "terms" "coef" "factors" "denom" "perms" "antisymmetrize"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -307,3 +309,96 @@ def test_permutations_are_counted() -> None:
 def test_references_are_names_and_letters(out: str, factor: str, message: str) -> None:
     with pytest.raises(SpecError, match=mentions(message)):
         read_one(out, coef=1, factors=[factor])
+
+
+WHOLE: dict[str, Any] = {
+    "name": "ccd",
+    "note": "n",
+    "n_targets": 2,
+    "n_terms": 2,
+    "ranges": {"o": ["i", "j"], "v": {"letters": "a b", "meaning": "virtual"}},
+    "tensors": {
+        "t2": {"axes": ["o", "o", "v", "v"], "antisym": [[0, 1]], "constant": True},
+        "v": {"sym": "antisym(0,1)", "blocks": "by index ranges", "note": "n"},
+    },
+    "targets": [
+        target("e", term(0.25, "v[i,j,a,b]", "t2[i,j,a,b]", denom=["eo[i]"])),
+        target("r[i,j]", term(1, "f[i,j]", perms=[[1, ["i", "j"]], [-1, ["j", "i"]]], note="n")),
+    ],
+}
+
+
+def objects(data: Any) -> Iterator[dict[str, Any]]:
+    """Objects whose keys are those of the format, not names of tensors or ranges."""
+    yield data
+    yield from data["tensors"].values()
+    yield data["ranges"]["v"]
+    for one in data["targets"]:
+        yield one
+        yield from one["terms"]
+
+
+def test_each_key_that_is_unknown_or_repeated_is_refused() -> None:
+    """A misspelt key was ignored, and with it its permutations or symmetry."""
+    read_terms(json.dumps(WHOLE), "t.json")
+    for number, found in enumerate(objects(WHOLE)):
+        for key in found:
+            for other in (key[:-1], key + "s", key.upper(), key.replace("o", "0") + "_"):
+                data = copy.deepcopy(WHOLE)
+                changed = list(objects(data))[number]
+                changed[other] = changed[key]
+                assert says(error(data), f"no key '{other}'")
+            text = json.dumps(found)
+            twice = f"{text[:-1]}, {json.dumps(key)}: null}}"
+            assert says(error(json.dumps(WHOLE).replace(text, twice, 1)), f"'{key}' twice")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"antisymmetrise": [["i", "j"]]}, "target r[i,j] 'antisymmetrize'"),
+        ({"terms": [term(1, "x[i,j]", perm=[])]}, "target r term 1 'perms'"),
+        (
+            {"terms": [term(1, "x[i,j]", antisymmetrize=[["i", "j"]])]},
+            "term 1 'antisymmetrize' key target",
+        ),
+        (
+            {
+                "terms": [term(1, "x[i,j]", perms=[[1, ["i", "j"]]])],
+                "antisymmetrize": [["i", "j"]],
+            },
+            "term 1 perms antisymmetrize",
+        ),
+        ({"terms": [term(1, "x[i,j]", perms=[[True, ["i", "j"]]])]}, "perms True"),
+        ({"terms": [term(1, "x[i,j]", perms={})]}, "perms {}"),
+        ({"terms": [term(1, "x[i,j]", denom=0)]}, "denom list"),
+        ({"terms": [term(1, True, "x[i,j]")]}, "True form"),  # type: ignore[arg-type]
+        ({"antisymmetrize": ""}, "antisymmetrize"),
+    ],
+)
+def test_what_would_lose_permutations_is_refused(data: dict[str, Any], message: str) -> None:
+    whole = {"out": "r[i,j]", "terms": [term(1, "x[i,j]")], **data}
+    assert says(error({"targets": [whole]}), message)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"tensors": {"x": {"axes": ["o", "o"], "constant": "false"}}}, "x constant 'false'"),
+        ({"tensors": {"x": {"axes": ["o", "o"], "antisym": [[True, 0]]}}}, "antisym True"),
+        ({"tensors": {"x": {"axes": ["o", "o"], "shape": ["o", "o"]}}}, "x axes shape"),
+        ({"tensors": {"x": {"blocks": ["oo"]}}}, "x blocks"),
+        ({"ranges": {"o": {"letter": "i j"}}}, "range o 'letters'"),
+        ({"n_terms": 2}, "n_terms 2 1"),
+        ({"n_targets": 0}, "n_targets 0 1"),
+    ],
+)
+def test_headers_and_tensors_are_checked(fields: dict[str, Any], message: str) -> None:
+    assert says(error({"targets": [target("r[i,j]", term(1, "x[i,j]"))], **fields}), message)
+
+
+def test_a_long_symmetry_is_refused_at_once() -> None:
+    """Work grows with the text: a quadratic reader takes minutes here."""
+    for text in ("a" * 300_000, "[" * 300_000, "a=" * 100_000, "sym(0,1)" * 30_000 + "q"):
+        with pytest.raises(ValueError, match="symmetry"):
+            read_symmetry({"sym": text}, 4)

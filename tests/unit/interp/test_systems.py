@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 from support.messages import mentions
+from tcgen.algebra import form_sequence
 from tcgen.errors import ArgumentError, ExtentError, ShapeError
-from tcgen.interp import evaluate_system
+from tcgen.frontend import read_spec
+from tcgen.interp import evaluate_program, evaluate_system
 from tcgen.ir.expr import Call, Const, Delta, Pow, Prod, Quot, Sum
 from tcgen.ir.system import Apply, Equation, Permutation, System, Term
 from tcgen.ir.tensor import Index, Packing, Ref, Role, Space, Storage, Symmetry, Tensor
+from tcgen.options import Options
 
 O, V = Space("o"), Space("v")
 X = Space("x")
@@ -446,3 +449,28 @@ def test_what_the_caller_did_wrong(arrays: dict, error: type[Exception], message
         evaluate_system(s, arrays, {"o": 3})
     with pytest.raises(ExtentError, match=mentions("x=-1 negative")):
         evaluate_system(s, arrays, EXTENTS | {"x": -1})
+
+
+@pytest.mark.parametrize(
+    ("number", "value"),
+    [
+        ("1j", 1j),
+        ("sqrt(-2)", 1j * 2**0.5),
+        ("log(1/2 - 3)", np.log(-2.5 + 0j)),
+        ("2/(1 + 3j)", 2 / (1 + 3j)),
+    ],
+)
+def test_complex_numbers_make_a_complex_program(number: str, value: complex) -> None:
+    """Real arrays gave NaN, in the equations and in the steps that are made from them."""
+    equations = read_spec(
+        f"space o\nindex i j : o\ninput x[o,o]\noutput r\nr[i,j] = {number}*x[i,j]"
+    )
+    x = np.arange(4.0).reshape(2, 2)
+    sequence = form_sequence(equations, Options(extents=(("o", 2),), dtype="complex128"))
+    for found in (
+        evaluate_system(equations, {"x": x}, {"o": 2}),
+        evaluate_program(sequence, {"x": x}, {"o": 2}),
+    ):
+        np.testing.assert_allclose(found["r"], value * x, rtol=1e-15)
+    with pytest.raises(ArgumentError, match=mentions("not real complex128")):
+        evaluate_system(equations, {"x": x}, {"o": 2}, dtype="float64")

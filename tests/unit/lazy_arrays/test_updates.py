@@ -48,6 +48,7 @@ UPDATES: dict[str, Callable[[Any], Any]] = {
     "real": lambda a: _add_to(a.real[0]),
     "one element": lambda a: _add_to(a[1, 2, ...]),
     "einsum": lambda a: np.einsum("ij->ji", a).__setitem__((0, 1), 9),
+    "einsum of a diagonal": lambda a: np.einsum("ii->i", a[:3, :3]).__setitem__(..., 9),
     "at": lambda a: np.add.at(a[1:], ([0, 0],), 1),
     "sort": lambda a: a[:, 1].sort(),
 }

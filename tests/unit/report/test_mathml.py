@@ -60,3 +60,46 @@ def test_shipped_specs_are_well_formed(name: str) -> None:
     assert len(table) == system.latex().count(" \\\\\n") + 1
     assert all(len(row) == 2 for row in table)
     assert not re.search(r"[\\{}^]", "".join(root.itertext()))
+
+
+NAMES = (
+    "i",
+    "p0_",
+    "p_0_",
+    "i_1",
+    "i1",
+    "_",
+    "__",
+    "_i",
+    "alpha",
+    "i_alpha",
+    "I_a_b",
+    "x2_",
+    "frac",
+)
+
+
+@pytest.mark.parametrize("index", NAMES)
+@pytest.mark.parametrize(
+    "right",
+    [
+        "exp(x[{i}])*x[{i}]",
+        "(x[{i}] + 1)**2/(2 + x[{i}])",
+        "sqrt(maximum(x[{i}],2)**2)",
+        "sum({i}2_) delta[{i},{i}2_]*x[{i}2_]",
+    ],
+)
+def test_any_legal_name_of_an_index_is_typeset(index: str, right: str) -> None:
+    """An index such as p0_ ended compilations with a KeyError."""
+    text = right.format(i=index)
+    system = tcgen.read_spec(
+        f"space o\nindex {index} {index}2_ : o\ninput x[o]\noutput r\nr[{index}] = {text}"
+    )
+    ET.fromstring(mathml(system.latex()))
+
+
+def test_a_tensor_of_any_name_is_typeset() -> None:
+    for name in NAMES:
+        system = tcgen.read_spec(f"space o\nindex k : o\ninput {name}[o]\noutput r\n"
+                                 f"r[k] = exp({name}[k]) + {name}[k]**2")  # fmt: skip
+        ET.fromstring(mathml(system.latex()))

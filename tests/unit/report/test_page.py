@@ -36,7 +36,7 @@ from tcgen.ir.tensor import Space
 from tcgen.options import Options
 from tcgen.report import figures, report_html, report_json
 from tcgen.report.charts import after_fusion, before_fusion
-from tcgen.report.counts import peak_bound, polynomial, product_value
+from tcgen.report.counts import live_bytes, polynomial, product_value
 from tcgen.report.fusion_graph import figure_graph, graph_note, graph_svg
 from tcgen.report.nest import loop_letters, nest_text
 from tcgen.runtime.memory import memory_use
@@ -253,7 +253,7 @@ def test_bound_of_the_page_is_the_arrays_live_at_one_moment(case: Compilation) -
             )
             for moment in range(1 + max((b.live[1] for b in manifest.buffers), default=0))
         )
-        assert peak_bound(manifest, extents) == live
+        assert max(poly.value(extents) for poly in live_bytes(manifest)) == live
         assert max(polynomial_value(p, extents) for p in json.loads(polynomials)) == live
         assert live <= memory_use(manifest, extents, threads=1).peak
 

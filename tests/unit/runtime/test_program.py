@@ -180,6 +180,25 @@ def test_broken_symmetry_is_noticed() -> None:
     program(x=x + x.transpose(2, 1, 0))
 
 
+def test_the_symmetry_of_an_array_is_checked_after_a_call_with_a_callable() -> None:
+    text = """
+    space v = 4
+    index a b c : v
+    input w[v,v] symmetric (0,1) generated, t[v,v]
+    output r
+    r[a,c] = w[a,b]*t[b,c]
+    """
+    program = tcgen.compile(text, target="numpy")
+    w, t = rand(4, 4), rand(4, 4, seed=1)
+
+    def fill(tile: np.ndarray, rectangle: tuple[slice, ...]) -> None:
+        tile[...] = (w + w.T)[rectangle]
+
+    program(w=fill, t=t)
+    with pytest.raises(CheckError, match=mentions("w symmetry")):
+        program(w=w, t=t)
+
+
 def test_samples_of_a_symmetry_walk_through_all_axes() -> None:
     """An odd stride that shares a factor with the extents would see only part of the array."""
     n = 15

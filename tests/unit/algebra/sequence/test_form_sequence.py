@@ -16,6 +16,7 @@ from tcgen.frontend import read_spec
 from tcgen.interp import evaluate_program, evaluate_system
 from tcgen.ir.pretty.equations import pretty_step
 from tcgen.ir.program import Add, Contract, FormulaSequence, Map, Phase, Produce
+from tcgen.ir.system import assumed_extents
 from tcgen.options import Options
 from tcgen.testing import random_arrays
 
@@ -192,9 +193,13 @@ def test_optimizing_is_never_worse() -> None:
 
 
 def test_missing_extent_names_the_space() -> None:
-    system = read_spec(HEAD + "input f[o,v,x]\noutput r\nr[i] = sum(a,P) f[i,a,P]\n", "case.spec")
+    body = "input f[o,v,x]\noutput r\nr[i] = sum(a,P) f[i,a,P]\n"
+    head = "space o\nspace v\nspace x\nindex i : o\nindex a : v\nindex P : x\n"
     with pytest.raises(ExtentError, match=mentions("v x -e v=10 x=10")):
-        form_sequence(system, Options(extents=(("o", 10),)))
+        form_sequence(read_spec(head + body, "case.spec"), Options(extents=(("o", 10),)))
+    typical = read_spec(HEAD + body, "case.spec")
+    assert assumed_extents(typical, {"o": 10}) == {"v": 100, "x": 400}
+    assert len(form_sequence(typical, Options(extents=(("o", 10),))).steps) == 1
     text = "space o = 10\nspace unused\nindex i : o\ninput f[o,o]\noutput r\nr = f[i,i]\n"
     default = read_spec(text, "d.spec")
     assert len(form_sequence(default, Options()).steps) == 1

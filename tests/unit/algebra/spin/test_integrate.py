@@ -9,9 +9,11 @@ import pytest
 
 import tcgen
 from support.messages import mentions
-from tcgen.errors import ArgumentError, SpecError
+from tcgen.errors import ArgumentError, ShapeError, SpecError
 from tcgen.frontend import read_spec, read_spec_file, spec_text
 from tcgen.interp import evaluate_system
+from tcgen.interp.storage import caller_shape
+from tcgen.ir.expr import FUNCTIONS, REAL_FUNCTIONS
 from tcgen.ir.system import System
 from tcgen.testing import random_arrays
 
@@ -45,8 +47,7 @@ def deviation(
             space.name.upper(), extents[space.name]
         )
     for tensor in source.inputs:  # those that no block of the result depends on
-        shape = [sum(sizes[base.name] for base in s.bases) for s in tensor.spaces]
-        whole.setdefault(tensor.name, np.zeros(shape))
+        whole.setdefault(tensor.name, np.zeros(caller_shape(tensor, sizes)))
     expected = evaluate_system(source, whole, sizes)
     again = tcgen.spin_orbital(source, found, form)
     assert set(again) == set(expected)
@@ -194,6 +195,86 @@ def test_default_extents_are_shared_out() -> None:
 )
 def test_other_equations(text: str, form: str) -> None:
     assert deviation(spec(text), form, sizes_of(form) | {"x": 2}) < 1e-12
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "input t[o,v], x[o]\noutput n, r\n"
+        "n = sum(i,a) x[i]*cos(t[i,a])\nr[i,a] = exp(t[i,a]) + t[i,a]*x[i]",
+        "input t[o,v], f[o,o]\noutput n\nm[i,a] = 1 + t[i,a]\n"
+        "n = sum(i,j,a,b) m[i,a]*maximum(t[i,b],f[i,j]) + sum(i,a) (2 + t[i,a])**(-2)",
+        "space x auxiliary = 2\nindex p : x\ninput b[x,o,v]\noutput n, s\n"
+        "n = sum(p,i,a) exp(b[p,i,a])\ns[i] = sum(p,a) 1/(3 + b[p,i,a])",
+    ],
+    ids=["left", "intermediate", "auxiliary"],
+)
+def test_functions_of_blocks_that_vanish_count_their_elements(text: str, form: str) -> None:
+    """exp(t[i,a]) is 1 where the spins of i and a differ, for each such i and a."""
+    assert deviation(spec(text), form, sizes_of(form) | {"x": 2}) < 1e-12
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("function", [*FUNCTIONS, *REAL_FUNCTIONS])
+def test_each_function_of_zero(function: str, form: str) -> None:
+    source = spec(f"input t[o,v]\noutput n\nn = sum(i,a) {function}(1/4*t[i,a])")
+    if function == "log":
+        with pytest.raises(SpecError, match=mentions("log(0) n finite")):
+            tcgen.spin_integrated(source, form)
+    else:
+        t = {name: np.full(shape, 0.3) for name, shape in SHAPES[form].items()}
+        assert deviation(source, form, sizes_of(form), t) < 1e-12
+
+
+SHAPES = {"closed-shell": {"t": (2, 3)}, "unrestricted": {"t_a": (2, 3), "t_b": (1, 4)}}
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["1/t[i,a]", "t[i,a]**(-1)", "log(1 - exp(t[i,a]))", "mod(2,t[i,a])", "exp(-1/t[i,a])"],
+)
+def test_functions_that_are_infinite_at_zero_are_refused(expression: str) -> None:
+    source = spec(f"input t[o,v]\noutput n\nn = sum(i,a) {expression}")
+    with pytest.raises(SpecError, match=mentions("test.spec:7:5 n 0 finite")):
+        tcgen.spin_integrated(source, "unrestricted")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "input t[o,o] stored (1,0), f[o,o]\noutput r stored (1,0)\nr[i,j] = t[i,k]*f[k,j]",
+        "input t[v,o] stored (1,0), f[o,o] symmetric (0,1) packed (0,1)\noutput e\n"
+        "e = f[i,j]*t[a,i]*t[a,j]",
+        "input v[o,o,v,v] antisymmetric (0,1) (2,3) stored (2,3,0,1) packed (2,3) packed (0,1)\n"
+        "output r antisymmetric (0,1) (2,3) packed (0,1)\n"
+        "r[i,j,a,b] = v[i,j,a,b] + v[i,j,c,d]*v[k,l,c,d]*v[k,l,a,b]",
+    ],
+)
+def test_blocks_are_stored_and_packed_as_their_tensor(text: str, form: str) -> None:
+    source = spec(text)
+    assert deviation(source, form, sizes_of(form)) < 1e-12
+    derived = tcgen.spin_integrated(source, form)
+    again = read_spec(spec_text(derived))
+    assert [t.storage for t in again.inputs] == [t.storage for t in derived.inputs]
+    layouts = {t.storage for t in (*derived.inputs, *derived.outputs)}
+    if form == "unrestricted":  # blocks of equal spins have the layout of their tensor
+        assert {t.storage for t in (*source.inputs, *source.outputs)} <= layouts
+    sizes = sizes_of(form) | ({"O": 0, "V": 1} if form == "unrestricted" else {})
+    arrays = random_arrays(derived, sizes, seed=2)
+    whole = tcgen.spin_orbital(source, arrays, form)
+    spins = {s: [0] * sizes[s] + [1] * sizes.get(s.upper(), sizes[s]) for s in "ov"}
+    for name, block in tcgen.spin_blocks(source, whole, form, orbspin=spins).items():
+        np.testing.assert_array_equal(block, arrays[name])
+
+
+def test_arrays_of_another_shape_than_stored_are_refused() -> None:
+    source = spec("input t[v,o] stored (1,0), f[o,o] symmetric (0,1) packed (0,1)\noutput e\n"
+                  "e = f[i,j]*t[a,i]*t[a,j]")  # fmt: skip
+    for arrays in ({"t": np.ones((4, 2)), "f": np.ones(3)}, {"f": np.ones(4)}):
+        with pytest.raises((ShapeError, ArgumentError), match=mentions("o")):
+            tcgen.spin_blocks(source, arrays | {"t": np.ones((6, 4))}, "closed-shell")
 
 
 def test_closed_shell_has_one_block_of_integrals_without_exchange() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -172,6 +173,33 @@ def test_pp3_adds_the_exchanges_with_the_first_pair() -> None:
     assert_same_values(evaluate_system(system, arrays, extents)["r"], wanted)
 
 
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        ("r2(a,b,i)", [(0, 1)]),
+        ("l2(i,j,a)", [(0, 1)]),
+        ("l2(i,a,b)", [(1, 2)]),
+        ("r2(a,b)", [(0, 1)]),
+        ("l2(i,j)", [(0, 1)]),
+        ("r3(a,b,c,i)", [(0, 1, 2)]),
+        ("r3(a,b,c,i,j)", [(0, 1, 2), (3, 4)]),
+        ("r2_aba(a,b,i)", []),
+        ("t2(a,b,i,j)", [(0, 1), (2, 3)]),
+        ("x1(i,a)", []),
+        ("x1(i,j)", []),
+    ],
+)
+def test_amplitudes_are_antisymmetric_in_axes_of_one_space(
+    text: str, groups: list[tuple[int, ...]]
+) -> None:
+    """Amplitudes of states with more or fewer electrons have no halves."""
+    labels = text.partition("(")[2].rstrip(")")
+    (tensor,) = from_pdaggerq({f"s({labels})": [["1.0", text]]}).inputs
+    made = {tuple(k for k, image in enumerate(s.perm) if k != image) for s in tensor.symmetry}
+    assert made == {pair for group in groups for pair in itertools.pairwise(group)}
+    assert all(s.sign == -1 for s in tensor.symmetry)
+
+
 def test_spin_blocks_get_spaces_of_their_own() -> None:
     strings = [["+1.0", "<i,j||a,b>_abab", "t2_abab(a,b,i,j)"], ["+0.5", "f_bb(i,a)", "t1_bb(a,i)"]]
     system = from_pdaggerq(strings)
@@ -257,7 +285,17 @@ def test_coefficients_of_lines_are_exact() -> None:
         ("['1.0', 't2_ab(a,b,i,j)']", "block ab t2_ab(a,b,i,j)"),
         ("['1.0', 'PP3(i,a,j,b)', 'x(a,b,i,j)']", "PP3(i,a,j,b) 4 labels 6"),
         ("['1.0', 'P(i,l)', 'x(a,b,i,j)']", "label l tensor"),
-        ('{"coeff": 1}', "'operands' missing"),
+        ('{"coeff": 1}', "'target' missing"),
+        (ir(**LINE, target=tensor("e", "", ""), operands=[], perms=[]), "line 'perms' 'perm'"),
+        (
+            ir(**LINE, target=tensor("e", "", ""), operands=[tensor("t", "", "", indexes=[])]),
+            "tensor 'indexes' 'indices'",
+        ),
+        (
+            ir(target=tensor("e", "", ""), is_assignment="false", coeff=1, operands=[]),
+            "is_assignment 'false'",
+        ),
+        ('{"coeff": 1, "coeff": 2}', "'coeff' twice"),
         (
             ir(**LINE, target=tensor("e", "", ""), operands=[tensor("t", "ai", "v")]),
             "2 indices 1",
@@ -293,6 +331,13 @@ def test_pdaggerq_errors(text: str, message: str) -> None:
         from_pdaggerq(text, filename="eq.txt")
     assert says(str(caught.value), message)
     assert "eq.txt:1:" in str(caught.value)
+
+
+@pytest.mark.parametrize("first", ["[", ",", "//", "x = "])
+def test_no_line_of_json_is_skipped(first: str) -> None:
+    line = ir(**LINE, target=tensor("e", "", ""), operands=[tensor("x", "", "")])
+    with pytest.raises(SpecError, match=":3:"):
+        from_pdaggerq(f"# comment\n{line}\n{first}{line}")
 
 
 def test_a_heading_names_the_free_labels() -> None:

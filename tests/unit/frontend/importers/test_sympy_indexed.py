@@ -264,6 +264,8 @@ SHAPED = sp.IndexedBase("X", shape=(5,))
         (sp.Eq(R[sp.Idx("r", (1, N))], x[sp.Idx("r", (1, N))]), "r begins 1"),
         (sp.Sum(A[P, Q], (Q, 0, P - 1), (P, 0, N - 1)), "range q index p"),
         (sp.Sum(SHAPED[Q], (Q, 0, N - 1)), "axis 0 X[q] 5 n"),
+        (sp.IndexedBase("X", offset=1)[i] * y[i], "X offset 1"),
+        (sp.Eq(sp.IndexedBase("R", offset=N)[i], x[i]), "R offset n"),
         (sp.IndexedBase("X", shape=(N, M))[i, i], "axis 1 X[i, i] m n"),
         (
             sp.IndexedBase("X", shape=(N,))[Q] * sp.IndexedBase("Y", shape=(M,))[Q],

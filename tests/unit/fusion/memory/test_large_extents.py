@@ -19,7 +19,7 @@ from support.campaigns import numbers
 from support.tree_prefixes import least_by_prefixes
 from tcgen.emit import emit_artifact
 from tcgen.fusion import plan_fusion
-from tcgen.fusion.placement.memory import unfused_bytes
+from tcgen.fusion.placement.memory import whole_elements
 from tcgen.fusion.sharing.graph import fusion_graph
 from tcgen.interp import evaluate_program
 from tcgen.ir.program import FormulaSequence
@@ -64,7 +64,7 @@ def small_dags(kind: str) -> Iterator[tuple[int, FormulaSequence]]:
 def sums_of(drawn: Iterator[tuple[int, FormulaSequence]]) -> list[int]:
     """Bytes of all intermediates of 30 cases, unfused: the sums that the solver has to hold."""
     return [
-        unfused_bytes(program, dict(large(program, seed)), "float64")
+        8 * sum(whole_elements(t, dict(large(program, seed))) for t in program.tensors if t.is_held)
         for seed, program in islice(drawn, 30)
     ]
 

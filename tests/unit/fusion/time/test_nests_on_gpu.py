@@ -70,6 +70,38 @@ def test_little_memory_costs_little_time(name: str, objective: str) -> None:
     assert found.solve.status == "FEASIBLE"
 
 
+@pytest.mark.parametrize("objective", ["none", "linear", "memory", "peak"])
+@pytest.mark.parametrize("extents", [{"o": 4, "v": 6, "x": 5}, {"o": 30, "v": 200, "x": 600}])
+def test_status_and_value_are_those_of_the_plan_that_is_emitted(
+    objective: str, extents: dict[str, int]
+) -> None:
+    """Equation (10) promised saved elements that tiles of the host, or whole steps, do not save."""
+    system = tcgen.read_spec(
+        "space o\nspace v\nspace x\nindex i j : o\nindex a b c d : v\nindex P : x\n"
+        "input B[x,v,v], t[o,o,v,v]\noutput r\n"
+        "W[a,b,c,d] = B[P,a,c]*B[P,b,d]\nr[i,j,a,b] = W[a,b,c,d]*t[i,j,c,d]"
+    )
+    for target in ("cpu", "cuda"):
+        planned = tuple(extents.items())
+        options = Options(planned, objective=objective, optimize=False, target=target)
+        found = plan_fusion(form_sequence(system, options), options)
+        whole = extents["v"] ** 4
+        values = {
+            "none": whole,
+            "memory": static_elements(found),
+            "peak": plan_peak(found),
+            "linear": sum(
+                whole - whole // extents["v"] * (loop.tile or 1)
+                for array in found.arrays
+                for _, loop in array.contracted
+            ),
+        }
+        assert found.solve.value == values[objective]
+        reached = found.solve.value == found.solve.bound
+        assert found.solve.status == ("OPTIMAL" if reached else "FEASIBLE")
+        assert reached == (target == "cpu" and objective != "none")
+
+
 def test_a_limit_makes_tiles_smaller_still() -> None:
     loose = plan("df_ladder", "memory")
     limit = plan_peak(loose) // 4 + 30**2 * 200**2 * 8

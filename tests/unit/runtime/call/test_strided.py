@@ -23,8 +23,8 @@ from tcgen.contraction import programs as einsum_kernels
 from tcgen.errors import TcgenError
 from tcgen.frontend.einsum import LabelPattern, einsum_system
 from tcgen.frontend.spec.writer import spec_text
+from tcgen.runtime.arguments import left_out
 from tcgen.runtime.call.results import Results
-from tcgen.runtime.call.strided import left_out
 from tcgen.runtime.memory import Ledger
 
 TARGETS = ["numpy", *(["cpu"] if tcgen.compiler.target.default_target() == "cpu" else [])]

@@ -18,8 +18,8 @@ from tcgen.errors import BuildError
 from tcgen.ir.loops import BandVar, Gemm, Loop, LoopVar, PackingScheme
 from tcgen.ir.tensor import Role
 from tcgen.runtime.cpu import backend as cpu
+from tcgen.runtime.cpu.blas import set_threads
 from tcgen.runtime.cpu.build import Source
-from tcgen.runtime.cpu.threads import set_threads
 from tcgen.runtime.program import Program
 
 FITS, DEEP = 20, 401  # summed points that a stage holds, and more than it does
