@@ -148,7 +148,7 @@ def _unpacked(
 ) -> tuple[Stmt, ...]:
     """Copies of a factor or slice; a pair on the unit-stride axes is read once for both places.
 
-    Two parts of a joined space are no pair: each element of such a block has one place.
+    A block between two parts of a joined space has no pairs: each element has one place.
     """
     buffer = memory.buffers[factor.buffer]
     copy = copy_to(part, factor, own, statement)

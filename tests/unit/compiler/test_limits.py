@@ -129,7 +129,6 @@ def test_a_plan_that_exists_and_fits_is_a_candidate(objective: str) -> None:
     def used(objective: str, limit: int | None = None) -> int:
         wish = Options(extents, objective=objective, memory_limit=limit)
         made = compile_system(system, wish, documents=False)
-        assert made.plan.solve.bound <= made.plan.solve.value or objective == "linear"
         return limits.planned_use(made.module, wish).peak
 
     least = used("peak")
