@@ -16,7 +16,13 @@ from ..artifact.manifest import Manifest, constant_launches, launches
 from ..emit import make_manifest
 from ..errors import MemoryLimitError, PlanError
 from ..fusion import plan_fusion
-from ..fusion.placement.memory import is_persistent, largest_together, output_bytes, plan_peak
+from ..fusion.placement.memory import (
+    is_persistent,
+    largest_together,
+    output_bytes,
+    packed,
+    plan_peak,
+)
 from ..ir.loops import Host, HostLoop, Module
 from ..ir.plan import FusionPlan
 from ..ir.program import FormulaSequence
@@ -33,6 +39,42 @@ MOST_LAUNCHES = 100_000
 
 
 def plan_within(program: FormulaSequence, options: Options) -> FusionPlan:
+    """The plan of the options' objective; another one where a call of that needs too many bytes.
+
+    Searches count dense arrays, but lowering packs some, most of them where no loop is shared. The
+    plan without a limit and the unfused plan are therefore compared by the bytes of a call.
+    """
+    plan, limit = _with_room(program, options), options.memory_limit
+    if options.objective == "none" or (limit is None and options.objective != "peak"):
+        return plan
+    needed = planned_use(lower_within(plan, options), options).peak
+    if limit is not None and needed <= limit and options.objective != "peak":
+        return plan
+    for other in _without_limit(plan, options):
+        use = planned_use(lower_within(other, options), options).peak
+        if use < needed:
+            plan, needed = other, use
+        if limit is not None and needed <= limit:
+            break
+    return plan
+
+
+def _without_limit(plan: FusionPlan, options: Options) -> Iterator[FusionPlan]:
+    """The plan of objective ``time`` for no limit, and the unfused plan if no input is on disk."""
+    if options.objective == "time":
+        yield plan_fusion(plan.program, replace(options, memory_limit=None))
+    if options.sliced:
+        return
+    unfused = plan_fusion(plan.program, replace(options, objective="none", memory_limit=None))
+    if options.objective == "peak":
+        value = plan_peak(unfused)
+        solve = replace(plan.solve, status="FEASIBLE", value=value)
+        seconds = options.thresholds.planner.fusion.offset_seconds
+        unfused = replace(packed(unfused, seconds), solve=solve)
+    yield unfused
+
+
+def _with_room(program: FormulaSequence, options: Options) -> FusionPlan:
     """The plan of the options' objective; with a memory limit, one that leaves room for copies.
 
     Objective ``time`` chooses tiles for a limit; they shrink until a call with all copies keeps it.

@@ -24,11 +24,11 @@ from ..lower.cpu import product_variants
 from ..lower.cpu.product_variants import ProductBenchmark, product_benchmark
 from ..lower.gpu import contraction_variants
 from ..lower.gpu.contraction_variants import Variant, product_of, variant_benchmark, with_variant
+from ..lower.gpu.tiles import Context
 from ..options import Options
 from ..runtime.device_protocol import Gpu
 from ..runtime.gpu.cupy_device import open_device
 from ..thresholds.cpu import CpuThresholds
-from ..thresholds.gpu import GpuThresholds
 from .limits import planned_use
 from .timings import fastest_variant, time_variants
 
@@ -100,26 +100,26 @@ class _GpuProduct:
     kernel: Kernel
     number: int
     libraries: tuple[Library, ...]
-    given: tuple[Mapping[str, Buffer], Mapping[str, int], GpuThresholds]
+    context: Context
 
     @property
     def kernel_name(self) -> str:
         return self.kernel.name
 
     def text(self) -> str:
-        return format_product(product_of(self.kernel, *self.given[:2]))
+        return format_product(product_of(self.kernel, self.context))
 
     def variants(self) -> tuple[Variant, ...]:
         """All variants, the predicted one first; none if the kernel is not a contraction."""
-        return contraction_variants.variants_of(self.kernel, *self.given, self.libraries)
+        return contraction_variants.variants_of(self.kernel, self.context, self.libraries)
 
     def benchmark(self, variants: tuple[Any, ...]) -> ProductBenchmark:
-        return variant_benchmark(self.kernel, variants, *self.given)
+        return variant_benchmark(self.kernel, variants, self.context)
 
     def put(self, module: Module, variant: Any) -> Module:
         """The module with a variant in the kernel's place."""
         kernels = list(module.kernels)
-        kernels[self.number] = with_variant(self.kernel, variant, *self.given)
+        kernels[self.number] = with_variant(self.kernel, variant, self.context)
         return replace(module, kernels=tuple(kernels))
 
 
@@ -164,8 +164,8 @@ def _products(module: Module, options: Options) -> Sequence[_Product]:
     buffers, extents = {b.name: b for b in module.buffers}, options.extent_of
     if options.target == "cuda":
         libraries = _libraries(open_device(), options)
-        on_gpu = (buffers, extents, options.thresholds.gpu)
-        return [_GpuProduct(k, n, libraries, on_gpu) for n, k in enumerate(module.kernels)]
+        context = Context(buffers, extents, options.thresholds.gpu)
+        return [_GpuProduct(k, n, libraries, context) for n, k in enumerate(module.kernels)]
     on_cpu = (buffers, extents, options.thresholds.cpu)
     gemms = [(k.name, gemm) for k in module.kernels for gemm in _gemms(k.body)]
     return [_CpuProduct(name, n, gemm, on_cpu) for n, (name, gemm) in enumerate(gemms)]

@@ -13,7 +13,8 @@ none       all                               none
 linear     all                               CP-SAT for each tree of the graph (``linear``)
 memory     trees up to ``trees.prefixes``    dynamic programming (``memory.tree_prefixes``)
 memory     up to ``static_constraints``      ``linear``; CP-SAT for loops, then for their order
-                                             (``memory.objective``)
+                                             (``memory.objective``); loops without one: descent,
+                                             and CP-SAT of both up to ``direct_constraints``
 memory     larger ones                       ``linear``; CP-SAT of some arrays and descent
                                              (``memory.large_programs``, ``memory.descent``)
 peak       trees                             ``memory.tree_prefixes``, or ``linear``; dynamic

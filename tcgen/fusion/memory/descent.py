@@ -231,11 +231,28 @@ class Descent:
                 more = dependences.between(bound) - bound.keys()
                 if more:
                     node, group = min(more), self.group[uses[0]]
-                    own = sorted((w for w in group if w[0] == node), key=sort_key)
+                    own = sorted((w for w in group if w[0] == node), key=self._own_first)
                     trials = (self._closure(frozenset((*bound.items(), w))) for w in own)
                     grown = next((t for t in trials if t is not None), None)
-            self.known[start] = grown
+            self.known[start] = None if grown is None else self._followed(grown)
         return self.known[start]
+
+    def _own_first(self, use: LoopUse) -> tuple[bool, int, str, str]:
+        """Loop uses of a statement's own indices precede those that repeat it."""
+        return (use in self.candidates.repeats, *sort_key(use))
+
+    def _followed(self, loop: frozenset[LoopUse]) -> frozenset[LoopUse] | None:
+        """The loop, and all users of the arrays that its repeated statements make; None if illegal.
+
+        Each iteration makes these arrays anew, so that all their producers are repeated.
+        """
+        repeated, nodes = loop & self.candidates.repeats.keys(), {node for node, _ in loop}
+        made = [(i, w) for w in repeated for i in self.candidates.instances if w[0] in i.producers]
+        needed = {(node, w[1]) for i, w in made for node in i.producers}
+        needed |= {self.candidates.repeats[w] for w in repeated}
+        if not needed <= loop:
+            return self._closure(loop | needed)
+        return loop if all(nodes.issuperset(i.consumers) for i, _ in made) else None
 
     def _ordered(self, chosen: tuple[Axis, ...], loops: tuple[Loop, ...]) -> NestedLoops | None:
         """The loops with every body in an order of small peak."""

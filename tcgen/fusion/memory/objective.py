@@ -24,7 +24,7 @@ from ..sharing.graph import FusionGraph
 from ..sharing.statement_order import Cycle, in_order
 from ..solver.loop_constraints import constraint_count
 from ..solver.memory_model import FusionModel, SearchResult
-from .descent import Descent
+from .descent import Descent, NestedLoops
 from .large_programs import least_by_parts
 from .tree_peak import least_tree_peak
 
@@ -72,9 +72,26 @@ class _Progress:
         return parts
 
     def static(self) -> SearchResult:
-        """Search for the least static sum."""
+        """Search for the least static sum; loops without a common order are the start of a descent.
+
+        The result has an arrangement only if that attains the sum; the other one is taken.
+        """
         rounds = self.thresholds.memory.static_rounds
-        return solve_static(self.candidates, self.extents, self.seconds / 2, self.hint, rounds)
+        least = solve_static(self.candidates, self.extents, self.seconds / 2, self.hint, rounds)
+        if least.arrangement is None or least.arrangement.order:
+            return least
+        ones = dict.fromkeys(range(len(self.candidates.instances)), 1)
+        small = self.shrunk(least.arrangement, ones)
+        if small is not None and small.static <= least.bound:
+            return replace(least, arrangement=small.arrangement)
+        self.take(None if small is None else small.arrangement)
+        return replace(least, arrangement=None, proven=False)
+
+    def shrunk(self, start: Arrangement, weights: Mapping[int, int]) -> NestedLoops | None:
+        """As many loops of an arrangement as have a common order, and those that save more."""
+        descent = Descent(self.candidates, weights, self.extents, self.thresholds.descent)
+        nested = descent.from_arrangement(start)
+        return None if nested is None else descent.shrink(nested)
 
     def exactly(self, *, peak: bool) -> None:
         """Search over all arrays and the order of all statements."""
@@ -178,17 +195,15 @@ def _search_static(progress: _Progress) -> None:
         # Too large for the solver. The sum of all arrays is at least the peak.
         parts = progress.by_parts()
         if parts.arrangement is not None:
-            descent = Descent(
-                progress.candidates, progress.weights, progress.extents, progress.thresholds.descent
-            )
-            small = descent.from_arrangement(parts.arrangement)
-            progress.take(None if small is None else descent.shrink(small).arrangement)
+            small = progress.shrunk(parts.arrangement, progress.weights)
+            progress.take(None if small is None else small.arrangement)
         return
     # Without an order the least sum is quick to find; if its loops have one, it is optimal.
     least = progress.static()
     progress.proven, progress.bound = least.proven, least.bound
     progress.take(least.arrangement)
-    if least.arrangement is None:
+    few = constraint_count(progress.candidates) <= progress.thresholds.memory.direct_constraints
+    if least.arrangement is None and (few or len(progress.placements) == 1):
         progress.exactly(peak=False)
 
 
@@ -210,8 +225,9 @@ def solve_static(
     """The arrangement of least static sum, in elements: first loops, then an order for them.
 
     Parts that have no statement in common are solved one by one. Loops without a common order are
-    forbidden, and the model is solved again. The result has no arrangement where the search gives
-    up, or where loops of several parts contradict each other.
+    forbidden, and the model is solved again. The arrangement has no order where loops of several
+    parts contradict each other, or where loop uses that the models lack may resolve that; the
+    result has no arrangement where the search gives up.
     """
     models = [
         FusionModel(
@@ -260,6 +276,9 @@ def solve_static(
             model.keep_memory()
             answers[number] = model.fewest(seconds / 10) or answers[number]
         arrangement = arranged(lambda model, _: model.fewest(seconds / 10)) or arrangement
+    if arrangement is None and None not in answers:
+        loops = tuple(loop for a in answers if a is not None for loop in a.loops)
+        arrangement = Arrangement(loops, ())
     return SearchResult(arrangement, all(b.proven for b in best), sum(b.bound for b in best))
 
 

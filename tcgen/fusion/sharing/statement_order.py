@@ -1,11 +1,13 @@
 """An order of all statements for given loops, or the loops that contradict each other.
 
 If arrays have several users, two loops may each need results of the other, so that neither can run
-first. The loops of that cycle of loops and statements cannot be combined.
+first. The loops of that cycle of loops and statements cannot be combined; nor can two loops that
+overlap, each of which has a statement that the other lacks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
@@ -54,12 +56,24 @@ def in_order(
     """
     items = [_Item(frozenset(n for n, _ in uses), uses) for uses in loops]
     items.sort(key=lambda i: -len(i.nodes))
+    overlaps = tuple(_overlaps(items))
+    if overlaps:
+        return overlaps
     order = _body(candidates, frozenset(n.id for n in candidates.graph.nodes), items)
     if isinstance(order, tuple):
         return order
     if instances_overlap(exclusive_uses(candidates), order):
         return ()
     return Arrangement(loops, tuple(order))
+
+
+def _overlaps(items: list[_Item]) -> Iterator[Cycle]:
+    """Loops that have a statement in common, of which neither is inside the other."""
+    for one, other in combinations(items, 2):
+        common = one.nodes & other.nodes
+        if common and not other.nodes <= one.nodes:
+            met, first, last = map(min, (common, one.nodes - common, other.nodes - common))
+            yield Link(first, met, one.loop), Link(last, met, other.loop)
 
 
 def _body(

@@ -150,12 +150,15 @@ def tile_of(
 def _unpacked(
     statement: Statement, part: Access, factor: Access, own: tuple[BandVar, ...], memory: Memory
 ) -> tuple[Stmt, ...]:
-    """Copies of a factor or slice; a pair on the unit-stride axes is read once for both places."""
+    """Copies of a factor or slice; a pair on the unit-stride axes is read once for both places.
+
+    A block between two parts of a joined space has no pairs: each element has one place.
+    """
     buffer = memory.buffers[factor.buffer]
     copy = copy_to(part, factor, own, statement)
     row, column = own[-2:]
     pair = next((p for p in buffer.packed if buffer.order[-1] in p.axes), None)
-    if pair is None or row.base or column.base:
+    if pair is None or row.base or column.base or row.space != column.space:
         return (bind_assign(copy, memory.buffers),)
     below = replace(column, below=row.name, strict=pair.antisymmetric)
     lower = replace(copy, band=(*own[:-1], below))

@@ -41,7 +41,7 @@ def bind_contraction(
     for access in statement.factors:
         names = _order(access, plain, memory.buffers)
         own = {v.name: v for v in statement.band}
-        count = elements(tuple(own[n] for n in names if n in own), extents)
+        count = elements(tuple(own[n] for n in names), extents)
         if not names or count <= thresholds.cached_operand:
             continue
         if count <= thresholds.copied_operand:
@@ -93,12 +93,16 @@ def _through_scratch(
 
 
 def _order(access: Access, plain: Gemm, buffers: Mapping[str, Buffer]) -> list[str]:
-    """Memory order that an operand should have, slowest first; [] if its own order is good."""
+    """Memory order that an operand should have, slowest first; [] if its own order is good.
+
+    It has the variables of the contraction only, not those of loops around the statement.
+    """
     scheme, is_a = plain.scheme, access == plain.a
     assert scheme is not None, "a contraction of the generated kernel has a scheme"
     if scheme.stage or not (scheme.pack_a if is_a else scheme.pack_b):
         return []
-    present = memory_order(access, buffers[access.buffer])
+    own = {v.name for v in (*plain.batch, *plain.m, *plain.n, *plain.k)}
+    present = [n for n in memory_order(access, buffers[access.buffer]) if n in own]
     names = list(present)
     batch = [v.name for v in plain.batch]
     while names[-1] in batch:

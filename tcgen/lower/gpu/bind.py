@@ -58,6 +58,7 @@ from .fuse_launches import as_assign
 from .launch_order import LaunchFuser
 from .liveness import most_held, with_lives, without_tile_targets
 from .thread_mapping import mapping_of, pointwise
+from .tiles import Context
 
 _THREADS = 128  # threads of a block of a nest
 
@@ -108,9 +109,10 @@ def _fused(
 ) -> Module:
     """The module with fused launches; ``moving``: launches may be reordered for that."""
     buffers = {b.name: b for b in cut.buffers}
+    context = Context(buffers, extents, thresholds)
     inlinable = frozenset(n for n, b in buffers.items() if b.place == "arena" and not b.keep)
     kernels = {k.name: k for k in cut.kernels}
-    fuser = LaunchFuser(kernels, buffers, extents, thresholds, inlinable, moving=moving)
+    fuser = LaunchFuser(kernels, context, inlinable, moving=moving)
     constant, volatile = fuser.all(cut.host_constant), fuser.all(cut.host_volatile)
     order = (*launches(constant), *launches(volatile))
     after = replace(
@@ -128,9 +130,7 @@ class _Binder:
     def __init__(
         self, module: Module, extents: Mapping[str, int], thresholds: GpuThresholds
     ) -> None:
-        self.extents = extents
-        self.thresholds = thresholds
-        self.buffers = {b.name: b for b in module.buffers}
+        self.context = Context({b.name: b for b in module.buffers}, extents, thresholds)
         self.kernels = {k.name: k for k in module.kernels}
         self.made: dict[str, Kernel] = {}
 
@@ -164,28 +164,27 @@ class _Binder:
 
     def fits_block(self, loop: Loop, kernel: Kernel) -> bool:
         """True if thread blocks may divide the iterations of a loop, and these keep a GPU busy."""
-        own = private_to(loop, kernel, self.buffers)
+        buffers, extents = self.context.buffers, self.context.extents
+        own = private_to(loop, kernel, buffers)
         if blocks_parallel(loop, own) is not None or _calls_library(loop):
             return False
         # A private buffer that other statements also use cannot belong to a block.
-        if any(
-            self.buffers[n].place in ("private", "register") and n not in own
-            for n in used_buffers(loop)
-        ):
+        shared = (n for n in used_buffers(loop) if n not in own)
+        if any(buffers[n].place in ("private", "register") for n in shared):
             return False
-        if sum(buffer_bytes(self.buffers[n], self.extents) for n in own) > PRIVATE_SHARED_BYTES:
+        if sum(buffer_bytes(buffers[n], extents) for n in own) > PRIVATE_SHARED_BYTES:
             return False
-        if pointwise(loop, own, self.buffers, self.extents, self.thresholds):
+        if pointwise(loop, own, self.context):
             return True
-        count = iterations(loop.var, self.extents)
-        whole = points((loop,), self.buffers, self.extents)
-        busy = count >= self.thresholds.nest_iterations
-        return busy or whole <= self.thresholds.block_points * count
+        count, thresholds = iterations(loop.var, extents), self.context.thresholds
+        busy = count >= thresholds.nest_iterations
+        return busy or points((loop,), buffers, extents) <= thresholds.block_points * count
 
     def mapped(self, module: Module) -> Module:
         """The module with a thread mapping in every kernel."""
         buffers = {b.name: b for b in module.buffers}
-        kernels = tuple(self.map(kernel, buffers) for kernel in module.kernels)
+        context = replace(self.context, buffers=buffers)
+        kernels = tuple(_mapped(kernel, context) for kernel in module.kernels)
         for kernel in kernels:
             if isinstance(kernel.mapping, ThreadNest):
                 for name in dict.fromkeys(n for s in kernel.body for n in used_buffers(s)):
@@ -193,19 +192,20 @@ class _Binder:
                         buffers[name] = replace(buffers[name], place="register")
         return replace(module, buffers=tuple(buffers.values()), kernels=kernels)
 
-    def map(self, kernel: Kernel, buffers: Mapping[str, Buffer]) -> Kernel:
-        """The kernel with its thread mapping."""
-        (first, *_) = kernel.body
-        if isinstance(first, Gemm):
-            return replace(kernel, mapping=Library())
-        if not isinstance(first, Loop):
-            return mapping_of(kernel, buffers, self.extents, self.thresholds)
-        own = private_to(first, kernel, buffers)
-        loop = _parallel(first, own)
-        mapping: ThreadNest | Nest = Nest(_THREADS, self.thresholds.nest_blocks)
-        if pointwise(loop, own, buffers, self.extents, self.thresholds):
-            mapping = ThreadNest(_THREADS)
-        return replace(kernel, body=(loop,), mapping=mapping)
+
+def _mapped(kernel: Kernel, context: Context) -> Kernel:
+    """The kernel with its thread mapping."""
+    (first, *_) = kernel.body
+    if isinstance(first, Gemm):
+        return replace(kernel, mapping=Library())
+    if not isinstance(first, Loop):
+        return mapping_of(kernel, context)
+    own = private_to(first, kernel, context.buffers)
+    loop = _parallel(first, own)
+    mapping: ThreadNest | Nest = Nest(_THREADS, context.thresholds.nest_blocks)
+    if pointwise(loop, own, context):
+        mapping = ThreadNest(_THREADS)
+    return replace(kernel, body=(loop,), mapping=mapping)
 
 
 def _parallel(loop: Loop, own: frozenset[str]) -> Loop:

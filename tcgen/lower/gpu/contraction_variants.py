@@ -26,11 +26,10 @@ from ...ir.loops import (
     Stmt,
 )
 from ...ir.thread_mapping import Library, Tiles
-from ...thresholds.gpu import GpuThresholds
 from ..cpu.product_variants import ProductBenchmark, product_benchmark
 from ..layout import elements
 from .fuse_launches import as_assign, terms_of, tile_of
-from .tiles import TileShape, Tiling, groups_of, tilings_of
+from .tiles import Context, TileShape, Tiling, groups_of, tilings_of
 
 Variant: TypeAlias = Tiling | Library
 
@@ -40,11 +39,7 @@ _ALIGNED = 4  # elements
 
 
 def variants_of(
-    kernel: Kernel,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: GpuThresholds,
-    libraries: tuple[Library, ...],
+    kernel: Kernel, context: Context, libraries: tuple[Library, ...]
 ) -> tuple[Variant, ...]:
     """The variants of a kernel, that of its mapping first; none for other than contractions.
 
@@ -54,59 +49,47 @@ def variants_of(
     if now is None:
         return ()
     terms = terms_of(_in_tiles(kernel))
-    found: list[Variant] = [
-        now,
-        *tilings_of(terms, buffers, extents, thresholds)[: thresholds.benchmark_tilings],
-    ]
+    tilings = tilings_of(terms, context)[: context.thresholds.benchmark_tilings]
+    found: list[Variant] = [now, *tilings]
     if len(kernel.body) == 1:
-        found += [x for x in libraries if _suits(x, kernel, buffers)]
+        found += [x for x in libraries if _suits(x, kernel, context.buffers)]
     return tuple(dict.fromkeys(found))
 
 
-def with_variant(
-    kernel: Kernel,
-    variant: Variant,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: GpuThresholds,
-) -> Kernel:
+def with_variant(kernel: Kernel, variant: Variant, context: Context) -> Kernel:
     """The kernel, computed in another way."""
     tiled = _in_tiles(kernel)
     if isinstance(variant, Library):
-        product = product_of(kernel, buffers, extents)
-        body = tiled.body if variant.name == CUTENSOR else (product,)
+        body = tiled.body if variant.name == CUTENSOR else (product_of(kernel, context),)
         return replace(kernel, body=body, mapping=variant)
-    mapping = tile_of(tiled, buffers, extents, thresholds, variant)
+    mapping = tile_of(tiled, context, variant)
     assert mapping is not None, f"kernel {kernel.name} has no tiles"
     return replace(tiled, mapping=mapping)
 
 
-def product_of(kernel: Kernel, buffers: Mapping[str, Buffer], extents: Mapping[str, int]) -> Gemm:
+def product_of(kernel: Kernel, context: Context) -> Gemm:
     """The contraction of a kernel, that with the longest sum if there are several."""
     (first, *_) = kernel.body
     if isinstance(first, Gemm):
         return first
-    products = [_as_product(s, buffers) for s in terms_of(kernel)]
-    return max(products, key=lambda p: elements(p.k, extents))
+    products = [_as_product(s, context.buffers) for s in terms_of(kernel)]
+    return max(products, key=lambda p: elements(p.k, context.extents))
 
 
 def variant_benchmark(
-    kernel: Kernel,
-    variants: tuple[Variant, ...],
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: GpuThresholds,
+    kernel: Kernel, variants: tuple[Variant, ...], context: Context
 ) -> ProductBenchmark:
     """The program of the contraction of a kernel in several ways, without its other statements.
 
     Its extents are those of :func:`extent_class`, so that products of about the same size are
     measured once.
     """
-    product = product_of(kernel, buffers, extents)
-    classes = {name: extent_class(extent) for name, extent in extents.items()}
-    copies = product_benchmark((product,) * len(variants), buffers, classes, thresholds)
+    product = product_of(kernel, context)
+    classes = {name: extent_class(extent) for name, extent in context.extents.items()}
+    thresholds = context.thresholds
+    copies = product_benchmark((product,) * len(variants), context.buffers, classes, thresholds)
     module = copies.module
-    held, sizes = {b.name: b for b in module.buffers}, dict(copies.extents)
+    held = Context({b.name: b for b in module.buffers}, dict(copies.extents), thresholds)
     (whole,) = module.kernels
     body, around = _inside(whole.body, len(variants))
     kernels: list[Kernel] = []
@@ -114,7 +97,7 @@ def variant_benchmark(
     for number, (loop, variant) in enumerate(zip(body, variants, strict=True)):
         assert isinstance(loop, Loop)
         own = Kernel(f"variant{number}", (str(variant),), around, loop.body)
-        kernels.append(with_variant(own, variant, held, sizes, thresholds))
+        kernels.append(with_variant(own, variant, held))
         host.append(HostLoop(loop.var, (Launch(own.name),)))
     for var in reversed(around):
         host = [HostLoop(var, tuple(host))]

@@ -26,7 +26,7 @@ from ...ir.thread_mapping import Tiles
 from ...ir.verify.thread_mapping import check_epilogue
 from ...thresholds.gpu import GpuThresholds
 from ..names import accesses_of, renamed
-from .tiles import Groups, Tiling, groups_of, tiles_for
+from .tiles import Context, Groups, Tiling, groups_of, tiles_for
 
 
 def as_assign(product: Gemm) -> Assign:
@@ -48,13 +48,7 @@ def terms_of(kernel: Kernel) -> tuple[Assign, ...]:
     return tuple(terms)
 
 
-def tile_of(
-    kernel: Kernel,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: GpuThresholds,
-    tiling: Tiling | None = None,
-) -> Tiles | None:
+def tile_of(kernel: Kernel, context: Context, tiling: Tiling | None = None) -> Tiles | None:
     """The tiles of a kernel of products and their epilogue; None if tiles do not suit it.
 
     Without a tiling it is the one of least estimate.
@@ -63,23 +57,17 @@ def tile_of(
     epilogue = tuple(s for s in kernel.body[len(terms) :] if isinstance(s, Assign))
     if not terms or len(terms) + len(epilogue) != len(kernel.body):
         return None
-    tiles = tiles_for(terms, buffers, extents, thresholds, tiling)
+    tiles = tiles_for(terms, context, tiling)
     if tiles is None or not epilogue:
         return tiles
     try:
-        check_epilogue(terms, epilogue, tiles, buffers)
+        check_epilogue(terms, epilogue, tiles, context.buffers)
     except VerifyError:
         return None
     return tiles
 
 
-def with_addition(
-    one: Kernel,
-    two: Kernel,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: GpuThresholds,
-) -> Kernel | None:
+def with_addition(one: Kernel, two: Kernel, context: Context) -> Kernel | None:
     """Both kernels as one if the second adds to the elements that the first writes; else None."""
     first, second = one.body[0], two.body[0]
     if not isinstance(first, Assign) or not isinstance(second, Assign) or len(two.body) > 1:
@@ -97,30 +85,22 @@ def with_addition(
         return None
     if is_pointwise(other):
         if terms:
-            return _with_body(one, two, (*one.body, other), buffers, extents, thresholds)
-        merged = _sum_of(first, other, thresholds)
+            return _with_body(one, two, (*one.body, other), context)
+        merged = _sum_of(first, other, context.thresholds)
         return None if merged is None else united(one, two, (merged,))
     if terms:
-        if _tile_groups(first, buffers) != _tile_groups(other, buffers):
+        if _tile_groups(first, context.buffers) != _tile_groups(other, context.buffers):
             return None
-        return _with_body(one, two, (*terms, other, *rest), buffers, extents, thresholds)
+        return _with_body(one, two, (*terms, other, *rest), context)
     if not is_pointwise(first) or reads(first, first.out.buffer):
         return None
     # Without accumulation, summed variables have to be innermost.
     band = sorted(other.band, key=lambda v: v.name not in other.out.variables)
     head = replace(other, accumulate=first.accumulate, band=tuple(band))
-    return _with_body(
-        one, two, (head, replace(first, accumulate=True)), buffers, extents, thresholds
-    )
+    return _with_body(one, two, (head, replace(first, accumulate=True)), context)
 
 
-def with_epilogue(
-    one: Kernel,
-    two: Kernel,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: GpuThresholds,
-) -> Kernel | None:
+def with_epilogue(one: Kernel, two: Kernel, context: Context) -> Kernel | None:
     """Tiles of products with a statement that reads their elements as epilogue; else None."""
     terms = terms_of(one)
     (second, *more) = two.body
@@ -135,12 +115,10 @@ def with_epilogue(
     other = renamed(second, found[0], target, terms[0].band)
     if other is None or not (is_pointwise(other) or is_total(other)):
         return None
-    return _with_body(one, two, (*one.body, other), buffers, extents, thresholds)
+    return _with_body(one, two, (*one.body, other), context)
 
 
-def inlined(
-    one: Kernel, two: Kernel, buffers: Mapping[str, Buffer], thresholds: GpuThresholds
-) -> Kernel | None:
+def inlined(one: Kernel, two: Kernel, context: Context) -> Kernel | None:
     """The second kernel with the first one's expression in place of its target; else None.
 
     The first kernel overwrites elements that no other kernel reads.
@@ -158,27 +136,20 @@ def inlined(
         return None
     if not (is_pointwise(second) or is_total(second)) or reads(other, second.out.buffer):
         return None
-    if buffers[first.out.buffer].dtype != _common(other, buffers):
+    if context.buffers[first.out.buffer].dtype != _common(other, context.buffers):
         return None
     of_first, of_second = (len(tuple(leaves(s.expr))) for s in (first, second))
-    if len(found) * of_first + of_second > thresholds.expression_leaves:
+    if len(found) * of_first + of_second > context.thresholds.expression_leaves:
         return None
     value = _scaled(other.coeff, other.expr)
     expr = map_leaves(second.expr, lambda leaf: value if leaf == found[0] else leaf)
     return united(one, two, (replace(second, expr=expr),))
 
 
-def _with_body(
-    one: Kernel,
-    two: Kernel,
-    body: tuple[Stmt, ...],
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: GpuThresholds,
-) -> Kernel | None:
+def _with_body(one: Kernel, two: Kernel, body: tuple[Stmt, ...], context: Context) -> Kernel | None:
     """A kernel of tiles with that body, or None if tiles do not suit it."""
     kernel = united(one, two, body)
-    return None if tile_of(kernel, buffers, extents, thresholds) is None else kernel
+    return None if tile_of(kernel, context) is None else kernel
 
 
 def united(one: Kernel, two: Kernel, body: tuple[Stmt, ...]) -> Kernel:

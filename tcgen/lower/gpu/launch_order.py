@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ...ir.loop_analysis import used_buffers, written_buffers
-from ...ir.loops import Assign, Buffer, Fetch, Gemm, Host, HostLoop, Kernel, Launch, Loop, Stmt
+from ...ir.loops import Assign, Fetch, Gemm, Host, HostLoop, Kernel, Launch, Loop, Stmt
 from ...ir.reduction import Reduction
-from ...thresholds.gpu import GpuThresholds
 from ..names import accesses_of
 from .fuse_launches import inlined, terms_of, with_addition, with_epilogue
+from .tiles import Context
 
-Fuse = Callable[[Kernel, Kernel], Kernel | None]
+Fuse = Callable[[Kernel, Kernel, Context], Kernel | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,32 +52,24 @@ class LaunchFuser:
     """
 
     kernels: dict[str, Kernel]
-    buffers: Mapping[str, Buffer]
-    extents: Mapping[str, int]
-    thresholds: GpuThresholds
+    context: Context
     inlinable: frozenset[str]
     moving: bool = True
     parts: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def all(self, host: tuple[Host, ...]) -> tuple[Host, ...]:
         """The host program with all launches fused that can be."""
-        for fuse in (self._same_target, self._epilogue, self._inlined):
+        for fuse in (with_addition, with_epilogue, self._inlined):
             host = self._pass(host, fuse)
         return host
 
-    def _same_target(self, one: Kernel, two: Kernel) -> Kernel | None:
-        return with_addition(one, two, self.buffers, self.extents, self.thresholds)
-
-    def _epilogue(self, one: Kernel, two: Kernel) -> Kernel | None:
-        return with_epilogue(one, two, self.buffers, self.extents, self.thresholds)
-
-    def _inlined(self, one: Kernel, two: Kernel) -> Kernel | None:
+    def _inlined(self, one: Kernel, two: Kernel, context: Context) -> Kernel | None:
         first = one.body[0]
         if not isinstance(first, Assign) or first.out.buffer not in self.inlinable or terms_of(two):
             return None
         name = first.out.buffer
         users = sum(any(name in used_buffers(s) for s in k.body) for k in self.kernels.values())
-        return inlined(one, two, self.buffers, self.thresholds) if users == 2 else None
+        return inlined(one, two, context) if users == 2 else None
 
     def _pass(self, host: tuple[Host, ...], fuse: Fuse) -> tuple[Host, ...]:
         result: list[Host] = []
@@ -100,7 +92,7 @@ class LaunchFuser:
             own = uses_of(item, self.kernels)
             common = (own.writes | own.adds) & (later.reads | later.adds | later.writes)
             if isinstance(item, Launch) and common:
-                made = fuse(self.kernels[item.kernel], two)
+                made = fuse(self.kernels[item.kernel], two, self.context)
                 up = not any(later.meets(u) for u in between)
                 if made is not None and (up or not any(own.meets(u) for u in between)):
                     self._replace(item.kernel, name, made)

@@ -24,7 +24,7 @@ from ..cpu.bind import bind_operands, bind_target
 from ..cpu.loops import bind_assign
 from ..layout import Band, Product, elements, products_of
 from ..statements import Statement
-from .tiles import groups_of, on_tensor_cores, real_products, term_of
+from .tiles import Context, groups_of, on_tensor_cores, real_products, term_of
 
 
 def bind_library(
@@ -35,7 +35,8 @@ def bind_library(
     thresholds: GpuThresholds,
 ) -> tuple[Stmt, ...] | None:
     """The product of a library with its transpositions, or None if a generated kernel is faster."""
-    own, choices = _times(statement, memory.buffers, extents, room, thresholds)
+    context = Context(memory.buffers, extents, thresholds)
+    own, choices = _times(statement, room, context)
     if not choices:
         return None
     least, product = min(choices, key=lambda choice: choice[0])
@@ -58,33 +59,27 @@ def contraction_time(
     thresholds: GpuThresholds,
 ) -> float:
     """The least time of a contraction, by the order of the axes of its arrays; else 0."""
-    own, choices = _times(statement, buffers, extents, None, thresholds)
+    own, choices = _times(statement, None, Context(buffers, extents, thresholds))
     return min([own, *(time for time, _ in choices)])
 
 
 def _times(
-    statement: Statement,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    room: int | None,
-    thresholds: GpuThresholds,
+    statement: Statement, room: int | None, context: Context
 ) -> tuple[float, list[tuple[float, Product]]]:
     """Times of a generated kernel, and of the products of the library whose scratch has room."""
-    products = products_of(statement, buffers, extents)
+    scratch = context.thresholds.library_scratch
+    products = products_of(statement, context.buffers, context.extents)
     if not products or not products[0].m or not products[0].n:
         return 0.0, []
-    most = thresholds.library_scratch if room is None else min(room, thresholds.library_scratch)
-    return _own_time(products[0], statement, buffers, extents, thresholds), [
-        (_library_time(p, statement, extents, thresholds), p)
-        for p in products
-        if p.scratch_bytes <= most
-    ]
+    most = scratch if room is None else min(room, scratch)
+    fitting = (p for p in products if p.scratch_bytes <= most)
+    choices = [(_library_time(p, statement, context), p) for p in fitting]
+    return _own_time(products[0], statement, context), choices
 
 
-def _library_time(
-    product: Product, statement: Statement, extents: Mapping[str, int], thresholds: GpuThresholds
-) -> float:
+def _library_time(product: Product, statement: Statement, context: Context) -> float:
     """Time of the calls and of the transpositions."""
+    extents, thresholds = context.extents, context.thresholds
     item = BY_NAME[product.dtype].itemsize
     bands = _operand_bands(product, statement)
     adds = statement.accumulate and not product.copy_out
@@ -103,17 +98,12 @@ def _library_time(
     return multiplied + thresholds.copy_bytes(copied, launches)
 
 
-def _own_time(
-    product: Product,
-    statement: Statement,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: GpuThresholds,
-) -> float:
+def _own_time(product: Product, statement: Statement, context: Context) -> float:
     """Time of a generated kernel; inside a loop it may be a part of one launch."""
-    stmt = bind_assign(statement, buffers)
-    percent = _own_percent(stmt, buffers, extents, thresholds)
-    real = real_products(stmt, buffers)
+    extents, thresholds = context.extents, context.thresholds
+    stmt = bind_assign(statement, context.buffers)
+    percent = _own_percent(stmt, context)
+    real = real_products(stmt, context.buffers)
     bands = _operand_bands(product, statement)
     launch = thresholds.launch_bytes if statement.home is None else 0
     size = _size(product, extents, real)
@@ -121,16 +111,12 @@ def _own_time(
     return launch + thresholds.product_bytes(size, moved, percent, GENERATED_TILE_SIDE)
 
 
-def _own_percent(
-    stmt: Assign,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: GpuThresholds,
-) -> int:
+def _own_percent(stmt: Assign, context: Context) -> int:
     """The share of the largest rate that a generated kernel reaches."""
+    buffers, thresholds = context.buffers, context.thresholds
     groups = groups_of(stmt, buffers)
     if groups is None or any(
-        elements(g, extents) < thresholds.least_mnk for g in (groups.m, groups.n, groups.k)
+        elements(g, context.extents) < thresholds.least_mnk for g in (groups.m, groups.n, groups.k)
     ):
         return thresholds.point_percent
     if not on_tensor_cores((stmt,), buffers):

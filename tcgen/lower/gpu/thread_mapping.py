@@ -12,44 +12,34 @@ from ...ir.expr import Access, leaves
 from ...ir.loop_analysis import accesses, blocks_parallel, walked_in_step, written_buffers
 from ...ir.loops import Assign, BandVar, Buffer, Gemm, Kernel, Loop, Stmt, Zero
 from ...ir.thread_mapping import Points, Sums, ThreadMapping, Transpose
-from ...thresholds.gpu import GpuThresholds
 from ..layout import elements, held_by, iterations, unit_stride
 from .fuse_launches import reads, tile_of
+from .tiles import Context
 
 _THREADS = 256  # threads of a block
 _SIDE = 32  # elements on each side of a transposed tile
 _POINTS_EACH = 4  # least points of a sum for each thread of a block
 
 
-def mapping_of(
-    kernel: Kernel,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: GpuThresholds,
-) -> Kernel:
+def mapping_of(kernel: Kernel, context: Context) -> Kernel:
     """A kernel of statements outside of loops with its thread mapping."""
     (first, *more) = kernel.body
     if isinstance(first, Zero):
         return replace(kernel, mapping=Points(_THREADS))
-    tiles = tile_of(kernel, buffers, extents, thresholds)
+    tiles = tile_of(kernel, context)
     if tiles is not None:
         return replace(kernel, mapping=tiles)
     (stmt,) = (s for s in (first, *more) if isinstance(s, Assign))
-    transposed = _transposed(stmt, buffers, extents, thresholds)
-    return replace(kernel, mapping=transposed or _simple(stmt, buffers, extents, thresholds))
+    return replace(kernel, mapping=_transposed(stmt, context) or _simple(stmt, context))
 
 
-def _transposed(
-    stmt: Assign,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: GpuThresholds,
-) -> Transpose | None:
+def _transposed(stmt: Assign, context: Context) -> Transpose | None:
     """Tiles through shared memory if a source has another unit-stride variable than the target.
 
     Of several such sources the one with the most bytes is transposed; the others are read with
     strides, as packed arrays are.
     """
+    buffers, extents = context.buffers, context.extents
     held = stmt.out.variables
     band = {v.name: v for v in stmt.band}
     column = unit_stride(stmt.out, buffers[stmt.out.buffer])
@@ -59,7 +49,7 @@ def _transposed(
         or stmt.orbit
         or any(v.below or v.name not in held for v in stmt.band)
         or reads(stmt, stmt.out.buffer)
-        or elements(stmt.band, extents) < thresholds.few_elements
+        or elements(stmt.band, extents) < context.thresholds.few_elements
     ):
         return None
     best, most = None, 0
@@ -82,22 +72,18 @@ def _transposed(
     return best
 
 
-def _simple(
-    stmt: Assign,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: GpuThresholds,
-) -> ThreadMapping:
+def _simple(stmt: Assign, context: Context) -> ThreadMapping:
     """A thread for each element, or thread blocks if elements are few and sums are long."""
+    extents, thresholds = context.extents, context.thresholds
     held = stmt.out.variables
     free: tuple[BandVar, ...] = tuple(v for v in stmt.band if v.name in held)
     summed = tuple(v for v in stmt.band if v.name not in held)
     many, long = elements(free, extents), elements(summed, extents)
     few = many < thresholds.few_elements
     if not summed or long < thresholds.long_sum or not few or reads(stmt, stmt.out.buffer):
-        return Points(_THREADS, _lanes(stmt, buffers))
+        return Points(_THREADS, _lanes(stmt, context.buffers))
     along, most = None, -(-long // (_POINTS_EACH * _THREADS))
-    if (pair := _along(stmt, summed, buffers, extents)) is not None:
+    if (pair := _along(stmt, summed, context)) is not None:
         band = {v.name: v for v in summed}
         lane, several = (elements((band[name],), extents) for name in pair)
         rows = long // max(lane * several, 1) * -(-several // _POINTS_EACH)
@@ -115,12 +101,7 @@ def _lanes(stmt: Assign, buffers: Mapping[str, Buffer]) -> int:
     return max(1, COPY_BYTES // sizes.pop()) if len(sizes) == 1 else 1
 
 
-def _along(
-    stmt: Assign,
-    summed: tuple[BandVar, ...],
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-) -> tuple[str, str] | None:
+def _along(stmt: Assign, summed: tuple[BandVar, ...], context: Context) -> tuple[str, str] | None:
     """The unit-stride variable of the largest operand, and that of another one.
 
     A thread that takes successive values of the second variable reads whole sectors of the other
@@ -128,31 +109,26 @@ def _along(
     """
     names = [v.name for v in summed]
     operands = [x for x in leaves(stmt.expr) if isinstance(x, Access)]
-    operands.sort(key=lambda x: -elements(held_by(x, stmt.band), extents))
-    units = [unit_stride(x, buffers[x.buffer]) for x in operands]
+    operands.sort(key=lambda x: -elements(held_by(x, stmt.band), context.extents))
+    units = [unit_stride(x, context.buffers[x.buffer]) for x in operands]
     ordered = list(dict.fromkeys(n for n in units if n in names))
     ordered += [n for n in names if n not in ordered]
     return (ordered[0], ordered[1]) if any(n in names for n in units) and len(ordered) > 1 else None
 
 
-def pointwise(
-    loop: Loop,
-    own: frozenset[str],
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: GpuThresholds,
-) -> bool:
+def pointwise(loop: Loop, own: frozenset[str], context: Context) -> bool:
     """True for a nest that single threads should compute: a point each, with nothing to share.
 
     Buffers of its own are single elements. Outside of serial sums every statement has one element,
     so that neighbouring threads access neighbouring elements. Where points are few, sums are short.
     """
+    extents, thresholds = context.extents, context.thresholds
     inside, many = loop, iterations(loop.var, extents)
     while len(inside.body) == 1 and isinstance(inner := inside.body[0], Loop):
         if blocks_parallel(inner, own) is not None:
             break
         inside, many = inner, many * iterations(inner.var, extents)
-    single = all(a.length == 1 for name in own for a in buffers[name].axes)
+    single = all(a.length == 1 for name in own for a in context.buffers[name].axes)
     short = many >= thresholds.few_elements or _longest(inside.body, extents) <= thresholds.long_sum
     return single and short and loop.var.tile is None and _one_element(inside.body, own)
 

@@ -165,6 +165,15 @@ def _thread_cost(shape: TileShape, size: ProductSize, thresholds: GpuThresholds)
     return thread_tile_work(tile, threads, splits, size, thresholds.multiprocessors)
 
 
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Buffers of a module, planning extents and thresholds, which decide on thread mappings."""
+
+    buffers: Mapping[str, Buffer]
+    extents: Mapping[str, int]
+    thresholds: GpuThresholds
+
+
 _RUN = 8  # elements that are neighbours in memory on each side of a transposed tile
 
 
@@ -245,18 +254,15 @@ def _order_of_k(
 
 
 def tiles_for(
-    stmts: tuple[Assign, ...],
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: GpuThresholds,
-    tiling: Tiling | None = None,
+    stmts: tuple[Assign, ...], context: Context, tiling: Tiling | None = None
 ) -> Tiles | None:
     """The thread mapping of statements that are products of two factors; None if it does not pay.
 
     All have the same target and, by name, the same m and n; the default tiling has least estimate.
     """
+    buffers = context.buffers
     groups = [g for s in stmts if (g := groups_of(s, buffers)) is not None]
-    tiling = tiling or next(iter(tilings_of(stmts, buffers, extents, thresholds)), None)
+    tiling = tiling or next(iter(tilings_of(stmts, context)), None)
     if tiling is None or len(groups) != len(stmts):
         return None
     shape = tiling.shape
@@ -265,7 +271,7 @@ def tiles_for(
     return Tiles(
         batch=tuple(v.name for v in first.batch),
         m=(Strip(tuple(v.name for v in first.m), shape.m),),
-        n=_strips_of_n(stmts[0], first, shape.n, buffers, extents),
+        n=_strips_of_n(stmts[0], first, shape.n, context),
         terms=tuple(term_of(s, g, buffers) for s, g in zip(stmts, groups, strict=True)),
         threads_m=shape.threads_m,
         threads_n=shape.threads_n,
@@ -276,13 +282,9 @@ def tiles_for(
     )
 
 
-def tilings_of(
-    stmts: tuple[Assign, ...],
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: GpuThresholds,
-) -> tuple[Tiling, ...]:
+def tilings_of(stmts: tuple[Assign, ...], context: Context) -> tuple[Tiling, ...]:
     """The tilings of these statements, that of least estimate first; none if tiles do not pay."""
+    buffers, extents, thresholds = context.buffers, context.extents, context.thresholds
     groups = [g for s in stmts if (g := groups_of(s, buffers)) is not None]
     if len(groups) != len(stmts):
         return ()
@@ -315,21 +317,15 @@ def on_tensor_cores(stmts: tuple[Assign, ...], buffers: Mapping[str, Buffer]) ->
     return _dtype(stmts, buffers).tensor_cores or all(s.tf32 for s in stmts)
 
 
-def _strips_of_n(
-    stmt: Assign,
-    groups: Groups,
-    tile_n: int,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-) -> tuple[Strip, ...]:
+def _strips_of_n(stmt: Assign, groups: Groups, tile_n: int, context: Context) -> tuple[Strip, ...]:
     """One strip, or two if B's unit-stride variable is in n and is not that of the target."""
     names = tuple(v.name for v in groups.n)
     _, b = factors_in_order(stmt.expr, swapped=groups.swapped)
-    inner = unit_stride(b.access, buffers[b.access.buffer])
+    inner = unit_stride(b.access, context.buffers[b.access.buffer])
     if inner is None or inner == names[-1] or inner not in names:
         return (Strip(names, tile_n),)
     run = _RUN
-    while run > elements(groups.n[-1:], extents) and run > 1:
+    while run > elements(groups.n[-1:], context.extents) and run > 1:
         run //= 2
     others = tuple(n for n in names[:-1] if n != inner)
     return (Strip((*others, inner), tile_n // run), Strip(names[-1:], run))

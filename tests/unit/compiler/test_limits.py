@@ -11,6 +11,9 @@ import pytest
 import tcgen
 from support.messages import mentions
 from tcgen.compiler import limits
+from tcgen.compiler.driver import compile_system
+from tcgen.frontend.spec.reader import read_spec
+from tcgen.options import Options
 from tcgen.resources import spec_path
 
 LIMIT = 10_000
@@ -102,3 +105,32 @@ def test_too_many_launches_are_refused(
     with pytest.raises(tcgen.PlanError, match=message):
         tcgen.compile(spec_path("mp2_df"), extents=extents, target="cuda", **given)
     tcgen.compile(spec_path("mp2_df"), extents=extents, target="numpy", **given)
+
+
+PACKED = """
+space o
+space v
+index i j k l : o
+index a b : v
+input t[o,o,v,v] antisymmetric (0,1) (2,3) packed (0,1) (2,3)
+input u[o,o,v,v] antisymmetric (0,1) (2,3) packed (0,1) (2,3)
+output r[o,o,v,v] antisymmetric (0,1) (2,3) packed (0,1) (2,3)
+x[i,j,k,l] = t[i,j,a,b]*u[k,l,a,b]
+r[i,j,a,b] = x[i,j,k,l]*u[k,l,a,b]
+"""
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("objective", ["time", "linear", "memory", "peak"])
+def test_a_plan_that_exists_and_fits_is_a_candidate(objective: str) -> None:
+    """Lowering packs arrays, so that the unfused plan takes less than searches count."""
+    system, extents = read_spec(PACKED), (("o", 6), ("v", 9))
+
+    def used(objective: str, limit: int | None = None) -> int:
+        wish = Options(extents, objective=objective, memory_limit=limit)
+        made = compile_system(system, wish, documents=False)
+        return limits.planned_use(made.module, wish).peak
+
+    least = used("peak")
+    assert least <= used("none")
+    assert all(used(objective, limit) <= limit for limit in (least, used("none")))

@@ -19,6 +19,8 @@ import tcgen.fusion.solver.memory_model as model
 from support import brute_force as brute
 from support import random_programs as programs
 from support.campaigns import cases
+from tcgen.algebra import form_sequence
+from tcgen.compiler.driver import read_system
 from tcgen.emit import emit_artifact
 from tcgen.errors import VerifyError
 from tcgen.fusion import plan_fusion
@@ -35,6 +37,7 @@ from tcgen.ir.program import Contract, FormulaSequence
 from tcgen.ir.tensor import Role
 from tcgen.lower import lower_plan
 from tcgen.options import Options
+from tcgen.resources import spec_path
 from tcgen.runtime.program import Program as Compiled
 from tcgen.thresholds import PlannerThresholds, Thresholds
 from tcgen.thresholds.planner import DescentThresholds, FusionThresholds, MemoryThresholds
@@ -238,8 +241,10 @@ RULES = {
 @pytest.mark.parametrize("rule", RULES)
 def test_a_rule_left_out_of_the_model_is_noticed(rule, monkeypatch):
     """The checker refuses the plan, or it is no longer the least one."""
-    # An order that has no intervals is rare: it takes more statements, and the objective of orders.
-    seeds, objective = ((4, 16, 75, 85), "peak") if rule == "intervals" else (range(40), "memory")
+    # Loops that overlap and orders without intervals are rare, and reach the checker only from the
+    # objective of orders.
+    orders = {"intervals": (4, 16, 75, 85), "nested or apart": (2, 5, 19, 25)}
+    seeds, objective = (orders[rule], "peak") if rule in orders else (range(40), "memory")
     cases = [brute.small_dag(seed, 6, 0.9, 0.1) for seed in seeds]
     extents = (("o", 20), ("v", 30))
     least = [planned(program, extents, objective).solve.value for program in cases]
@@ -257,6 +262,29 @@ def test_a_rule_left_out_of_the_model_is_noticed(rule, monkeypatch):
         else:
             other += found.value != value or found.bound != value
     assert refused + other > 0
+
+
+@pytest.mark.parametrize("direct", [10_000, -1])
+def test_loops_that_overlap_are_not_both_shared(direct, monkeypatch):
+    """Models without an order may leave overlaps to uses that they lack; here they always do."""
+    thresholds = FusionThresholds(memory=MemoryThresholds(direct_constraints=direct))
+    cases = [brute.small_dag(seed, 6, 0.9, 0.1) for seed in range(40)]
+    extents = (("o", 20), ("v", 30))
+    least = [planned(program, extents, "memory").solve.value for program in cases]
+    monkeypatch.setattr(model.FusionModel, "_nest", lambda self: None)
+    monkeypatch.setattr(model.FusionModel, "exclude", lambda self, cycle: False)
+    # With an order the rule is needed.
+    monkeypatch.setattr(objectives._Progress, "exactly", lambda self, *, peak: None)
+    for program, value in zip(cases, least, strict=True):
+        solve = planned(program, extents, "memory", thresholds).solve
+        assert solve.bound <= value <= solve.value
+
+
+@pytest.mark.slow
+def test_loops_of_a_long_program_do_not_overlap():
+    extents = (("o", 4), ("v", 10))
+    system = read_system(spec_path("ccsd_closed_shell"))
+    planned(form_sequence(system, Options(extents)), extents, "memory")
 
 
 def _any_pairs(found):

@@ -194,6 +194,21 @@ def test_a_long_program_in_which_one_array_is_too_large_costs_little_more():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sizes", "limit"), [((15, 93, 420), 600_000_000), ((20, 100, 500), 700_000_000)]
+)
+def test_a_limit_that_nothing_fits_has_a_legal_plan_and_module(sizes, limit):
+    """The descent repeats statements with all users of their arrays; copies are parts in loops."""
+    extents = tuple(zip("ovx", sizes, strict=True))
+    program = form_sequence(read_system(spec_path("ccsd_df")), Options(extents))
+    wish = Options(extents, objective="time", memory_limit=limit)
+    plan = plan_fusion(program, wish)
+    plan.verify()
+    for thrifty in (True, False):
+        lower_plan(plan, wish, thrifty=thrifty).verify()
+
+
+@pytest.mark.slow
 def test_room_for_copies_is_not_made_at_any_price():
     """Whole steps fit, the blocks that their products pack do not, and no tiles make them fit."""
     extents = (("o", 4), ("v", 6))

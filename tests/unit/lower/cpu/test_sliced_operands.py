@@ -94,3 +94,30 @@ def test_a_packed_factor_that_loops_around_the_statement_walk_is_read_in_place(
         arrays = random_arrays(system, extents, seed=6)
         wanted = evaluate_system(system, arrays, extents)["r"]
         np.testing.assert_allclose(program(**arrays)["r"], wanted, rtol=1e-11, atol=1e-11)
+
+
+BLOCKS = ("i,a", "a,i", "i,k", "a,b", "i,p", "p,a", "p,q")
+
+
+@pytest.mark.parametrize("symmetry", ["symmetric", "antisymmetric"])
+@pytest.mark.parametrize("block", BLOCKS)
+def test_blocks_of_packed_joined_axes(
+    block: str, symmetry: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block between two parts of a joined space has each element once, whole or in slices."""
+    monkeypatch.setenv("TCGEN_VERIFY", "2")
+    space = {"i": "o", "k": "o", "a": "v", "b": "v", "p": "g", "q": "g"}
+    left, right = block.split(",")
+    for summed, free in ((left, right), (right, left)):
+        text = (
+            "space o\nspace v\nspace g = o + v\nindex i j k l : o\nindex a b : v\nindex p q : g\n"
+            f"input h[o,g,g] {symmetry} (1,2) packed (1,2)\ninput t[{space[summed]},o]\n"
+            f"output r\nr[l,{free},j] = h[l,{block}]*t[{summed},j]\n"
+        )
+        system = read_spec(text)
+        for thresholds in (CpuThresholds(), SMALL):
+            program = compiled_with(text, thresholds, {"o": 6, "v": 9})
+            for extents in ({"o": 6, "v": 9}, {"o": 4, "v": 1}, {"o": 0, "v": 3}):
+                arrays = random_arrays(system, extents, dtype="float64", seed=3)
+                wanted = evaluate_system(system, arrays, extents)["r"]
+                np.testing.assert_allclose(program(**arrays)["r"], wanted, rtol=1e-11, atol=1e-11)
