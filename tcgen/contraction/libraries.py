@@ -20,7 +20,7 @@ from ..runtime.dlpack import adopt, hand_back, on_a_gpu
 from ..runtime.fork_safe_lock import Once
 from ..runtime.gpu.cupy_device import CupyDevice, open_device
 from ..runtime.host_device import new_array
-from .signature import Array, Signature
+from .signature import Array, Signature, check_apart
 
 # Most operands that every supported NumPy accepts in one loop.
 MAX_OPERANDS = 31
@@ -174,6 +174,8 @@ class GpuOperands:
         self._caller_library: str | None = None
         self.arrays = tuple([self._adopt(name, array) for name, array in named.items()])
         self.out = None if out is None else self._adopt("out", out)
+        if self.out is not None:
+            check_apart(self.out)
 
     def _adopt(self, name: str, given: Any) -> Any:
         device = self.library.device

@@ -20,6 +20,7 @@ from numpy import einsum as numpy_einsum
 
 from ..errors import ArgumentError, DtypeError, EinsumError, ReadOnlyError, ShapeError
 from ..frontend.einsum import ContractionPath, Expression, Update, express, extents_of
+from ..runtime.arguments import overlaps_itself
 
 Array = npt.NDArray[Any]
 Arrays = tuple[Array, ...]
@@ -173,12 +174,20 @@ def check_shape(out: Array, shape: tuple[int, ...]) -> None:
 def check_out(out: object) -> None:
     """Check that results can be written to an array of the CPU.
 
-    Raises ArgumentError if it is not a NumPy array, ReadOnlyError if it is read-only.
+    Raises ArgumentError if it is not a NumPy array or its elements share memory, ReadOnlyError if
+    it is read-only.
     """
     if not isinstance(out, np.ndarray):
         raise ArgumentError(f"out must be a NumPy array, not {type(out).__name__}")
     if not out.flags.writeable:
         raise ReadOnlyError("out is read-only: pass an array to write to")
+    check_apart(out)
+
+
+def check_apart(out: Array) -> None:
+    """Raise ArgumentError if elements of an array for results share memory."""
+    if overlaps_itself(out):
+        raise ArgumentError("elements of out share memory: pass a copy of it")
 
 
 def read_dtype(requested: npt.DTypeLike, *, native: bool) -> Dtype:

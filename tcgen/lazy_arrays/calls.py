@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ArgumentError, ShapeError
+from ..runtime.arguments import overlaps_itself
 from .arguments import (
     are_plain,
     broadcasts_little,
@@ -279,6 +280,8 @@ class Calls(Elements):
                 target._writable()
             else:
                 refuse_other_arrays(target)
+                if hasattr(target, "strides") and overlaps_itself(target):
+                    raise ArgumentError("elements of out share memory: pass a copy of it")
         places = tuple([t._known() if type(t) is cls else t for t in out])
         values = known_values(args, math.inf) or evaluated(args)
         named = evaluated(options)

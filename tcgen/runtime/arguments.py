@@ -432,6 +432,34 @@ def left_out(array: Array) -> tuple[int, ...] | None:
     return tuple(gaps)
 
 
+def overlaps_itself(array: Any) -> bool:
+    """True if two elements of an array, of the CPU or a GPU, share memory.
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.zeros(12)
+        >>> windows = np.lib.stride_tricks.sliding_window_view
+        >>> overlaps_itself(x[::-2]), overlaps_itself(windows(x, 3, writeable=True))
+        (False, True)
+    """
+    axes = [(abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n != 1]
+    if 0 in array.shape:
+        return False
+    end = array.itemsize  # bytes up to the end of the axes so far
+    for stride, extent in sorted(axes):
+        if stride < end:
+            break
+        end += stride * (extent - 1)
+    else:
+        return False  # the usual case
+    if any(stride < array.itemsize for stride, _ in axes):
+        return True
+    places = np.zeros((), np.int64)
+    for stride, extent in axes:
+        places = np.add.outer(places, stride * np.arange(extent))
+    return bool((np.diff(np.sort(places, axis=None)) < array.itemsize).any())
+
+
 def gap_extents(device: Device, tensor: Tensor, array: Any) -> dict[str, int] | None:
     """Extents of the gaps behind the axes of the caller's array, which has the tensor's shape.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tcgen.compiler.driver import compile_system
+from tcgen.compiler.driver import Compilation, compile_system
 from tcgen.frontend.einsum import LabelPattern, einsum_system
 from tcgen.frontend.spec.reader import read_spec
 from tcgen.ir.loop_analysis import statements
@@ -25,6 +25,21 @@ def program_for(
     labels: str, extents: dict[str, int], dtype: str, thresholds: CpuThresholds = CpuThresholds()
 ) -> tuple[Program, Module]:
     """A contraction of two operands as the driver compiles it; one space for each letter."""
+    made, _ = _compiled(labels, extents, dtype, thresholds, documents=True)
+    return Program(made.artifact), made.module
+
+
+def contraction_module(
+    labels: str, extents: dict[str, int], dtype: str, thresholds: CpuThresholds = CpuThresholds()
+) -> tuple[Module, dict[str, int]]:
+    """The module of the same program, and its planning extents."""
+    made, planning = _compiled(labels, extents, dtype, thresholds, documents=False)
+    return made.module, planning
+
+
+def _compiled(
+    labels: str, extents: dict[str, int], dtype: str, thresholds: CpuThresholds, *, documents: bool
+) -> tuple[Compilation, dict[str, int]]:
     inputs, output = labels.split("->")
     letters = sorted(set(inputs) - {","})
     numbers = {c: n for n, c in enumerate(letters)}
@@ -34,10 +49,10 @@ def program_for(
     )
     system = einsum_system(kernel, None)
     bases = [s.name for s in system.spaces]
-    planning = tuple(sorted((base, extents[c]) for base, c in zip(bases, letters, strict=True)))
-    options = Options(extents=planning, dtype=dtype, thresholds=Thresholds(cpu=thresholds))
-    made = compile_system(system, options)
-    return Program(made.artifact), made.module
+    planning = {base: extents[c] for base, c in zip(bases, letters, strict=True)}
+    record = Thresholds(cpu=thresholds)
+    options = Options(extents=tuple(sorted(planning.items())), dtype=dtype, thresholds=record)
+    return compile_system(system, options, documents=documents), planning
 
 
 def compiled_with(

@@ -15,7 +15,7 @@ from fractions import Fraction
 from ...ir.cost import extent_of
 from ...ir.expr import Access, Const
 from ...ir.halved_products import exchange_of
-from ...ir.loops import Assign, Buffer, Gemm, Loop, LoopVar, Stmt
+from ...ir.loops import Assign, BandVar, Buffer, Gemm, Loop, LoopVar, Stmt
 from ...ir.plan import FusionPlan
 from ...thresholds import CpuThresholds
 from ..buffers import Memory
@@ -34,7 +34,7 @@ from .kernel_scheme import is_thin
 from .loops import bind_assign, bind_loops, copied, placed, streams_batch
 from .symmetric_groups import Groupings, is_constant
 from .symmetric_pairs import bind_half
-from .transposed_operands import bind_contraction
+from .transposed_operands import CACHE_LINE, bind_contraction
 
 
 def bind_statement(
@@ -77,25 +77,74 @@ def _bind_product(
     thresholds: CpuThresholds,
 ) -> tuple[Stmt, ...]:
     """The product with its copies: of the whole operands, or of parts that a cache holds."""
-    tile = _part_of_k(product, extents, thresholds)
-    loop = f"{memory.next_scratch()}_k"
-    part = replace(product.k[0], base=loop, tile=tile)
+    tile, name = _part_of_k(product, extents, thresholds), memory.next_scratch()
+    sums: Band = ()
+    if tile is not None:
+        name = f"{name}_k"
+        sums = (replace(product.k[0], base=name, tile=tile),)
+    others = _parts_of_copies(statement, product, sums, name, memory, extents, thresholds)
+    parts = (*sums, *others)
+    named = {v.name: v for v in parts}
 
     def cut(group: Band) -> Band:
-        return tuple(part if tile and v == product.k[0] else v for v in group)
+        return tuple(named.get(v.name, v) for v in group)
 
+    batch, m, n, k = map(cut, (product.batch, product.m, product.n, product.k))
     small = replace(statement, band=cut(statement.band))
-    a, b, before = bind_operands(small, replace(product, k=cut(product.k)), memory)
-    out, after = bind_target(statement, product, memory)
-    batch, m, n = product.batch, product.m, product.n
+    of_part = replace(product, batch=batch, m=m, n=n, k=k)
+    a, b, before = bind_operands(small, of_part, memory)
+    # A part of the sum is not the whole target, which is small then.
+    whole = (statement, product) if sums else (small, of_part)
+    out, after = bind_target(*whole, memory)
     accumulate = statement.accumulate and not product.copy_out
-    gemm = Gemm(out, a, b, batch, m, n, cut(product.k), statement.coeff, accumulate)
-    if tile is None:
-        return (*before, gemm, *after)
+    gemm = Gemm(out, a, b, batch, m, n, k, statement.coeff, accumulate or bool(sums))
+    body: tuple[Stmt, ...] = (gemm,) if sums else (gemm, *after)
+    for part in reversed(parts):
+        assert part.base is not None, "a part walks the tiles of a loop"
+        inside = tuple(s for s in before if part in s.band)
+        before = tuple(s for s in before if s not in inside)
+        body = (Loop(LoopVar(part.base, part.space, part.tile), (*inside, *body)),)
     band = ordered(held_by(out, statement.band), out, memory.buffers)
-    zero = () if accumulate else (Assign(out, Const(Fraction(0)), band=band),)
-    body = (*before, replace(gemm, accumulate=True))
-    return (*zero, Loop(LoopVar(loop, part.space, tile), body), *after)
+    clears = bool(sums) and not accumulate
+    zero = (Assign(out, Const(Fraction(0)), band=band),) if clears else ()
+    return (*zero, *before, *body, *(after if sums else ()))
+
+
+def _parts_of_copies(
+    statement: Statement,
+    product: Product,
+    sums: Band,
+    name: str,
+    memory: Memory,
+    extents: Mapping[str, int],
+    thresholds: CpuThresholds,
+) -> Band:
+    """Variables of the target whose tiles make parts of large copies, so that none is whole.
+
+    Those of the batch come first, since all copies have parts along them; the tiles of one on a
+    unit-stride axis use whole cache lines. ``sums`` is the part of k that a loop walks.
+    """
+    band = {v.name: v for v in (*product.batch, *product.m, *product.n, *product.k, *sums)}
+    copies = (product.copy_a, product.copy_b, product.copy_out and not sums)
+    groups = (product.m[:1], product.n[:1], (*product.m[:1], *product.n[:1]))
+    accesses = (*statement.factors, statement.out)
+    parts: list[BandVar] = []
+    for access, is_copied, group in zip(accesses, copies, groups, strict=True):
+        inner = unit_stride(access, memory.buffers[access.buffer])
+        own = sorted(held_by(access, product.batch), key=lambda v: v.name == inner)
+        for var in (*own, *group) if is_copied else ():
+            size = elements(held_by(access, tuple(band.values())), extents)
+            if size <= thresholds.largest_slice:
+                break
+            extent = elements((var,), extents)
+            tile = max(1, thresholds.slice_elements * extent // size)
+            if var.name == inner:
+                tile = max(tile, min(CACHE_LINE, thresholds.largest_slice * extent // size))
+            # A variable that loops around the statement walk in part is not cut again.
+            if tile < extent and band[var.name].base is None and var.below is None:
+                band[var.name] = replace(var, base=f"{name}_{var.name}", tile=tile)
+                parts.append(band[var.name])
+    return tuple(parts)
 
 
 def _part_of_k(
@@ -172,9 +221,9 @@ def bind_target(
 
 def bind_operands(
     statement: Statement, product: Product, memory: Memory
-) -> tuple[Access, Access, tuple[Stmt, ...]]:
+) -> tuple[Access, Access, tuple[Assign, ...]]:
     """Both operands in matrix layout, and the copies that make them."""
-    before: list[Stmt] = []
+    before: list[Assign] = []
     a, b = statement.factors
     batch, m, n, k = product.batch, product.m, product.n, product.k
     if product.copy_a:
@@ -191,7 +240,7 @@ def _copied(
     dtype: str,
     statement: Statement,
     memory: Memory,
-    before: list[Stmt],
+    before: list[Assign],
 ) -> Access:
     """An operand copied to scratch as [batch, m, k]; its own variables are summed."""
     own = held_by(access, batch)

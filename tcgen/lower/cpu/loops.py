@@ -211,7 +211,9 @@ def _transposed(
         once = len(own) == len([s for s in leaf.subscripts if s.variable is not None])
         if inner not in leaf.variables or unit_stride(leaf, buffer) == inner or not once:
             return leaf
-        if not _pays(band, elements(own, extents), extents, thresholds):
+        count = elements(own, extents)
+        large = count > thresholds.largest_slice
+        if large or not _pays(band, count, extents, thresholds):
             return leaf
         place, copy = copied(leaf, own, buffer.dtype, statement, memory)
         copies.append(copy)

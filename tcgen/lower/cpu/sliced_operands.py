@@ -54,8 +54,8 @@ def bind_sliced(
     # The target's unit-stride variable stays whole if another variable can be cut.
     lanes = unit_stride(statement.out, memory.buffers[statement.out.buffer])
     cut = next((v for v in cuts if v.name != lanes), cuts[0])
-    tile = tile_of(statement, factor, cut, extents, thresholds)
-    return bind_slices(statement, factor, cut, tile, (), memory, extents, thresholds)
+    tiles = ((cut, tile_of(statement, factor, cut, extents, thresholds)),)
+    return bind_slices(statement, factor, tiles, (), memory, extents, thresholds)
 
 
 def unpack_factors(
@@ -103,22 +103,24 @@ def cuts_of(statement: Statement, factor: Access, memory: Memory) -> tuple[BandV
 def bind_slices(
     statement: Statement,
     factor: Access,
-    cut: BandVar,
-    tile: int,
+    cuts: Sequence[tuple[BandVar, int]],
     order: Sequence[str],
     memory: Memory,
     extents: Mapping[str, int],
     thresholds: CpuThresholds,
 ) -> tuple[Stmt, ...]:
-    """A loop over the slices of a factor: each is copied to new scratch and multiplied.
+    """Loops over the slices of a factor: each is copied to new scratch and multiplied.
 
-    ``cut``, one of the factor's ``cuts_of``, has ``tile`` points in a slice. ``order`` has the
-    variables of a slice, the slowest first; if empty, they follow the memory of the factor.
+    ``cuts`` has variables of the factor and the target, each with its points in a slice. ``order``
+    has the variables of a slice, the slowest first; if empty, they follow the factor's memory.
     """
     other = next(f for f in statement.factors if f is not factor)
     buffer = memory.buffers[factor.buffer]
-    loop = f"{memory.next_scratch()}_{cut.name}"
-    band = tuple(replace(v, base=loop, tile=tile) if v == cut else v for v in statement.band)
+    loops = {v: LoopVar(f"{memory.next_scratch()}_{v.name}", v.space, tile) for v, tile in cuts}
+    band = tuple(
+        replace(v, base=loops[v].name, tile=loops[v].tile) if v in loops else v
+        for v in statement.band
+    )
     named = {v.name: v for v in band}
     own = tuple(named[name] for name in order or memory_order(factor, buffer))
     scratch = memory.scratch(own, buffer.dtype, statement.home, statement.position)
@@ -126,8 +128,10 @@ def bind_slices(
     small = replace(statement, expr=Prod((part, other)), factors=(part, other), band=band)
     product = as_contraction(small, memory.buffers, extents, thresholds)
     assert product is not None, "a slice suits the kernel as well as the whole operand"
-    copies = _unpacked(small, part, factor, own, memory)
-    return (Loop(LoopVar(loop, cut.space, tile), (*copies, product)),)
+    body: tuple[Stmt, ...] = (*_unpacked(small, part, factor, own, memory), product)
+    for loop in reversed(loops.values()):
+        body = (Loop(loop, body),)
+    return body
 
 
 def tile_of(

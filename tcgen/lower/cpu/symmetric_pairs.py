@@ -76,8 +76,8 @@ def bind_half(
     small = replace(small, accumulate=False)
     product: tuple[Stmt, ...]
     if sliced:
-        tile = tile_of(small, other, cuts[0], extents, thresholds)
-        product = bind_slices(small, other, cuts[0], tile, (), memory, extents, thresholds)
+        tiles = ((cuts[0], tile_of(small, other, cuts[0], extents, thresholds)),)
+        product = bind_slices(small, other, tiles, (), memory, extents, thresholds)
     else:
         gemm = as_contraction(small, memory.buffers, extents, thresholds)
         assert gemm is not None, "a triangle suits the kernel as well as its variables"

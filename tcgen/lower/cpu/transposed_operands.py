@@ -25,6 +25,7 @@ from .loops import bind_assign, copied, placed
 from .sliced_operands import bind_slices, cuts_of
 
 _TILE_MULTIPLE = 48  # points: a slice of the last variable of m or n ends on whole micro-panels
+CACHE_LINE = 8  # points of the unit-stride variable that make good use of a cache line
 
 
 def bind_contraction(
@@ -46,12 +47,9 @@ def bind_contraction(
         if count <= thresholds.copied_operand:
             statement = _copied(statement, access, names, memory, copies)
             continue
-        cut = _cut(statement, access, plain, memory)
-        if cut is None:
-            continue
-        tile = _tile(cut, access, plain, count, extents, thresholds)
-        if _pays(access, plain, count, cut, tile, extents, thresholds):
-            slices = bind_slices(statement, access, cut, tile, names, memory, extents, thresholds)
+        cuts = _cuts(statement, access, plain, count, memory, extents, thresholds)
+        if cuts:
+            slices = bind_slices(statement, access, cuts, names, memory, extents, thresholds)
             return (*copies, *slices)
     bound = as_contraction(statement, memory.buffers, extents, thresholds)
     assert bound is not None, "a copy suits the kernel as well as its original"
@@ -117,17 +115,43 @@ def _order(access: Access, plain: Gemm, buffers: Mapping[str, Buffer]) -> list[s
     return [] if names == present else names
 
 
-def _cut(statement: Statement, access: Access, plain: Gemm, memory: Memory) -> BandVar | None:
-    """The variable that is cut into slices: if possible one that leaves cache lines whole.
+def _cuts(
+    statement: Statement,
+    access: Access,
+    plain: Gemm,
+    count: int,
+    memory: Memory,
+    extents: Mapping[str, int],
+    thresholds: CpuThresholds,
+) -> tuple[tuple[BandVar, int], ...]:
+    """Variables that are cut into slices of an operand with ``count`` elements, with their points.
 
-    The other operand is not packed again for each slice if both are cut along the batch.
+    If possible one that leaves cache lines whole; more if the slices are too large, or () if they
+    do not pay. The other operand is not packed again if both are cut along the batch.
     """
     inner = memory_order(access, memory.buffers[access.buffer])[-1]
-    batch = (v for v in plain.batch if v.base is None and v.below is None and v.name != inner)
-    if (both := next(batch, None)) is not None:
-        return both
-    cuts = [v for v in cuts_of(statement, access, memory) if v.name != inner]
-    return next((v for v in cuts if v.name != plain.m[-1].name), cuts[0] if cuts else None)
+    batch = [v for v in plain.batch if v.base is None and v.below is None]
+    free = [v for v in cuts_of(statement, access, memory) if v.name != inner]
+    order = [v for v in batch if v.name != inner]
+    order += sorted(free, key=lambda v: v.name == plain.m[-1].name)[:1]
+    order += [v for v in batch if v.name == inner]
+    found: list[tuple[BandVar, int]] = []
+    size = count
+    for cut in order:
+        extent = elements((cut,), extents)
+        tile = _tile(cut, access, plain, size, extents, thresholds)
+        if cut.name == inner:
+            tile = max(tile, min(CACHE_LINE, thresholds.largest_slice * extent // size))
+        if tile >= extent and (cut != order[-1] or size > thresholds.largest_slice):
+            continue
+        if not _pays(access, plain, count, cut, tile, extents, thresholds):
+            continue
+        tile = min(tile, extent)
+        found.append((cut, tile))
+        size = size * tile // extent
+        if size <= 2 * thresholds.largest_slice:
+            return tuple(found)
+    return ()
 
 
 def _tile(

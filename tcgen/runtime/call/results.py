@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError, ReadOnlyError, ShapeError
-from ..arguments import check_dtype, check_here, describe, gap_extents
+from ..arguments import check_dtype, check_here, describe, gap_extents, overlaps_itself
 from ..device_protocol import Device
 from ..memory import Ledger
 from .layout import Output
@@ -174,6 +174,8 @@ def _check_target(device: Device, output: Output, target: Any) -> None:
         )
     if isinstance(target, np.ndarray) and not target.flags.writeable:
         raise ReadOnlyError(f'out["{tensor.name}"] is read-only: pass an array to write to')
+    if overlaps_itself(target):
+        raise ArgumentError(f'elements of out["{tensor.name}"] share memory: pass a copy of it')
 
 
 def _check_overlap(device: Device, given: Mapping[str, Any]) -> None:

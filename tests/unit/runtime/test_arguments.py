@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tcgen
+from support.campaigns import cases
 from support.hand_programs import O, V, made, rand, tiles_expected
 from support.messages import mentions
 from tcgen.errors import (
@@ -16,6 +19,7 @@ from tcgen.errors import (
     ExtentError,
     ShapeError,
 )
+from tcgen.runtime.arguments import overlaps_itself
 from tcgen.runtime.program import Program
 
 
@@ -171,6 +175,36 @@ def test_out_may_overlap_an_input_but_not_an_output(tiles: Program) -> None:
     assert np.allclose(result["s"], expected["s"])
     with pytest.raises(ArgumentError, match=mentions('out["r"] out["s"] overlap')):
         tiles(x=x, y=rand(V, O), out={"r": memory[:V], "s": memory[:O]})
+
+
+@cases(100, 3000)
+@given(
+    axes=st.lists(st.tuples(st.integers(0, 4), st.integers(-5, 5)), max_size=3),
+    item=st.sampled_from(("f8", "f4")),
+)
+def test_arrays_whose_elements_share_memory(axes: list[tuple[int, int]], item: str) -> None:
+    memory = np.zeros(120, "f4")[60:].view(item)
+    shape, strides = [n for n, _ in axes], [4 * s for _, s in axes]
+    array = np.lib.stride_tricks.as_strided(memory, shape, strides)
+    places = [sum(map(int.__mul__, at, strides)) for at in np.ndindex(*shape)]
+    held = [p + n for p in places for n in range(0, array.itemsize, 4)]
+    assert overlaps_itself(array) == (len(set(held)) < len(held))
+
+
+def test_out_whose_elements_share_memory_is_refused(tiles: Program) -> None:
+    x, y = rand(O, V), rand(V, O)
+    windows = np.lib.stride_tricks.as_strided
+    for strides in ((8, 8), (0, 8), (8, 0), (8 * O - 8, 8), (8 * O, 0)):
+        out = windows(np.zeros(V * O + O), (V, O), strides)
+        for program in (tiles, tiles.bind()):
+            with pytest.raises(ArgumentError, match=mentions('out["r"] share memory copy')):
+                program(x=x, y=y, out={"r": out})
+        lazy = tcgen.lazy(np.ones((V, O)))
+        with pytest.raises(ArgumentError, match=mentions("out share memory copy")):
+            np.add(lazy, lazy, out=out)
+        for call in (tcgen.einsum, tcgen.contract):
+            with pytest.raises(ArgumentError, match=mentions("out share memory copy")):
+                call("ij,jk->ik", y, np.eye(O), out=out)
 
 
 def test_wrong_out(tiles: Program) -> None:
