@@ -69,9 +69,10 @@ def check_legal_plans(program, sizes) -> None:
         plan = plan_fusion(program, options)
         plan.verify()
         assert plan == plan_fusion(program, options)
-        assert plan.solve.status == "OPTIMAL"
         if objective == "none":
             assert plan.solve.value == static_elements(plan)
+        else:
+            assert plan.solve.status == "OPTIMAL"
 
 
 @cases(40, 600)
