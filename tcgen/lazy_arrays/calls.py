@@ -126,7 +126,10 @@ class Calls(Elements):
         if func in VIEWS and args and type(args[0]) is type(self):
             return VIEWS[func](*args, **kwargs)
         args, kwargs = with_named_out(func, args, kwargs)
-        if func in UPDATES and args and isinstance(args[0], Elements):
+        updates = func in UPDATES
+        if func is np.nan_to_num:
+            updates = not (args[1] if len(args) > 1 else kwargs.get("copy", True))
+        if updates and args and isinstance(args[0], Elements):
             return args[0]._update(func, args[1:], kwargs)
         options = kwargs
         target = kwargs.get("out")

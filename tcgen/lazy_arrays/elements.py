@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dis import opname
 from operator import getitem, setitem
-from sys import getrefcount
+from sys import _getframe, getrefcount
 from typing import Any, Self
 
 import numpy as np
 
+from ..errors import ArgumentError
 from .arguments import PLAIN, evaluated, is_basic, settle
 from .backend import BACKENDS
 from .dispatch import LIMITS
@@ -19,6 +21,12 @@ from .memory import Memory
 from .slices import sliced
 
 _PLACES = frozenset((int, slice, type(None), type(Ellipsis)))  # types in keys without arrays
+
+
+def _is_called_by_c() -> bool:
+    """True if code in C, not a statement of Python, calls the caller's assignment."""
+    frame = _getframe(2)
+    return opname[frame.f_code.co_code[frame.f_lasti]] != "STORE_SUBSCR"
 
 
 class _Probe:
@@ -75,6 +83,12 @@ class Elements(Memory):
         if kind is type(self):
             if value._root is not None and self._is_part(key, value):
                 return  # ``x[1:] += 1`` ends so: the part has been updated
+            if type(key) is int and self._is_row(value) and _is_called_by_c():
+                raise ArgumentError(
+                    "rows of a lazy array are views: code in C that swaps them, such as "
+                    "numpy.random.shuffle, would lose some: take x[rng.permutation(len(x))], or "
+                    "assign a copy of the row"
+                )
             if value._known() is None:
                 if getrefcount(value) <= _PASSED and self._written_by(key, value):
                     return
@@ -135,6 +149,14 @@ class Elements(Memory):
         if step is not getitem or part._steps[:-1] != steps:
             return False
         return is_basic(key) and is_basic(argument) and bool(key == argument)
+
+    def _is_row(self, value: Self) -> bool:
+        """True if the value is the view of one index of the first axis of the array."""
+        root, steps = (self, ()) if self._root is None else (self._root, self._steps)
+        if value._root is not root or value._steps[:-1] != steps:
+            return False
+        step, argument = value._steps[-1]
+        return step is getitem and type(argument) is int
 
     def _update(
         self, change: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]

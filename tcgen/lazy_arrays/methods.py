@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from ..errors import ArgumentError, ShapeError
 from .calls import Calls
@@ -40,6 +40,31 @@ def _recorded_method(name: str) -> Callable[..., Any]:
 
     method.__doc__ = f"``numpy.ndarray.{name}``."
     return method
+
+
+def _refuse_flags(*_: object) -> NoReturn:
+    """Refuse to set flags: the memory to which an array moves would not have them."""
+    raise ArgumentError("a lazy array has no flags to set: x.compute() is a read-only array")
+
+
+class _Flags:
+    """The flags of an array's values."""
+
+    __slots__ = ("_flags",)
+
+    def __init__(self, flags: Any) -> None:
+        object.__setattr__(self, "_flags", flags)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._flags, name)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._flags[name]
+
+    def __repr__(self) -> str:
+        return repr(self._flags)
+
+    __setattr__ = __setitem__ = _refuse_flags
 
 
 class Methods(Calls):
@@ -148,6 +173,15 @@ class Methods(Calls):
         del refcheck  # the copy has no other references
         array.resize(*shape, refcheck=False)
         self._array, self._mine = array, True
+
+    @property
+    def flags(self) -> _Flags:
+        """``numpy.ndarray.flags``, which are only read."""
+        return _Flags(self._backend.read_only(self._values()).flags)
+
+    def setflags(self, *_: Any, **__: Any) -> None:
+        """Refused, as assignments to flags are."""
+        _refuse_flags()
 
     def _is_flat(self) -> bool:
         """True for known values in C order, of which every other shape is a view."""

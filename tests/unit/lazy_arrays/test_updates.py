@@ -310,3 +310,86 @@ def test_out_of_few_and_many_elements(
     wanted = run(*(a.copy() for a in given))
     for array, right in zip(run(*map(tcgen.lazy, given)), wanted, strict=True):
         np.testing.assert_allclose(array, right, rtol=1e-14)
+
+
+# Functions of a square matrix.
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    **{f"einsum {t}": lambda a, t=t: np.einsum(t, a) for t in ("ii->i", "ij->ji", "ij", "...j")},
+    **{
+        name: getattr(np, name)
+        for name in (
+            *("transpose", "ravel", "flipud", "fliplr", "rot90", "squeeze", "atleast_3d", "real"),
+            *("diagonal", "flip", "matrix_transpose", "imag"),
+        )
+        if hasattr(np, name)
+    },
+    "swapaxes": lambda a: np.swapaxes(a, 0, 1),
+    "moveaxis": lambda a: np.moveaxis(a, 0, 1),
+    "rollaxis": lambda a: np.rollaxis(a, 1),
+    "expand_dims": lambda a: np.expand_dims(a, 1),
+    "reshape": lambda a: np.reshape(a, (2, -1)),
+    "reshape in Fortran's order": lambda a: np.reshape(a, (2, -1), order="F"),
+    "split": lambda a: np.split(a, 2)[1],
+    "array_split": lambda a: np.array_split(a, 3)[1],
+    "hsplit": lambda a: np.hsplit(a, 2)[0],
+    "vsplit": lambda a: np.vsplit(a, 2)[0],
+    "broadcast_arrays": lambda a: np.broadcast_arrays(a, a)[0],
+    "method ravel": lambda a: a.ravel(),
+    "method diagonal": lambda a: a.diagonal(1),
+    "method view": lambda a: a.view(),
+    "method squeeze": lambda a: a[:1].squeeze(),
+    "mT": lambda a: a.mT if hasattr(a, "mT") else a.T,
+}
+
+
+@pytest.mark.few(20)
+@pytest.mark.parametrize("extent", [4, 400])
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_are_views_at_every_size(
+    name: str, waits: bool, extent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TCGEN_LAZY_MIN_ELEMENTS")
+    values = np.arange(float(extent * extent)).reshape(extent, extent)
+    wanted, x = values.copy(), tcgen.lazy(values)
+    if waits:
+        wanted, x = wanted * 2, x * 2
+    for array in (wanted, x):
+        made = VIEWS[name](array)
+        if np.asarray(VIEWS[name](wanted)).flags.writeable and not np.iscomplexobj(wanted):
+            made[...] = -1
+    np.testing.assert_array_equal(x, wanted)
+
+
+@pytest.mark.parametrize("extent", [4, 400])
+def test_changes_that_numpy_makes_itself(extent: int) -> None:
+    """They are right, or refused before anything is changed."""
+    values = np.arange(float(extent * extent)).reshape(extent, extent)
+    x = tcgen.lazy(values)
+    rng, old = np.random.default_rng(0), np.random.RandomState(0)
+    for shuffle in (rng.shuffle, old.shuffle):
+        for matrix in (x, x * 1.0, x[1:], x.T):
+            before = np.array(matrix)
+            with (
+                pytest.raises(ArgumentError, match=mentions("rows views permutation copy")),
+                pytest.warns(UserWarning, match="may contain duplicates"),
+            ):
+                shuffle(matrix)
+            np.testing.assert_array_equal(matrix, before)
+        vector = x[0].copy()
+        with pytest.warns(UserWarning, match="may contain duplicates"):
+            shuffle(vector)
+        np.testing.assert_array_equal(np.sort(vector), values[0])
+    x[0] = x[1]
+    np.testing.assert_array_equal(x[0], values[1])
+    with pytest.raises(ArgumentError, match=mentions("flags compute() read-only")):
+        x.setflags(write=False)
+    with pytest.raises(ArgumentError, match=mentions("flags compute() read-only")):
+        x.flags.writeable = False
+    with pytest.raises(ArgumentError, match=mentions("flags compute() read-only")):
+        x.flags["W"] = False
+    assert x.flags.c_contiguous
+    assert x.flags["C"]
+    y = tcgen.lazy(np.where(values == 1, np.nan, values))
+    assert np.nan_to_num(y[:1], copy=False, nan=3.0).shape == (1, extent)
+    assert y[0, 1] == 3.0
