@@ -91,12 +91,15 @@ class Reference:
         """The atoms, basis, orbitals and energy to which amplitudes belong, in atomic units."""
         mol, frame = self.mol, self.frames[SPIN_ORBITAL]
         basis = repr([sorted(mol._basis.items()), sorted(mol._ecp.items())])
+        # One number for each orbital and spin, which a sign or a rotation changes.
+        orbitals = [np.cos(np.arange(len(c))) @ c for c in frame.coefficients.values()]
         return {
             "kinds of atoms": " ".join(mol.elements),
             "atoms": mol.atom_coords().tolist(),
             "basis": hashlib.sha256(basis.encode()).hexdigest(),
             "energy": self.e_hf,
             "frozen orbitals or orbital energies": np.sort(frame.energies).tolist(),
+            "orbitals or signs of orbitals": np.array(orbitals).tolist(),
         }
 
 
@@ -219,7 +222,7 @@ def _left_out(frozen: Frozen, occupations: Array, kind: str) -> tuple[set[int], 
     given: Any = 0 if frozen is None else frozen
     try:
         if not np.iterable(given):
-            chosen = [list(range(index(given)))] * 2 if index(given) >= 0 else []
+            chosen = [range(index(given))] * 2 if 0 <= index(given) <= count else []
         else:
             items = list(given)
             by_spin = bool(items) and all(np.ndim(item) == 1 for item in items)

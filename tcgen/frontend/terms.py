@@ -75,7 +75,7 @@ Wrong: TypeAlias = Callable[[str, str], None]
 _DEFAULT_LETTERS = {"o": "ijklmno", "v": "abcdefgh", "x": "PQRSTUVX", "q": "Ww"}
 _WORD = re.compile(
     r"[ ,;]*(?:(?P<word>8-fold|antisym|sym|swap)(?:\((?P<axes>[0-9, ]+)\))?"
-    r"|(?P<left>[A-Za-z_]\w*(?:\[[^\]]*\])?)\s*=\s*(?P<sign>-?)\s*"
+    r"|(?P<left>[A-Za-z_]\w*(?:\[[^\]]*\])?)\s*+=\s*+(?P<sign>-?)\s*+"
     r"(?P<right>[A-Za-z_]\w*(?:\[[^\]]*\])?))"
 )
 
@@ -234,6 +234,11 @@ class _Reader:
                 self._wrong(f"{where}: antisymmetrize {group!s:.80} is not understood", advice)
                 return None
         letter_groups = tuple(tuple(str(x) for x in group) for group in groups)
+        if len({x for group in letter_groups for x in group}) < sum(map(len, letter_groups)):
+            self._wrong(
+                f"{where}: groups of antisymmetrize share letters", "write each letter once"
+            )
+            return None
         if math.prod(math.factorial(len(group)) for group in letter_groups) > MOST_PERMUTATIONS:
             self._wrong(f"{where}: antisymmetrize makes {TOO_MANY}", FEWER)
             return None

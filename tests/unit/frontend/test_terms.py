@@ -203,6 +203,10 @@ def test_symmetry_of_four_axes(text: str, perms: list[tuple[int, ...]]) -> None:
             "perms",
         ),
         (
+            {"targets": [target("r[i,j]", term(1, "x[i,j]"), antisymmetrize=[["i", "j"]] * 2)]},
+            "antisymmetrize share letters",
+        ),
+        (
             {"targets": [target("r[i]", term(1, "x[i]"), antisymmetrize=[["i", "j"]])]},
             "antisymmetrize ['i', 'j']",
         ),
@@ -399,6 +403,12 @@ def test_headers_and_tensors_are_checked(fields: dict[str, Any], message: str) -
 
 def test_a_long_symmetry_is_refused_at_once() -> None:
     """Work grows with the text: a quadratic reader takes minutes here."""
-    for text in ("a" * 300_000, "[" * 300_000, "a=" * 100_000, "sym(0,1)" * 30_000 + "q"):
+    for text in (
+        "a" * 300_000,
+        "[" * 300_000,
+        "a=" * 100_000,
+        "sym(0,1)" * 30_000 + "q",
+        "pq=" + " " * 300_000,
+    ):
         with pytest.raises(ValueError, match="symmetry"):
             read_symmetry({"sym": text}, 4)
