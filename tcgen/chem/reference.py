@@ -222,7 +222,8 @@ def _left_out(frozen: Frozen, occupations: Array, kind: str) -> tuple[set[int], 
     given: Any = 0 if frozen is None else frozen
     try:
         if not np.iterable(given):
-            chosen = [range(index(given))] * 2 if 0 <= index(given) <= count else []
+            fits = 0 <= index(given) <= count
+            chosen = [list(range(index(given)))] * 2 if fits else []
         else:
             items = list(given)
             by_spin = bool(items) and all(np.ndim(item) == 1 for item in items)
