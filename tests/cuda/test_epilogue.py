@@ -143,6 +143,7 @@ def test_a_tile_that_is_stored_as_well() -> None:
         compare(bound, bound, program, extents)
 
 
+@pytest.mark.slow
 def test_results_that_are_added_to() -> None:
     """``r += ...`` of an array that the caller passes, and an epilogue that reads it."""
     bound, program = on_gpu(
@@ -194,6 +195,7 @@ def test_sums_in_parts_have_their_epilogue_in_the_second_pass() -> None:
         compare(made, bound, program, extents)
 
 
+@pytest.mark.slow
 def test_batches_have_their_own_point_in_an_epilogue() -> None:
     """r[i,a,b] = sum_c t[i,c,i,a]*... : i is in both factors and in the target."""
     r = hand.at("r", "i", "a", "b")

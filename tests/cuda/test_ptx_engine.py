@@ -182,6 +182,7 @@ def test_an_instruction_without_a_translation_is_named() -> None:
 # ---- what the compiler makes of hand-written kernels
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("arch", [80, 90])
 def test_kernels_of_the_emulator(arch: int) -> None:
     """Transposes, sums, products by cp.async, shuffles, votes, atomics, vectors and constants."""

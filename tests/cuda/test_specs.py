@@ -151,7 +151,6 @@ def test_pairs_of_tiles_within_a_limit(device: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 @pytest.mark.parametrize("name", ["df_ladder", "sosmp2_laplace_df"])
 def test_other_element_types(name: str, dtype: str, device: str) -> None:

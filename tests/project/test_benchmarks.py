@@ -16,7 +16,7 @@ FOLDER = ROOT / "benchmarks"
 MODULES = ("einsums", "gpu_measure", "peers", "sequence_check")  # that scripts share
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "name", sorted(p.stem for p in FOLDER.glob("*.py") if p.stem not in MODULES)
 )

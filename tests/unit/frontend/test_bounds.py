@@ -66,6 +66,7 @@ def test_antisymmetrised_targets_are_bounded() -> None:
         from_wicked(f"r^{{{upper}}}_{{{lower}}} += {pairs}")
 
 
+@pytest.mark.slow
 def test_thousands_of_unknown_names() -> None:
     names = "+".join(f"unknown{n}[i]*y[i]" for n in range(5_000))
     with pytest.raises(SpecError) as caught:

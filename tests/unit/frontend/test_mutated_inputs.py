@@ -370,10 +370,10 @@ def sympy_objects(number: int) -> object:
     ("read", "few"),
     [
         (spec, 300),
-        (terms, 600),
-        (pdaggerq, 800),
-        (wicked, 600),
-        (einsum, 600),
+        (terms, 300),
+        (pdaggerq, 400),
+        (wicked, 300),
+        (einsum, 300),
         (sympy_objects, 150),
     ],
 )

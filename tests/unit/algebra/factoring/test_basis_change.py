@@ -62,6 +62,7 @@ def vectors(width: int) -> st.SearchStrategy[Vector]:
     return st.lists(WHOLE, min_size=width, max_size=width).map(tuple)
 
 
+@pytest.mark.slow
 @cases(60)
 @given(st.data(), st.integers(1, 3), st.integers(1, 4), st.integers(1, 5))
 def test_decomposition_gives_the_matrices_back(

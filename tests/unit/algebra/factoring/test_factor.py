@@ -87,6 +87,7 @@ def test_more_effort_is_never_worse() -> None:
     assert costs == sorted(costs, reverse=True)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "most"),
     [
@@ -258,6 +259,7 @@ def test_terms_with_many_equal_factors_take_no_part() -> None:
     same_values(system, program, {"o": 2, "v": 1})
 
 
+@pytest.mark.slow
 def test_deep_chains_of_functions_become_several_steps() -> None:
     chain = "".join(f"s{n + 1}[i] = cos(s{n}[i])\n" for n in range(120))
     system = read_spec(HEAD + f"input p[o]\noutput e\ns0[i] = p[i]\n{chain}e = s120[i]*p[i]\n")

@@ -71,6 +71,7 @@ SINGLE_TERM = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", slow_where(LONG.match, SINGLE_TERM))
 def test_no_more_operations_than_the_best_single_term_order(name: str) -> None:
     program = sequence(read(DATA / "eqs" / name))
@@ -88,6 +89,7 @@ ROWS = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("row", slow_where(lambda row: "CCSD" in row, ROWS))
 def test_counts_are_those_of_the_page(row: str) -> None:
     cells = re.search(rf"^\| {row} \| (\S+) \| (\S+) \|", PAGE, re.MULTILINE)

@@ -83,6 +83,7 @@ def compare(program: Program, module: Module, extents: dict[str, int]) -> None:
     assert program.allocated_bytes == program.peak_bytes(extents)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_random_contractions(dtype: str) -> None:
     random = Random(11)
@@ -265,6 +266,7 @@ def test_an_operand_of_a_contraction_holds_each_variable_once() -> None:
         hand.module("twice", (a, b, r), (stmt,))
 
 
+@pytest.mark.slow
 def test_threads_share_the_target_or_the_batch() -> None:
     """Extents above those for which threads are started; any number of threads, more than tiles."""
     random = np.random.default_rng(1)

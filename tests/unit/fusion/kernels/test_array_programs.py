@@ -25,7 +25,7 @@ from benchmarks.array_programs.recorder import recorded
 LARGE = ("lattice_boltzmann",)
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("model", ["accesses", "bytes"])
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.slow) if n in LARGE else n for n in PROGRAMS]

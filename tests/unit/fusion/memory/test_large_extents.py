@@ -119,6 +119,7 @@ def test_dags(kind: str) -> None:
     check_many(small_dags(kind), numbers(6, 150))
 
 
+@pytest.mark.slow
 @pytest.mark.campaign
 def test_trees() -> None:
     check_many(small_trees(), numbers(8, 300))

@@ -105,6 +105,7 @@ def test_a_profile_that_is_no_worse_takes_no_more_beside_any_other(one, other, t
         assert end_of(a) <= end_of(b)
 
 
+@pytest.mark.slow
 def test_the_peak_of_trees_is_that_of_all_loop_programs():
     cases = 0
     for seed, program in islice(some_trees(3, 0.0), 45):
