@@ -32,8 +32,8 @@ class CostModel:
     """
 
     packed: bool = False
-    addition: Fraction = Fraction(1)
-    element: Fraction = Fraction(0)
+    addition: Fraction | int = 1
+    element: Fraction | int = 0
     calls: int = 1
     halving: CpuThresholds | None = None
 
@@ -42,8 +42,8 @@ class CostModel:
         """The cost that the options ask for."""
         return CostModel(
             options.cost == "packed",
-            Fraction(options.add_weight),
-            Fraction(options.byte_weight) * BY_NAME[options.dtype].itemsize,
+            _exact(options.add_weight),
+            _exact(options.byte_weight) * BY_NAME[options.dtype].itemsize,
             options.calls,
             options.thresholds.cpu if options.target == "cpu" and options.cost == "dense" else None,
         )
@@ -72,3 +72,9 @@ class CostModel:
             return flops
         refs = (step.out, *step.operands)
         return flops + self.element * sum(iteration_space(r.indices).value(extents) for r in refs)
+
+
+def _exact(weight: float) -> Fraction | int:
+    """A weight without rounding; the search computes with integers much faster."""
+    exact = Fraction(weight)
+    return exact.numerator if exact.denominator == 1 else exact

@@ -74,37 +74,57 @@ class ProductCosts:
         memo = (parts, spaces, rank)
         result = self.orders.get(memo)
         if result is None:
-            masks = tuple(_mask(held) for _, held in parts)
             constant = _mask(tuple(n for n, (part, _) in enumerate(parts) if part in self.constant))
-            shape = (masks, spaces, rank, constant)
+            shape = (len(parts), constant, self._volumes_by_holders(product, rank))
             result = self.shapes.get(shape)
             if result is None:
-                result = self.shapes[shape] = self._cheapest_order(masks, spaces, rank, constant)
+                result = self.shapes[shape] = self._cheapest_order(*shape)
             self.orders[memo] = result
         return result
 
-    def _cheapest_order(
-        self, masks: tuple[int, ...], spaces: tuple[int, ...], rank: int, constant: int
-    ) -> tuple[int, Tree]:
-        """Cost and cheapest order, by a dynamic program over subsets of factors.
+    def _volumes_by_holders(self, product: Product, rank: int) -> tuple[tuple[int, int], ...]:
+        """The indices of a product that the same factors hold, as one index.
 
-        ``masks`` has the index set of each factor and ``constant`` the factors that depend only on
-        constants, both as bits. The first ``rank`` indices are those of the left side.
+        Returns:
+            The holders as bits, the left side as the bit after the last factor, and the number of
+            iterations over these indices, sorted.
+        """
+        parts, spaces = product
+        holders = [(n < rank) << len(parts) for n in range(len(spaces))]
+        for n, (_, held) in enumerate(parts):
+            for index in held:
+                holders[index] |= 1 << n
+        merged: dict[int, int] = {}
+        for held_by, space in zip(holders, spaces, strict=True):
+            merged[held_by] = merged.get(held_by, 1) * self.extents[space]
+        return tuple(sorted(merged.items()))
+
+    def _cheapest_order(
+        self, count: int, constant: int, indices: tuple[tuple[int, int], ...]
+    ) -> tuple[int, Tree]:
+        """Cost and cheapest order of ``count`` factors, by a dynamic program over their subsets.
+
+        ``constant`` has the factors that depend only on constants, as bits, and ``indices`` the
+        holders and the extent of each index.
         """
         calls, per_element = self.model.calls, self.model.element
-        volume = volumes([self.extents[s] for s in spaces])
-        left = (1 << rank) - 1
-        if len(masks) == 1:
+        volume = volumes([extent for _, extent in indices])
+        masks = [
+            _mask(tuple(i for i, (held_by, _) in enumerate(indices) if held_by >> n & 1))
+            for n in range(count + 1)
+        ]
+        left = masks.pop()
+        if count == 1:
             summed = masks[0] & ~left
             return (volume(masks[0]) if summed else volume(left)) * (1 if constant else calls), 0
         outer = outer_indices(masks, left)
+        traffic = [int(per_element * volume(o)) if per_element else 0 for o in outer]
 
         def joined(first: int, second: int, one: int, two: int) -> int:
-            flops = 2 * volume(outer[first] | outer[second])
-            if per_element:
-                arrays = (outer[first], outer[second], outer[first | second])
-                flops += int(per_element * sum(map(volume, arrays)))
-            return one + two + (calls if (first | second) & ~constant else 1) * flops
+            both = first | second
+            cost = 2 * volume(outer[first] | outer[second])
+            cost += traffic[first] + traffic[second] + traffic[both]
+            return one + two + (calls if both & ~constant else 1) * cost
 
         presums = [
             (1 if constant >> n & 1 else calls) * volume(mask) if outer[1 << n] != mask else 0
