@@ -88,6 +88,17 @@ def _machine(given: object) -> object:
     return given
 
 
+def _weight(given: object) -> object:
+    """A weight in flops, which the command line has as text; None is a default."""
+    try:
+        number = float(given) if isinstance(given, str) else given
+    except ValueError:
+        number = given
+    if given is not None:
+        _check_number("byte_weight", number, 0, float)
+    return number
+
+
 def _names(given: object) -> object:
     if isinstance(given, str):
         return (given,)
@@ -104,12 +115,12 @@ class Planning:
         ArgumentError: a value is not legal, or has no effect.
 
     Example:
-        >>> Planning(objective="time", machine="h100,call=5000").objective
+        >>> Planning(machine="h100,call=5000").objective
         'time'
     """
 
     objective: str = field(
-        default="none",
+        default="time",
         metadata=_text(
             "What fusion of loops minimises: linear, the sizes of Allam et al. (Eq. 10); memory, "
             "elements in all; peak, bytes at one time; time, predicted seconds within the memory "
@@ -120,8 +131,8 @@ class Planning:
     machine: Machine | str | None = field(
         default=None,
         metadata=_text(
-            "Constants of predicted times, for the objective time, for pareto and for nests on a "
-            "GPU: h100, h200, a100, or for example flops=2e11,bandwidth=1e11.",
+            "Constants of predicted times: h100, h200, a100, or for example "
+            "flops=2e11,bandwidth=1e11.",
             metavar="CONSTANTS",
             parse=_machine,
         ),
@@ -144,9 +155,14 @@ class Planning:
     add_weight: float = field(
         default=1.0, metadata=_text("Flops counted for an addition.", least=0)
     )
-    byte_weight: float = field(
-        default=1.0,
-        metadata=_text("Flops counted for a byte that a step reads or writes.", least=0),
+    byte_weight: float | None = field(
+        default=None,
+        metadata=_text(
+            "Flops counted for a byte that a step reads or writes. Default: the flops in which a "
+            "byte passes memory, by the constants of the machine.",
+            metavar="FLOPS",
+            parse=_weight,
+        ),
     )
     calls: int = field(
         default=20,
@@ -296,20 +312,13 @@ class Options(Planning):
             )
 
     def _set_machine(self) -> None:
-        """Replace the constants as given by the whole record, or refuse what has no effect."""
+        """Replace the constants as given by the whole record."""
         usual = default_machine(self.target)
         given = self.machine
         constants = parse_machine(given, usual) if isinstance(given, str) else given or usual
-        # On a GPU every objective that shares loops has tiles of least predicted time.
-        used = self.objective == "time" or self.pareto
-        used |= self.target == "cuda" and self.objective != "none"
-        if constants != usual and not used:
-            raise ArgumentError(
-                f"constants of a machine have no effect on the objective {self.objective}: choose "
-                f"the objective time, or ask for the Pareto front of time and memory (pareto), or "
-                f"leave machine out"
-            )
         object.__setattr__(self, "machine", constants)
+        if self.byte_weight is None:
+            object.__setattr__(self, "byte_weight", constants.flops_per_byte)
 
     @property
     def constants(self) -> Machine:
@@ -327,20 +336,22 @@ def changed_options(options: Options) -> dict[str, str]:
     """Options of planning that differ from their defaults, by their names on the command line.
 
     Example:
-        >>> changed_options(Options(objective="time", memory_limit=1024))
-        {'objective': 'time', 'memory-limit': '1024'}
+        >>> changed_options(Options(objective="peak", memory_limit=1024))
+        {'objective': 'peak', 'memory-limit': '1024'}
     """
     chosen, usual = {}, default_machine(options.target)
+    constants = options.constants
+    defaults = {"machine": usual, "byte_weight": constants.flops_per_byte}
     for option in fields(options):
         value = getattr(options, option.name)
         if described(option) is None or option.name in ("target", "dtype"):
             continue
-        if value == (usual if option.name == "machine" else option.default):
+        if value == defaults.get(option.name, option.default):
             continue
         name = f"{'no-' if option.default is True else ''}{option.name.replace('_', '-')}"
         if isinstance(value, Machine):
-            constants = {f.name: getattr(value, f.name) for f in fields(value)}
-            value = tuple(f"{n}={c}" for n, c in constants.items() if c != getattr(usual, n))
+            own = {f.name: getattr(value, f.name) for f in fields(value)}
+            value = tuple(f"{n}={c}" for n, c in own.items() if c != getattr(usual, n))
         shown = ",".join(value) if isinstance(value, tuple) else str(value)
         chosen[name] = "" if isinstance(value, bool) else shown
     return chosen

@@ -8,9 +8,8 @@ differentiation, and ``spin`` makes them by integrating over spins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from fractions import Fraction
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from ..ir.program import FormulaSequence
 from ..ir.system import System, planning_extents
@@ -22,25 +21,49 @@ from .equations.normal_form import NormalForms
 from .equations.permutations import fold_permutations, separate_permutations
 from .equations.proven_symmetry import normalised, output_symmetry
 from .equations.volatile import has_constant_products, with_volatile
-from .sequence.build import build_program, with_constants
+from .sequence.build import build_program, with_constants, without_constant_phase
 from .sequence.common_products import Recipe, Workspace
 from .sequence.export import neutral_sequence
 from .sequence.real_intermediates import with_real_intermediates
 
-__all__ = ["form_sequence", "neutral_sequence"]
+__all__ = [
+    "Sequences",
+    "form_sequence",
+    "form_sequences",
+    "neutral_sequence",
+    "without_constant_phase",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Sequences:
+    """Formula sequences of one system: for each weight of a byte the cheapest ones, in order."""
+
+    found: tuple[FormulaSequence, ...]
 
 
 def form_sequence(
     system: System, options: Options, progress: Callable[[str], None] = lambda _: None
 ) -> FormulaSequence:
-    """The formula sequence of a verified system: binary steps with few operations.
+    """The formula sequence of :func:`form_sequences` for the options' own weight of a byte."""
+    return form_sequences(system, options, (options.byte_weight or 0,), progress).found[0]
+
+
+def form_sequences(
+    system: System,
+    options: Options,
+    byte_weights: Sequence[float],
+    progress: Callable[[str], None] = lambda _: None,
+) -> Sequences:
+    """Formula sequences of a verified system: binary steps with few operations and small arrays.
 
     With ``options.optimize`` the cheapest of several sequences at the planning extents (of the
-    options, else of the spaces) is taken: from the equations as written, with intermediates inlined
-    where that lowers the cost, with permuted terms folded, and factored anew by the search. In all
-    of them equal products and equal intermediates are computed once. Without it the sequence
-    follows the user's own equations; only products of three and more factors are split, in their
-    cheapest order. ``progress`` is called with the best cost so far, as text.
+    options, else of the spaces) is taken for each of ``byte_weights``, the flops counted for a byte
+    that a step moves: from the equations as written, with intermediates inlined where that lowers
+    the cost, with permuted terms folded, and factored anew by the search. In all of them equal
+    products and equal intermediates are computed once. Without it the sequence follows the user's
+    own equations; only products of three and more factors are split, in their cheapest order.
+    ``progress`` is called with the best cost so far, as text.
 
     Raises:
         ExtentError: naming the spaces whose extent is missing.
@@ -55,24 +78,33 @@ def form_sequence(
     naive, each_term = naive_cost(system), as_written.flops()
     if not options.optimize:
         made = replace(as_written, naive=naive, each_term=each_term)
-        return _typed(made, options)
+        return Sequences((_typed(made, options),))
     source = reduced(source, forms, thresholds)
-    model = CostModel.of(options)
-    best: tuple[Fraction, FormulaSequence] | None = None
+    models = [CostModel.of(options, weight) for weight in byte_weights]
     notes: list[str] = []
 
     def workspace() -> Workspace:
         return Workspace(extents, forms, True, thresholds, calls=options.calls)
 
-    for candidate in _candidates_of_both(source, workspace, options, model, progress, notes.append):
-        program = with_constants(_program(candidate, workspace(), keep_user=False), system.inputs)
-        cost = model.cost(program, extents)
-        if best is None or cost < best[0]:
-            best = (cost, program)
-    assert best is not None
-    notes = list(dict.fromkeys(notes))
-    made = replace(best[1], naive=naive, each_term=each_term, notes=tuple(notes))
-    return _typed(made, options)
+    candidates = _candidates_of_both(source, workspace, options, models, progress, notes.append)
+    programs = dict.fromkeys(
+        with_constants(_program(candidate, workspace(), keep_user=False), system.inputs)
+        for candidate in candidates
+    )
+    found: dict[FormulaSequence, None] = {}
+    for model in models:
+        costs = {program: model.cost(program, extents) for program in programs}
+        close = min(costs.values()) * (1 + thresholds.close_cost)
+        found |= dict.fromkeys(
+            p for p in sorted(programs, key=costs.__getitem__) if costs[p] <= close
+        )
+    said = tuple(dict.fromkeys(notes))
+    return Sequences(
+        tuple(
+            _typed(replace(program, naive=naive, each_term=each_term, notes=said), options)
+            for program in found
+        )
+    )
 
 
 def _typed(program: FormulaSequence, options: Options) -> FormulaSequence:
@@ -86,7 +118,7 @@ def _candidates_of_both(
     source: System,
     workspace: Callable[[], Workspace],
     options: Options,
-    model: CostModel,
+    models: Sequence[CostModel],
     progress: Callable[[str], None],
     note: Callable[[str], None],
 ) -> Iterator[System]:
@@ -105,17 +137,16 @@ def _candidates_of_both(
     for system in systems:
         fresh = workspace()
         found = list(_candidates(system, fresh, options.calls))
-        refactored = factored(
+        found += factored(
             system,
             fresh.extents,
             fresh.forms,
             options.effort,
             thresholds,
-            model,
+            models,
             progress,
             note,
         )
-        found += [] if refactored is None else [refactored]
         yield from found
         if system is not source:
             names = {t.name: t.volatile for t in source.inputs}

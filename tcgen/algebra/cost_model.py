@@ -38,12 +38,13 @@ class CostModel:
     halving: CpuThresholds | None = None
 
     @staticmethod
-    def of(options: Options) -> CostModel:
-        """The cost that the options ask for."""
+    def of(options: Options, byte_weight: float | None = None) -> CostModel:
+        """The cost that the options ask for, with their weight of a byte or another one."""
+        weight = options.byte_weight if byte_weight is None else byte_weight
         return CostModel(
             options.cost == "packed",
             _exact(options.add_weight),
-            _exact(options.byte_weight) * BY_NAME[options.dtype].itemsize,
+            _exact(weight or 0) * BY_NAME[options.dtype].itemsize,
             options.calls,
             options.thresholds.cpu if options.target == "cpu" and options.cost == "dense" else None,
         )
@@ -53,7 +54,7 @@ class CostModel:
         total = Fraction(0)
         for step in program.steps:
             cost = self._step_cost(step, extents) - self._saved(program, step, extents)
-            total += cost / self.calls if step.phase is Phase.CONSTANT else cost
+            total += Fraction(cost) / self.calls if step.phase is Phase.CONSTANT else cost
         return total
 
     def _saved(self, program: FormulaSequence, step: Step, extents: Mapping[str, int]) -> int:
@@ -63,9 +64,10 @@ class CostModel:
         exchange = exchange_of(program, step, extents, self.halving)
         return 0 if exchange is None else exchange.saved
 
-    def _step_cost(self, step: Step, extents: Mapping[str, int]) -> Fraction:
+    def _step_cost(self, step: Step, extents: Mapping[str, int]) -> Fraction | int:
+        flops: Fraction | int
         if isinstance(step.op, Contract):
-            flops = Fraction((step.packed_flops if self.packed else step.flops).value(extents))
+            flops = (step.packed_flops if self.packed else step.flops).value(extents)
         else:
             flops = self.addition * step.flops.value(extents)
         if not self.element:

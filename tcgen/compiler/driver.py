@@ -26,8 +26,6 @@ from ..ir.program import FormulaSequence
 from ..ir.system import System, planning_extents, with_inputs_on_disk
 from ..ir.verify.system import check_names
 from ..options import Options
-from ..thresholds.time_model import Machine
-from .plan_cache import cached
 from .tracer import Tracer, check_values
 
 if TYPE_CHECKING:
@@ -101,7 +99,11 @@ def compile_system(
     use_cache = options.objective != "none" or options.optimize or len(system.equations) != 1
     program = form_program(system, options, tracer, use_cache=use_cache)
     plan = plan_loops(program, options, tracer, use_cache=use_cache)
-    module = lower(program, plan, options, tracer)
+    module = lower(plan, options, tracer)
+    if options.memory_limit is not None:
+        program, plan, module = keep_limit(
+            system, plan, module, options, tracer, use_cache=use_cache
+        )
     module, choices = tune(module, options, tracer)
     artifact = emit(plan, module, options, tracer, with_runtime=documents, fallback=fallback)
     if documents:
@@ -114,13 +116,14 @@ def form_program(
     system: System, options: Options, tracer: Tracer, *, use_cache: bool
 ) -> FormulaSequence:
     """Factor equations, whose numbers the element type must hold, into a sequence of steps."""
-    from ..algebra import form_sequence  # noqa: PLC0415  (stages load on first use)
     from .element_types import check_numbers, check_real_arguments  # noqa: PLC0415
+    from .sequences import fastest_sequence, sequences  # noqa: PLC0415  (stages load on first use)
 
-    make = partial(form_sequence, system, options, tracer.progress)
-    if use_cache:
-        key = _read_by_factoring(options)
-        make = partial(cached, "program", system, key, FormulaSequence, make)
+    def make() -> FormulaSequence:
+        weights = (options.byte_weight or 0,)
+        found = sequences(system, options, weights, tracer.progress, use_cache=use_cache)
+        return fastest_sequence(found, options)
+
     try:
         check_numbers(system, options.dtype)
         if options.dtype == "complex128":
@@ -128,21 +131,6 @@ def form_program(
         return tracer.run("program", make)
     except SpecError as error:
         raise SpecError(tuple(map(_with_source_line, error.diagnostics))) from None
-
-
-def _read_by_factoring(options: Options) -> Options:
-    """The options that the search for a sequence reads; the others have their defaults."""
-    return replace(
-        options,
-        tune=False,
-        objective="none",
-        memory_limit=None,
-        machine=Machine(),
-        pareto=False,
-        library=True,
-        tf32=False,
-        target="cpu",
-    )
 
 
 def _with_source_line(diagnostic: Diagnostic) -> Diagnostic:
@@ -158,12 +146,9 @@ def plan_loops(
     program: FormulaSequence, options: Options, tracer: Tracer, *, use_cache: bool
 ) -> FusionPlan:
     """Choose shared loops and tiles for the options' objective; a sliced input is never whole."""
-    from .limits import plan_within  # noqa: PLC0415
+    from .sequences import plan_of  # noqa: PLC0415
 
-    make = partial(plan_within, program, options)
-    if use_cache:
-        make = partial(cached, "plan", program, replace(options, tune=False), FusionPlan, make)
-    plan = tracer.run("plan", make)
+    plan = tracer.run("plan", lambda: plan_of(program, options, use_cache=use_cache))
     _check_sliced(plan, options)
     return plan
 
@@ -182,13 +167,41 @@ def _check_sliced(plan: FusionPlan, options: Options) -> None:
         )
 
 
-def lower(program: FormulaSequence, plan: FusionPlan, options: Options, tracer: Tracer) -> Module:
-    """Turn a plan into loops whose calls keep the memory limit at planning extents."""
-    from .limits import lower_within, refuse_excess  # noqa: PLC0415
+def lower(plan: FusionPlan, options: Options, tracer: Tracer) -> Module:
+    """Turn a plan into loops with as many copies as the memory limit allows."""
+    from .limits import lower_within  # noqa: PLC0415
 
-    module = tracer.run("module", lambda: lower_within(plan, options))
-    refuse_excess(program, plan, module, options)
-    return module
+    return tracer.run("module", lambda: lower_within(plan, options))
+
+
+def keep_limit(
+    system: System,
+    plan: FusionPlan,
+    module: Module,
+    options: Options,
+    tracer: Tracer,
+    *,
+    use_cache: bool,
+) -> tuple[FormulaSequence, FusionPlan, Module]:
+    """Sequence, plan and module of the least predicted time among those that keep the limit.
+
+    Other sequences and plans are tried if the given plan does not keep the limit, or is slow.
+    """
+    from .limits import refuse_excess  # noqa: PLC0415
+    from .sequences import best_within  # noqa: PLC0415
+
+    tracer.progress("plan")
+    found = tracer.add_time(
+        "plan",
+        lambda: best_within(system, plan, module, options, tracer.progress, use_cache=use_cache),
+    )
+    if found.plan != plan:
+        tracer.run("program", lambda: found.plan.program)
+        tracer.run("plan", lambda: found.plan)
+        _check_sliced(found.plan, options)
+        tracer.run("module", lambda: found.module)
+    refuse_excess(found.plan.program, found.plan, found.module, options)
+    return found.plan.program, found.plan, found.module
 
 
 def tune(module: Module, options: Options, tracer: Tracer) -> tuple[Module, tuple[Choice, ...]]:

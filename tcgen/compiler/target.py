@@ -30,13 +30,12 @@ def default_target(say: Callable[[str], object] | None = None) -> str:
 
 
 def for_machine(planning: Planning, target: str) -> Planning:
-    """Planning with the constants of this machine's GPU, if they have an effect.
+    """Planning with the constants of this machine's GPU.
 
     Constants given by the caller replace those of the device; a named GPU replaces all of them.
     """
-    used = planning.objective != "none" or planning.pareto
     given = planning.machine
-    if target != "cuda" or not used or isinstance(given, Machine):
+    if target != "cuda" or isinstance(given, Machine):
         return planning
     from ..runtime.gpu.cupy_device import device_machine  # noqa: PLC0415  (imports CuPy)
 

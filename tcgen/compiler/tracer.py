@@ -48,7 +48,7 @@ class Tracer:
             verify(level)
         if environment.verify_level() >= 2 and self.check_values is not None:
             self.check_values(stage, level)
-        self.seconds[stage] = time.perf_counter() - start
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - start
         dumped = environment.dump_stages()
         if "all" in dumped or stage in dumped:
             self._dump(stage, pretty(level))

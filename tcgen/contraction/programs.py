@@ -83,6 +83,7 @@ def _compiled(wanted: Request, target: str, *, tune: bool) -> Artifact:
         target=target,
         dtype=wanted.dtype,
         memory_limit=wanted.memory_limit,
+        objective="none",
         optimize=path is None and len(kernel.inputs) > 2,
         sums_alone=path is None,
         byte_weight=0.0,  # equal to best_path, so that equal orders are one program

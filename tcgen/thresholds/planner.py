@@ -170,6 +170,8 @@ class AlgebraThresholds:
     search and may give sequences with more operations.
 
     Attributes:
+        close_cost: sequences whose cost exceeds the least one by at most this fraction are planned;
+            the one of least predicted time is taken.
         work_per_effort: common factors that the search may weigh for each unit of ``effort``.
         rounds_per_array: rounds of random improvement for each intermediate of the greedy result
             and each unit of ``effort``.
@@ -203,6 +205,7 @@ class AlgebraThresholds:
         axis_orders: orders of axes that are tried to show that two intermediates are equal.
     """
 
+    close_cost: Fraction = threshold(Fraction(1, 10), Fraction(0), Fraction(1))
     work_per_effort: int = threshold(150_000, 1, 300_000)
     rounds_per_array: int = threshold(80, 0, 160)
     idle_rounds_per_array: int = threshold(800, 1, 800)

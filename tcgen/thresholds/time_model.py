@@ -33,6 +33,10 @@ PICOSECONDS_PER_SECOND = 10**12
 # tile and the start of the k loop. Source: unknown, since 2026-11-21.
 HALF_RATE_MNK = (2, 2, 4)
 
+# Cores that share the bandwidth which one of them can use: larger values favour sequences that move
+# fewer bytes. Source: an estimate, 2026-11-29; with 4, CCSD (o=20, v=100) holds no array of v^4.
+SHARING_CORES = 4
+
 # Products on a GPU, for plans with loops around them. Source: unknown, since 2026-11-27; with these
 # a large product takes at most 1.4 times as long as its flops, and cuBLAS reaches 0.84 of them.
 _TILE_SIDES = (16, 32, 64, 128)  # elements
@@ -150,6 +154,14 @@ class Machine:
             + moved * PICOSECONDS_PER_SECOND // self.bandwidth
             + calls * self.call * 1000
         )
+
+    @property
+    def flops_per_byte(self) -> float:
+        """Flops of all cores in the time in which a byte passes memory, or those of a GPU.
+
+        The cores of a processor share its bandwidth, of which ``bandwidth`` is what one can use.
+        """
+        return self.flops / self.bandwidth * (1 if self.multiprocessors else SHARING_CORES)
 
     def caches(self, held: int) -> bool:
         """True if an array of ``held`` bytes stays in the cache, of which others need half."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, prod
 from random import Random
@@ -34,41 +34,47 @@ def factored(
     forms: NormalForms,
     effort: int,
     thresholds: AlgebraThresholds,
-    model: CostModel = _DENSE,
+    models: Sequence[CostModel] = (_DENSE,),
     progress: Callable[[str], None] = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
-) -> System | None:
-    """The system with brackets multiplied out and the sums factored anew.
+) -> list[System]:
+    """The system with brackets multiplied out and the sums factored anew, once for each cost.
 
-    An intermediate keeps its name where its readers would get too large without it. None if the
-    system is too large even so; the user's own factoring then stands. The symmetries of the system
-    are derived. The search is deterministic; its ``effort`` is in units of ``work_per_effort``.
-    ``progress`` is called with a text that tells the best cost so far, and ``note`` with one for
-    each equation or term that a limit keeps out of the search.
+    An intermediate keeps its name where its readers would get too large without it. The result is
+    empty if the system is too large even so; the user's own factoring then stands. The symmetries
+    of the system are derived. The search is deterministic; its ``effort`` is in units of
+    ``work_per_effort``. ``progress`` is called with a text that tells the best cost so far, and
+    ``note`` with one for each equation or term that a limit keeps out of the search.
     """
     terms = sum(len(e.terms) for e in system.equations)
     most = thresholds.multiplied_out_terms
     if terms > most:
         note(f"all equations: they have {terms} terms, more than {most}")
-        return None
+        return []
     lifted = _lifted(system, forms, thresholds, progress, note)
     if lifted is None:
-        return None
+        return []
     widths = tuple(sum(extents[b.name] for b in s.bases) for s in lifted.spaces)
     terms = sum(len(e.terms) for e in lifted.system.equations)
     progress(f"factoring: {terms} terms, common factors")
     algebra = lifted.algebra
-    if not algebra.constant:
-        model = replace(model, calls=1)  # smaller numbers for the same comparisons
-    product_costs = ProductCosts(widths, model, algebra.constant)
-    packed = PackedSequenceCosts(algebra, product_costs) if model.packed else None
-    arrays = ArrayTable(algebra) if packed is None else SymmetricArrayTable(algebra)
-    costs = SequenceCosts(algebra, product_costs) if packed is None else packed
-    search = Search(algebra, arrays, costs, Random(0), thresholds)
-    state = _improved(search, _starts(search, lifted.targets), effort, progress)
-    if packed is not None:
-        state = split_products(search, packed, state)
-    return write_system(lifted, state, symmetric=packed is not None)
+    packed = any(model.packed for model in models)
+    arrays = SymmetricArrayTable(algebra) if packed else ArrayTable(algebra)
+    made: list[System] = []
+    state: State | None = None
+    for model in models:
+        # Smaller numbers for the same comparisons.
+        model = model if algebra.constant else replace(model, calls=1)
+        product_costs = ProductCosts(widths, model, algebra.constant)
+        costs = (PackedSequenceCosts if packed else SequenceCosts)(algebra, product_costs)
+        search = Search(algebra, arrays, costs, Random(0), thresholds)
+        starts = _starts(search, lifted.targets, state)
+        state = _improved(search, starts, effort, progress)
+        written = state
+        if isinstance(costs, PackedSequenceCosts):
+            written = split_products(search, costs, state)
+        made.append(write_system(lifted, written, symmetric=packed))
+    return made
 
 
 def _lifted(
@@ -99,13 +105,16 @@ def _lifted(
     return None
 
 
-def _starts(search: Search, targets: Mapping[int, TermSum]) -> list[State]:
+def _starts(search: Search, targets: Mapping[int, TermSum], known: State | None) -> list[State]:
     """The cheapest greedy state of several: from the planning extents and with one space longer.
 
     Where two forms have nearly equal costs, the greedy search may choose the wrong one. At extents
     where the costs differ more it chooses well, and its result is often the best one here too. A
-    second state has squares, if these lower the cost.
+    second state has squares, if these lower the cost. If the best state for another cost is
+    ``known``, that one and the greedy state of the planning extents are the starts.
     """
+    if known is not None:
+        return [*_started(search, targets), known.copy()]
     costs = search.costs
     best: list[State] = []
     least = 0

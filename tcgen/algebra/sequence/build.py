@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -173,17 +173,36 @@ def with_constants(program: FormulaSequence, inputs: tuple[Tensor, ...]) -> Form
         if not step.out.tensor.is_input:
             varies[name] = varies.get(name, False) or reads or step.out.tensor.accumulate
 
+    def mark(tensor: Tensor) -> Tensor:
+        return by_name.get(tensor.name) or replace(tensor, volatile=varies[tensor.name])
+
+    steps = _numbered(_with_tensors(program.steps, mark))
+    return replace(program, tensors=(*inputs, *_written(steps, inputs)), steps=steps)
+
+
+def without_constant_phase(program: FormulaSequence) -> FormulaSequence:
+    """The same steps, all of which run in each call, so that loops of a call may be around them."""
+
+    def mark(tensor: Tensor) -> Tensor:
+        return tensor if tensor.is_input else replace(tensor, volatile=True)
+
+    steps = _with_tensors(program.steps, mark)
+    steps = tuple(replace(step, phase=Phase.VOLATILE) for step in steps)
+    return replace(program, tensors=tuple(map(mark, program.tensors)), steps=steps)
+
+
+def _with_tensors(steps: tuple[Step, ...], new: Callable[[Tensor], Tensor]) -> tuple[Step, ...]:
+    """Steps with other tensors in the place of theirs."""
+
     def ref(old: Ref) -> Ref:
-        tensor = by_name.get(old.tensor.name)
-        return Ref(tensor or replace(old.tensor, volatile=varies[old.tensor.name]), old.indices)
+        return Ref(new(old.tensor), old.indices)
 
     changed = []
-    for step in program.steps:
+    for step in steps:
         op = step.op
-        op = Produce(by_name[op.tensor.name]) if isinstance(op, Produce) else map_operation(op, ref)
+        op = Produce(new(op.tensor)) if isinstance(op, Produce) else map_operation(op, ref)
         changed.append(replace(step, out=ref(step.out), op=op))
-    steps = _numbered(tuple(changed))
-    return replace(program, tensors=(*inputs, *_written(steps, inputs)), steps=steps)
+    return tuple(changed)
 
 
 def _numbered(steps: tuple[Step, ...]) -> tuple[Step, ...]:
