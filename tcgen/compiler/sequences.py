@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 
 from ..algebra import Sequences, form_sequences, without_constant_phase
 from ..fusion import plan_fusion
@@ -113,21 +114,25 @@ def best_within(
 ) -> Planned:
     """The plan of least predicted time that keeps the memory limit, or that of least bytes.
 
-    ``plan`` is that of the options' own weight of a byte and objective. If it keeps the limit in
-    about the time of its steps without shared loops, it is the result.
+    ``plan`` is that of the options' own weight of a byte and objective. If it keeps the limit it is
+    the result, for the objective ``time`` only in about the time of its steps without shared loops.
     """
     limit = options.memory_limit
     assert limit is not None, "there is a limit"
     best = _planned(plan, module, options)
     unfused = plan_fusion(plan.program, replace(options, objective="none"))
-    enough = _picoseconds(unfused, options) * (100 + _CLOSE_PERCENT) // 100
+    enough: float = _picoseconds(unfused, options) * (100 + _CLOSE_PERCENT) // 100
+    if options.objective != "time":
+        enough = inf
 
     def rank(one: Planned) -> tuple[bool, int, int]:
         over = one.bytes > limit
         return over, one.bytes if over else one.picoseconds, one.bytes
 
-    for program, wish in _others(system, plan.program, options, progress, use_cache=use_cache):
-        if best.bytes <= limit and best.picoseconds <= enough:
+    others = _others(system, plan.program, options, progress, use_cache=use_cache)
+    while best.bytes > limit or best.picoseconds > enough:
+        program, wish = next(others, (None, options))
+        if program is None:
             break
         other = plan_of(program, wish, use_cache=use_cache)
         best = min(best, _planned(other, lower_within(other, wish), wish), key=rank)
