@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from .legal_range import threshold
+from .legal_range import UNBOUNDED, threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +172,7 @@ class AlgebraThresholds:
     Attributes:
         close_cost: sequences whose cost exceeds the least one by at most this fraction are planned;
             the one of least predicted time is taken.
+        direct_terms: equations with more terms are searched at typical extents first.
         work_per_effort: common factors that the search may weigh for each unit of ``effort``.
         rounds_per_array: rounds of random improvement for each intermediate of the greedy result
             and each unit of ``effort``.
@@ -206,6 +207,7 @@ class AlgebraThresholds:
     """
 
     close_cost: Fraction = threshold(Fraction(1, 10), Fraction(0), Fraction(1))
+    direct_terms: int = threshold(10, 0, UNBOUNDED)
     work_per_effort: int = threshold(150_000, 1, 300_000)
     rounds_per_array: int = threshold(80, 0, 160)
     idle_rounds_per_array: int = threshold(800, 1, 800)
