@@ -96,10 +96,10 @@ class TimeThresholds:
     Attributes:
         seconds: deterministic seconds of each search at effort 1.
         seconds_per_tile: least deterministic seconds of the search with one choice of tiles.
-        few_statements: most statements of a program that is searched with every strategy.
+        few_statements: most statements of a program that is searched with every strategy, and for
+            speed if it fits unfused.
         worthwhile: fraction of the predicted time that must be saved before a program that fits
             unfused is fused; smaller differences are within the error of the prediction.
-        speed_constraints: largest model that is solved only for speed.
         limit_parts: the descent in the peak stops at these parts of the memory limit in turn: a
             smaller peak of loops over single elements leaves room for larger tiles.
         trials: arrangements that the descent examines for each of these parts.
@@ -116,7 +116,6 @@ class TimeThresholds:
     seconds_per_tile: float = threshold(0.2, 0.0, 1.0)
     few_statements: int = threshold(10, 0, 20)
     worthwhile: Fraction = threshold(Fraction(1, 10), Fraction(0), Fraction(1))
-    speed_constraints: int = threshold(10_000, -1, 50_000)
     limit_parts: tuple[int, ...] = threshold((1, 3, 10, 100), (1,), (1, 2, 3, 5, 10, 30, 100, 1000))
     trials: int = threshold(1000, 0, 3000)
     large_arrays: Fraction = threshold(Fraction(1, 16), Fraction(0), Fraction(1))
