@@ -62,7 +62,7 @@ def sequences(
     """The sequences of :func:`tcgen.algebra.form_sequences`, from the cache if they are there.
 
     A large system is searched at its typical extents, so that all extents share that search, and
-    factored greedily at those of the options. Only if this costs less, it is searched there, too.
+    factored greedily at those of the options. Only if this costs less, they are searched as well.
     """
 
     def search(wish: Options, *, greedy: bool = False) -> tuple[FormulaSequence, ...]:
