@@ -11,14 +11,16 @@ from collections.abc import Mapping
 
 from ..dtypes import BY_NAME
 from ..ir.cost import extent_of
-from ..ir.loops import Axis, BandVar, Buffer, Module
+from ..ir.loops import Axis, Buffer, Module
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId, Place
 from ..ir.tensor import Packing, Ref, Role, Tensor, element_type
 from ..options import Options
+from ..thresholds import CpuThresholds
+from .layout import Band, Context
 from .names import unique
 
 
-class Memory:
+class Memory(Context[CpuThresholds]):
     """All buffers of the module under construction, in order of creation.
 
     Attributes:
@@ -28,11 +30,15 @@ class Memory:
         scratch_of: scratch buffers, each with the visit that it is for.
     """
 
-    def __init__(self, plan: FusionPlan, dtype: str, *, in_triangles: bool = False) -> None:
+    buffers: dict[str, Buffer]
+
+    def __init__(
+        self, plan: FusionPlan, dtype: str, thresholds: CpuThresholds, *, in_triangles: bool = False
+    ) -> None:
+        super().__init__({}, plan.extent_of, thresholds)
         self.plan = plan
         self.in_triangles = in_triangles
         self.dtype = dtype
-        self.buffers: dict[str, Buffer] = {}
         self.homes: dict[str, LoopId | None] = {}
         self.dense: dict[str, str] = {}
         self.scratch_of: dict[str, int] = {}
@@ -52,7 +58,7 @@ class Memory:
 
     def scratch(
         self,
-        band: tuple[BandVar, ...],
+        band: Band,
         dtype: str,
         home: LoopId | None,
         position: int,
