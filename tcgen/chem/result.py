@@ -15,7 +15,6 @@ import numpy as np
 
 from ..cache_files import whole_file
 from ..errors import ArgumentError, ShapeError, UnavailableError
-from ..ir.cost import extent_of
 from ..ir.layouts import Array
 from ..ir.system import with_axes
 from ..ir.tensor import Tensor
@@ -255,7 +254,7 @@ class Earlier:
         if letters is not None and letters != needed:
             array = self._reordered(tensor, array, letters, needed)
         expected = [
-            None if self._spaces.kind(space) is Kind.OTHER else extent_of(space, self._extents)
+            None if self._spaces.kind(space) is Kind.OTHER else space.extent_in(self._extents)
             for space in tensor.spaces
         ]
         expected = [None, *expected] if roots_first else expected

@@ -116,3 +116,10 @@ def generators(tensor: Tensor, elements: Iterable[Symmetry]) -> tuple[Symmetry, 
             chosen = (*chosen, element)
             generated = set(symmetry_group(replace(tensor, symmetry=chosen)))
     return chosen
+
+
+def first_image(ref: Ref) -> tuple[int, Ref]:
+    """The sign and the reference with the first of its equal index orders, by names."""
+    group = [s for s in symmetry_group(ref.tensor) if not s.conj]
+    first = min(group, key=lambda s: [ref.indices[k].name for k in s.perm])
+    return first.sign, Ref(ref.tensor, tuple(ref.indices[k] for k in first.perm))

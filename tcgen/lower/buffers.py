@@ -9,12 +9,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
-from ..dtypes import BY_NAME
-from ..ir.cost import extent_of
 from ..ir.loops import Axis, Buffer, Module
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId, Place
 from ..ir.tensor import Packing, Ref, Role, Tensor, element_type
 from ..options import Options
+from ..records.loops import buffer_bytes
 from ..thresholds import CpuThresholds
 from .layout import Band, Context
 from .names import unique
@@ -184,15 +183,3 @@ def crowded(
                 room = max(0, budget - (total - own))
                 rooms[visit] = min(room, rooms.get(visit, room))
     return rooms
-
-
-def buffer_bytes(buffer: Buffer, extents: Mapping[str, int]) -> int:
-    """Bytes of a buffer; packed axes are one axis of their distinct values."""
-    count = BY_NAME[buffer.dtype].itemsize
-    lengths = [extent_of(a.space, extents) if a.length is None else a.length for a in buffer.axes]
-    for pair in buffer.packed:
-        values = pair.values(lengths[pair.first])
-        lengths[pair.first : pair.first + pair.count] = [values] + [1] * (pair.count - 1)
-    for length in lengths:
-        count *= length
-    return count

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import Generic, TypeAlias, TypeVar, assert_never
 
-from ..ir.cost import extent_of
 from ..ir.expr import Access
 from ..ir.loop_analysis import band_of
 from ..ir.loops import Assign, BandVar, Buffer, Gemm, Loop, LoopVar, Stmt, Zero
@@ -67,13 +66,13 @@ class Context(Generic[Limits]):
         """Points of a band."""
         count = 1
         for var in band:
-            extent = extent_of(var.space, self.extents)
+            extent = var.space.extent_in(self.extents)
             count *= extent if var.tile is None else min(var.tile, extent)
         return count
 
     def iterations(self, var: LoopVar) -> int:
         """Iterations of a loop."""
-        return -(-extent_of(var.space, self.extents) // (var.tile or 1))
+        return -(-var.space.extent_in(self.extents) // (var.tile or 1))
 
     def points(self, body: tuple[Stmt, ...]) -> int:
         """Points of all statements of nests; an element that is set to zero is also a point."""
@@ -84,7 +83,7 @@ class Context(Generic[Limits]):
                     count += self.iterations(stmt.var) * self.points(stmt.body)
                 case Zero(name):
                     axes = self.buffers[name].axes
-                    count += prod(a.length or extent_of(a.space, self.extents) for a in axes)
+                    count += prod(a.length or a.space.extent_in(self.extents) for a in axes)
                 case Assign() | Gemm():
                     count += self.elements(band_of(stmt))
                 case _:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from ...ir.cost import extent_of
 from ...ir.expr import Access, Const
 from ...ir.halved_products import exchange_of
 from ...ir.loops import Assign, BandVar, Gemm, Loop, LoopVar, Stmt
@@ -126,7 +125,7 @@ def _part_of_k(product: Product, context: CpuContext) -> int | None:
     cut, *others = product.k
     groups = (product.m, product.n)
     copied = max(context.elements((*product.batch, *g, *product.k)) for g in groups)
-    extent, target = extent_of(cut.space, context.extents), (*product.batch, *product.m, *product.n)
+    extent, target = cut.space.extent_in(context.extents), (*product.batch, *product.m, *product.n)
     tile = max(1, context.thresholds.slice_elements * extent // max(1, copied))
     parts = -(-extent // tile)
     least = -(-context.thresholds.thin_side // max(1, context.elements(tuple(others))))

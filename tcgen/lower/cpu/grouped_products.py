@@ -16,7 +16,6 @@ from fractions import Fraction
 from itertools import permutations
 from math import factorial, prod
 
-from ...ir.cost import extent_of
 from ...ir.expr import Access, Const, Expr, Prod, Sum
 from ...ir.loops import BandVar, Loop, LoopVar, Stmt
 from ...ir.tensor import Packing
@@ -132,7 +131,7 @@ class _Binder:
                 summed = name not in statement.out.variables
                 if name not in single or summed != (name in other.variables):
                     continue
-                extent = extent_of(single[name].space, self.memory.extents)
+                extent = single[name].space.extent_in(self.memory.extents)
                 tile = max(1, self.memory.thresholds.gathered_slice * extent // count)
                 if summed > accumulates or repeated * (extent // tile) > count:
                     continue

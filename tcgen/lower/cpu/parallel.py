@@ -22,7 +22,7 @@ from ...ir.loop_analysis import (
     used_buffers,
 )
 from ...ir.loops import Assign, Buffer, Gemm, Kernel, Loop, Stmt, Zero
-from ..buffers import buffer_bytes
+from ...records.loops import buffer_bytes
 from ..layout import CpuContext
 
 

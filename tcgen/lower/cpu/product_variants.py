@@ -19,7 +19,6 @@ from math import prod
 
 from ...dtypes import FLOAT64
 from ...hardware import CACHE_LINE_BYTES
-from ...ir.cost import extent_of
 from ...ir.expr import Access, Prod, Subscript
 from ...ir.loop_analysis import band_of
 from ...ir.loops import (
@@ -197,7 +196,7 @@ class _Names:
 
     def add(self, var: BandVar) -> None:
         """Add a variable over one tile; the columns of a triangle have the space of its rows."""
-        whole = extent_of(var.space, self.given)
+        whole = var.space.extent_in(self.given)
         row = None if var.below is None else self.variables[var.below]
         space = row.space if row else self._space(min(var.tile or whole, whole))
         name = f"v{len(self.variables)}"
@@ -219,7 +218,7 @@ class _Names:
             variable, space = self._walk(access.subscripts[axis].variable or "")
             length = buffer.axes[axis].length
             if length is None:
-                length = extent_of(buffer.axes[axis].space, self.given)
+                length = buffer.axes[axis].space.extent_in(self.given)
             # The slowest axis may be shorter than that of the buffer: it changes no stride.
             if axis != order[0] or buffer.packed:
                 space = self._axis(space, length)

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from ...ir.cost import extent_of
 from ...ir.expr import Access, Const, Prod
 from ...ir.loops import Assign, BandVar, Gemm, Loop, LoopVar, Stmt
 from ..buffers import Memory
@@ -125,7 +124,7 @@ def bind_slices(
 def tile_of(statement: Statement, factor: Access, cut: BandVar, context: CpuContext) -> int:
     """Points of a cut variable in an unpacked slice."""
     held = held_by(factor, statement.band)
-    extent, count = extent_of(cut.space, context.extents), context.elements(held)
+    extent, count = cut.space.extent_in(context.extents), context.elements(held)
     return max(1, min(extent, context.thresholds.largest_slice * extent // max(1, count)))
 
 

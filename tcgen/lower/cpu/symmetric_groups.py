@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from math import factorial, prod
 
-from ...ir.cost import extent_of
 from ...ir.exchange_symmetry import tensor_sign
 from ...ir.expr import Access, Subscript
 from ...ir.loops import Buffer
@@ -272,7 +271,7 @@ def points_of(groups: tuple[Group, ...], band: Band, context: CpuContext) -> int
     inside = [g for g in groups if g.names[0] in held]
     single = tuple(v for v in band if all(v.name not in g.names for g in inside))
     return context.elements(single) * prod(
-        stored_values(extent_of(held[g.names[0]].space, context.extents), len(g.names), g.strict)
+        stored_values(held[g.names[0]].space.extent_in(context.extents), len(g.names), g.strict)
         for g in inside
     )
 

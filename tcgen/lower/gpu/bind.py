@@ -48,9 +48,8 @@ from ...ir.loops import (
     Zero,
 )
 from ...ir.thread_mapping import Library, Nest, ThreadNest
-from ...records.loops import launched
+from ...records.loops import buffer_bytes, launched
 from ...thresholds.gpu import GpuThresholds
-from ..buffers import buffer_bytes
 from ..host import variables_of
 from ..layout import GpuContext
 from ..names import unique

@@ -18,7 +18,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ...errors import VerifyError
-from ...ir.expr import Const, Expr, Prod, Quot, Sum, accesses_of, leaves, map_leaves
+from ...ir.expr import Expr, Prod, Quot, Sum, accesses_of, leaves, map_leaves, scaled
 from ...ir.loop_analysis import band_of, is_total
 from ...ir.loops import Assign, BandVar, Buffer, Gemm, Kernel, Stmt
 from ...ir.reduction import Reduction
@@ -142,7 +142,7 @@ def inlined(one: Kernel, two: Kernel, context: GpuContext) -> Kernel | None:
     of_first, of_second = (len(tuple(leaves(s.expr))) for s in (first, second))
     if len(found) * of_first + of_second > context.thresholds.expression_leaves:
         return None
-    value = _scaled(other.coeff, other.expr)
+    value = scaled(other.coeff, other.expr)
     expr = map_leaves(second.expr, lambda leaf: value if leaf == found[0] else leaf)
     return united(one, two, (replace(second, expr=expr),))
 
@@ -217,11 +217,4 @@ def _divides(expr: Expr) -> bool:
 def _summands(stmt: Assign) -> tuple[Expr, ...]:
     if stmt.coeff == 1 and isinstance(stmt.expr, Sum):
         return stmt.expr.args
-    return (_scaled(stmt.coeff, stmt.expr),)
-
-
-def _scaled(coeff: Fraction, expr: Expr) -> Expr:
-    if coeff == 1:
-        return expr
-    factors = expr.args if isinstance(expr, Prod) else (expr,)
-    return Prod((Const(coeff), *factors))
+    return (scaled(stmt.coeff, stmt.expr),)
