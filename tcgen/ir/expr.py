@@ -6,7 +6,7 @@ programs, and :class:`Access` in modules, where a reference is an element of a b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
@@ -53,6 +53,10 @@ class Delta:
 
     left: Index
     right: Index
+
+    def renamed(self, names: Mapping[Index, Index]) -> Delta:
+        """The delta with indices replaced, all at once."""
+        return Delta(names.get(self.left, self.left), names.get(self.right, self.right))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ spaces, indices and tensors, so only the name is hashed: searches look them up m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ..dtypes import BY_NAME
@@ -48,6 +48,10 @@ class Ref:
         if not self.indices:
             return self.tensor.name
         return f"{self.tensor.name}[{','.join(i.name for i in self.indices)}]"
+
+    def renamed(self, names: Mapping[Index, Index]) -> Ref:
+        """The reference with indices replaced, all at once."""
+        return Ref(self.tensor, tuple(names.get(i, i) for i in self.indices))
 
 
 def exchanged(rank: int, *pairs: tuple[int, int]) -> tuple[int, ...]:

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import TypeVar, assert_never
+from typing import assert_never
 
 from .expr import Access, Delta, Equal, Expr, map_leaves
 from .system import Apply, Equation, Factor, Term, factor_indices
 from .tensor import Index, Ref
-
-Leaf = TypeVar("Leaf", Ref, Delta)
 
 
 def fresh_index(index: Index, taken: Collection[str]) -> Index:
@@ -40,7 +38,7 @@ def rename_expr(expr: Expr, names: Mapping[Index, Index]) -> Expr:
     """The expression with indices replaced, all at once."""
 
     def leaf(node: Ref | Access | Delta | Equal) -> Expr:
-        return rename_leaf(node, names) if isinstance(node, Ref | Delta) else node
+        return node.renamed(names) if isinstance(node, Ref | Delta) else node
 
     return map_leaves(expr, leaf)
 
@@ -49,14 +47,7 @@ def rename_factor(factor: Factor, names: Mapping[Index, Index]) -> Factor:
     """The factor with indices replaced, all at once."""
     if isinstance(factor, Apply):
         return Apply(rename_expr(factor.expr, names))
-    return rename_leaf(factor, names)
-
-
-def rename_leaf(leaf: Leaf, names: Mapping[Index, Index]) -> Leaf:
-    """The reference or delta with indices replaced, all at once."""
-    if isinstance(leaf, Ref):
-        return Ref(leaf.tensor, tuple(names.get(i, i) for i in leaf.indices))
-    return Delta(names.get(leaf.left, leaf.left), names.get(leaf.right, leaf.right))
+    return factor.renamed(names)
 
 
 def rename_factors(factors: Iterable[Factor], names: Mapping[Index, Index]) -> tuple[Factor, ...]:

@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
+from operator import methodcaller
 
 from ...ir.expr import Const, Expr, Prod, Quot, Sum, scaled
 from ...ir.program import Add, FormulaSequence, Map, Produce, Step, map_operation
 from ...ir.reduction import Reduction
 from ...ir.tensor import Index, Ref, Tensor, first_image
-from ...ir.term_rewriting import rename_expr, rename_leaf
+from ...ir.term_rewriting import rename_expr
 from .orbit_sums import numbered, ordered_text
 
 
@@ -57,7 +57,7 @@ def added_directly(program: FormulaSequence, arrays: Collection[Tensor]) -> Form
         for number, maker in enumerate(program.producers(step.op.a.tensor)):
             names = dict(zip(maker.out.indices, step.op.a.indices, strict=True))
             names |= _fresh(maker.sums, (*names.values(), *step.indices))
-            renamed = partial(rename_leaf, names=names)
+            renamed = methodcaller("renamed", names)
             steps.append(
                 replace(
                     step,
