@@ -433,7 +433,7 @@ def _potential(basis: str, symbol: str) -> str | None:
     module = pyscf_module("gto.basis")
     plain = re.sub("[-_ ]", "", basis.lower())
     names = sorted((name for name in module.ALIAS if name in plain), key=len, reverse=True)
-    for name in (basis, *names):
+    for name in (basis, *map(str, names)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             # PySCF has several errors for a name without a potential.
@@ -444,7 +444,7 @@ def _potential(basis: str, symbol: str) -> str | None:
 
 
 def _describes_core(mol: Any, atom: int) -> bool:
-    """True if a basis has a 1s orbital of the bare nucleus, or if that is no core orbital."""
+    """True if a basis has a 1s orbital of the nucleus, or if 1s belongs to the valence shell."""
     first, last = mol.aoslice_by_atom()[atom, :2]
     charge, shells = mol.atom_charge(atom), (first, last, first, last)
     if charge <= 2 or first == last:
