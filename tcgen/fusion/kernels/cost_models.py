@@ -65,7 +65,8 @@ def _traffic(graph: Graph, name: str, own: Sequence[int]) -> int:
     return sum(v.amount for v in reads) + (0 if freed else sum(v.amount for v in writes))
 
 
-TRAFFIC = CostModel("bytes", _traffic, counts_accesses=True)  # in views' weights
+# Its unit is that of the weights of views.
+TRAFFIC = CostModel("bytes", _traffic, counts_accesses=True)
 
 _MOST_DIVIDED = 8  # operations on one array whose divisions are all examined (8: 4,140)
 
