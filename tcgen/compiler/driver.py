@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from .. import environment
 from ..artifact.folder import Artifact
 from ..errors import ArgumentError, Diagnostic, SpecError
-from ..ir.cost import extent_of
 from ..ir.executed import executed_by
 from ..ir.loops import Module
 from ..ir.plan import FusionPlan
@@ -156,7 +155,7 @@ def plan_loops(
 def _check_sliced(plan: FusionPlan, options: Options) -> None:
     """Refuse a plan that holds a sliced input whole."""
     for array in plan.arrays:
-        extents = [extent_of(s, plan.extent_of) for s in array.tensor.spaces]
+        extents = [s.extent_in(plan.extent_of) for s in array.tensor.spaces]
         if array.tensor.source not in options.sliced or array.contracted or max(extents) == 1:
             continue
         step = plan.program.steps[plan.visits[array.live[1]].step]

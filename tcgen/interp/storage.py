@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ArgumentError, ExtentError, ShapeError
-from ..ir.cost import extent_of
 from ..ir.expr import Expr, format_expr, is_complex_number, nodes
 from ..ir.tensor import Packing, Role, Space, Tensor, element_type
 
@@ -37,7 +36,7 @@ def whole_block(tensor: Tensor, extents: Mapping[str, int]) -> Block:
 
 def logical_shape(tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]:
     """Shape of the dense array in declared axis order."""
-    return tuple(extent_of(space, extents) for space in tensor.spaces)
+    return tuple(space.extent_in(extents) for space in tensor.spaces)
 
 
 @lru_cache(maxsize=64)
@@ -83,7 +82,7 @@ def caller_shape(tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]:
     """Shape of the caller's array."""
     shape = []
     for axes, packing in stored_axes(tensor):
-        n = extent_of(tensor.spaces[axes[0]], extents)
+        n = tensor.spaces[axes[0]].extent_in(extents)
         if packing is not None:
             more = 0 if packing.antisymmetric else packing.count - 1
             n = math.comb(n + more, packing.count) if n else 0

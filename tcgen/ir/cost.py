@@ -119,11 +119,6 @@ def _volume(spaces: tuple[Space, ...], coeff: int) -> Poly:
     return Poly.of(coeff, spaces)
 
 
-def extent_of(space: Space, extents: Mapping[str, int]) -> int:
-    """Extent of a base space, or the sum of the extents that a joined space joins."""
-    return sum(extents[base.name] for base in space.bases)
-
-
 def equal_points(
     one: tuple[Iterable[Perm], Sequence[I]],
     two: tuple[Iterable[Perm], Sequence[I]],

@@ -6,7 +6,7 @@ programs, and :class:`Access` in modules, where a reference is an element of a b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
@@ -53,6 +53,10 @@ class Delta:
 
     left: Index
     right: Index
+
+    def renamed(self, names: Mapping[Index, Index]) -> Delta:
+        """The delta with indices replaced, all at once."""
+        return Delta(names.get(self.left, self.left), names.get(self.right, self.right))
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +250,29 @@ def operation_count(expr: Expr) -> int:
 
 
 _SUM, _PROD, _ATOM = 1, 2, 3
+
+
+def scaled(coeff: Fraction, expr: Expr) -> Expr:
+    """An expression times a number, which is the first factor unless it is 1."""
+    if coeff == 1:
+        return expr
+    return Prod((Const(coeff), *(expr.args if isinstance(expr, Prod) else (expr,))))
+
+
+def flat_product(parts: Iterable[Expr]) -> Expr:
+    """The flat product, without factors 1, with its numbers multiplied into one in front."""
+    number = Fraction(1)
+    rest: list[Expr] = []
+    for part in parts:
+        if isinstance(part, Const):
+            number *= part.value
+        elif isinstance(part, Prod):
+            rest += part.args
+        else:
+            rest.append(part)
+    if number != 1 or not rest:
+        rest.insert(0, Const(number))
+    return rest[0] if len(rest) == 1 else Prod(tuple(rest))
 
 
 def format_expr(expr: Expr) -> str:

@@ -13,7 +13,6 @@ from fractions import Fraction
 from itertools import permutations, product
 
 from tcgen.errors import VerifyError
-from tcgen.ir.cost import extent_of
 from tcgen.ir.plan import (
     ArrayPlan,
     FusionPlan,
@@ -194,7 +193,7 @@ def _array(
     inner = [o for o in path if any(o == c for _, c in contracted)]
     elements = 1
     for axis, space in enumerate(tensor.spaces):
-        elements *= 1 if axis in dict(contracted) else extent_of(space, extents)
+        elements *= 1 if axis in dict(contracted) else space.extent_in(extents)
     place = Place.CALLER if tensor.role is Role.OUTPUT else Place.ARENA
     live = (min(u[0] for u in uses), max(u[0] for u in uses))
     return ArrayPlan(
