@@ -40,7 +40,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def no_search(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Searching fails from here on."""
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise AssertionError("searched again")
 
     monkeypatch.setattr("tcgen.compiler.sequences.form_sequences", refuse)
