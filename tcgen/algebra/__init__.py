@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ..ir.program import FormulaSequence
 from ..ir.system import System, planning_extents
@@ -54,6 +55,8 @@ def form_sequences(
     options: Options,
     byte_weights: Sequence[float],
     progress: Callable[[str], None] = lambda _: None,
+    *,
+    greedy: bool = False,
 ) -> Sequences:
     """Formula sequences of a verified system: binary steps with few operations and small arrays.
 
@@ -63,7 +66,8 @@ def form_sequences(
     the cost, with permuted terms folded, and factored anew by the search. In all of them equal
     products and equal intermediates are computed once. Without it the sequence follows the user's
     own equations; only products of three and more factors are split, in their cheapest order.
-    ``progress`` is called with the best cost so far, as text.
+    ``progress`` is called with the best cost so far, as text. If ``greedy``, the search is one
+    greedy factoring, a tenth of the work.
 
     Raises:
         ExtentError: naming the spaces whose extent is missing.
@@ -79,6 +83,8 @@ def form_sequences(
     if not options.optimize:
         made = replace(as_written, naive=naive, each_term=each_term)
         return Sequences((_typed(made, options),))
+    from .factoring.factor import factored  # noqa: PLC0415  (loaded only for a search)
+
     source = reduced(source, forms, thresholds)
     models = [CostModel.of(options, weight) for weight in byte_weights]
     notes: list[str] = []
@@ -86,7 +92,9 @@ def form_sequences(
     def workspace() -> Workspace:
         return Workspace(extents, forms, True, thresholds, calls=options.calls)
 
-    candidates = _candidates_of_both(source, workspace, options, models, progress, notes.append)
+    effort = 0 if greedy else options.effort
+    search = partial(factored, effort=effort, models=models, progress=progress, note=notes.append)
+    candidates = _candidates_of_both(source, workspace, options, search)
     programs = dict.fromkeys(
         with_constants(_program(candidate, workspace(), keep_user=False), system.inputs)
         for candidate in candidates
@@ -118,9 +126,7 @@ def _candidates_of_both(
     source: System,
     workspace: Callable[[], Workspace],
     options: Options,
-    models: Sequence[CostModel],
-    progress: Callable[[str], None],
-    note: Callable[[str], None],
+    search: Callable[..., list[System]],
 ) -> Iterator[System]:
     """The candidates of the system as it is, and of the one in which nothing is constant.
 
@@ -128,25 +134,13 @@ def _candidates_of_both(
     is the better one where few calls follow, or where few elements of a product are needed; and its
     steps that read constants alone still run once.
     """
-    from .factoring.factor import factored  # noqa: PLC0415  (loaded only for a search)
-
-    thresholds = options.thresholds.planner.algebra
     systems = [source]
     if has_constant_products(source):
         systems.append(with_volatile(source, {t.name: True for t in source.tensors}))
     for system in systems:
         fresh = workspace()
         found = list(_candidates(system, fresh, options.calls))
-        found += factored(
-            system,
-            fresh.extents,
-            fresh.forms,
-            options.effort,
-            thresholds,
-            models,
-            progress,
-            note,
-        )
+        found += search(system, fresh.extents, fresh.forms, thresholds=fresh.thresholds)
         yield from found
         if system is not source:
             names = {t.name: t.volatile for t in source.inputs}

@@ -17,7 +17,6 @@ from ..emit import make_manifest
 from ..errors import MemoryLimitError, PlanError
 from ..fusion import plan_fusion
 from ..fusion.placement.memory import (
-    is_persistent,
     largest_together,
     output_bytes,
     packed,
@@ -138,21 +137,10 @@ def refuse_excess(
         return
     arrays = largest_together(plan)[:4]
     largest = [f"{a.tensor.name} {a.bytes:,}" for a in arrays]
-    constant = [a.tensor.name for a in arrays if is_persistent(a.tensor, plan.program)]
     raise MemoryLimitError(
         f"this plan needs {peak:,} bytes, the memory limit is {limit:,}: its largest arrays "
         f"at one time are {'; '.join(largest)} bytes. Raise the limit to {peak} or more, "
-        f"{_memory_advice(program, options, peak)}{_constant_arrays_advice(constant)}"
-    )
-
-
-def _constant_arrays_advice(names: list[str]) -> str:
-    """Advice about large arrays that depend only on constant inputs."""
-    if not names:
-        return ""
-    return (
-        f". Arrays computed once from constant inputs stay whole: {', '.join(names)}; "
-        "declare one of those inputs volatile to have tiles of them made in each call"
+        f"{_memory_advice(program, options, peak)}"
     )
 
 

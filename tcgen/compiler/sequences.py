@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 
 from ..algebra import Sequences, form_sequences, without_constant_phase
+from ..algebra.cost_model import CostModel
+from ..errors import ExtentError
 from ..fusion import plan_fusion
 from ..fusion.placement.memory import output_bytes, plan_peak
 from ..fusion.solver.time_cost import plan_picoseconds, saved_flops
 from ..ir.loops import Module
 from ..ir.plan import FusionPlan
 from ..ir.program import FormulaSequence, Phase
-from ..ir.system import System
+from ..ir.system import System, planning_extents
 from ..options import Options
 from ..thresholds.time_model import Machine
 from .limits import lower_within, plan_within, planned_use
@@ -51,18 +54,42 @@ class Planned:
 def sequences(
     system: System,
     options: Options,
-    byte_weights: Sequence[float],
+    byte_weights: tuple[float, ...],
     progress: Callable[[str], None],
     *,
     use_cache: bool,
 ) -> tuple[FormulaSequence, ...]:
-    """The sequences of :func:`tcgen.algebra.form_sequences`, from the cache if they are there."""
-    make = partial(form_sequences, system, options, byte_weights, progress)
-    if use_cache:
-        make = partial(
-            cached, "program", (system, byte_weights), _read_by_factoring(options), Sequences, make
-        )
-    return make().found
+    """The sequences of :func:`tcgen.algebra.form_sequences`, from the cache if they are there.
+
+    A large system is searched at its typical extents, so that all extents share that search, and
+    factored greedily at those of the options. Only if this costs less, they are searched as well.
+    """
+
+    def search(wish: Options, *, greedy: bool = False) -> tuple[FormulaSequence, ...]:
+        make = partial(form_sequences, system, wish, byte_weights, progress, greedy=greedy)
+        if use_cache:
+            given, key = (system, byte_weights, greedy), _read_by_factoring(wish)
+            make = partial(cached, "program", given, key, Sequences, make)
+        return make().found
+
+    typical = _typical_extents(system)
+    terms = sum(len(e.terms) for e in system.equations)
+    few = options.thresholds.planner.algebra.direct_terms
+    if not options.optimize or terms <= few or typical in (None, options.extents):
+        return search(options)
+    usual, here = search(replace(options, extents=typical)), search(options, greedy=True)
+    for weight in byte_weights:
+        cost = partial(CostModel.of(options, weight).cost, extents=options.extent_of)
+        if min(map(cost, here)) < min(map(cost, usual)):
+            return search(options)
+    return tuple(replace(p, each_term=here[0].each_term) for p in usual)
+
+
+def _typical_extents(system: System) -> tuple[tuple[str, int], ...] | None:
+    try:
+        return planning_extents(system, {})
+    except ExtentError:
+        return None
 
 
 def _read_by_factoring(options: Options) -> Options:
@@ -113,21 +140,25 @@ def best_within(
 ) -> Planned:
     """The plan of least predicted time that keeps the memory limit, or that of least bytes.
 
-    ``plan`` is that of the options' own weight of a byte and objective. If it keeps the limit in
-    about the time of its steps without shared loops, it is the result.
+    ``plan`` is that of the options' own weight of a byte and objective. If it keeps the limit it is
+    the result, for the objective ``time`` only in about the time of its steps without shared loops.
     """
     limit = options.memory_limit
     assert limit is not None, "there is a limit"
     best = _planned(plan, module, options)
     unfused = plan_fusion(plan.program, replace(options, objective="none"))
-    enough = _picoseconds(unfused, options) * (100 + _CLOSE_PERCENT) // 100
+    enough: float = _picoseconds(unfused, options) * (100 + _CLOSE_PERCENT) // 100
+    if options.objective != "time":
+        enough = inf
 
     def rank(one: Planned) -> tuple[bool, int, int]:
         over = one.bytes > limit
         return over, one.bytes if over else one.picoseconds, one.bytes
 
-    for program, wish in _others(system, plan.program, options, progress, use_cache=use_cache):
-        if best.bytes <= limit and best.picoseconds <= enough:
+    others = _others(system, plan.program, options, progress, use_cache=use_cache)
+    while best.bytes > limit or best.picoseconds > enough:
+        program, wish = next(others, (None, options))
+        if program is None:
             break
         other = plan_of(program, wish, use_cache=use_cache)
         best = min(best, _planned(other, lower_within(other, wish), wish), key=rank)

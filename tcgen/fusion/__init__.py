@@ -27,7 +27,7 @@ peak       larger ones                       ``linear``; CP-SAT of some arrays a
                                              of all up to ``solver_constraints``
 time       all                               triangular nests (``time.triangular_nests``)
 time       unfused plan fits, up to          CP-SAT for each choice of tiles
-           ``speed_constraints``             (``solver.time_model``), ``time.refine_tiles``
+           ``few_statements``                (``solver.time_model``), ``time.refine_tiles``
 time       unfused plan does not fit         the same up to ``solver_constraints``; descent above
                                              ``few_statements``; both again with repeated, then
                                              with recomputed statements (``time.objective``)

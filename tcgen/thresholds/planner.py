@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from .legal_range import threshold
+from .legal_range import UNBOUNDED, threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +96,10 @@ class TimeThresholds:
     Attributes:
         seconds: deterministic seconds of each search at effort 1.
         seconds_per_tile: least deterministic seconds of the search with one choice of tiles.
-        few_statements: most statements of a program that is searched with every strategy.
+        few_statements: most statements of a program that is searched with every strategy, and for
+            speed if it fits unfused.
         worthwhile: fraction of the predicted time that must be saved before a program that fits
             unfused is fused; smaller differences are within the error of the prediction.
-        speed_constraints: largest model that is solved only for speed.
         limit_parts: the descent in the peak stops at these parts of the memory limit in turn: a
             smaller peak of loops over single elements leaves room for larger tiles.
         trials: arrangements that the descent examines for each of these parts.
@@ -116,7 +116,6 @@ class TimeThresholds:
     seconds_per_tile: float = threshold(0.2, 0.0, 1.0)
     few_statements: int = threshold(10, 0, 20)
     worthwhile: Fraction = threshold(Fraction(1, 10), Fraction(0), Fraction(1))
-    speed_constraints: int = threshold(10_000, -1, 50_000)
     limit_parts: tuple[int, ...] = threshold((1, 3, 10, 100), (1,), (1, 2, 3, 5, 10, 30, 100, 1000))
     trials: int = threshold(1000, 0, 3000)
     large_arrays: Fraction = threshold(Fraction(1, 16), Fraction(0), Fraction(1))
@@ -172,6 +171,7 @@ class AlgebraThresholds:
     Attributes:
         close_cost: sequences whose cost exceeds the least one by at most this fraction are planned;
             the one of least predicted time is taken.
+        direct_terms: equations with more terms are searched at typical extents first.
         work_per_effort: common factors that the search may weigh for each unit of ``effort``.
         rounds_per_array: rounds of random improvement for each intermediate of the greedy result
             and each unit of ``effort``.
@@ -206,6 +206,7 @@ class AlgebraThresholds:
     """
 
     close_cost: Fraction = threshold(Fraction(1, 10), Fraction(0), Fraction(1))
+    direct_terms: int = threshold(10, 0, UNBOUNDED)
     work_per_effort: int = threshold(150_000, 1, 300_000)
     rounds_per_array: int = threshold(80, 0, 160)
     idle_rounds_per_array: int = threshold(800, 1, 800)

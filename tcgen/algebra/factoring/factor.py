@@ -43,8 +43,9 @@ def factored(
     An intermediate keeps its name where its readers would get too large without it. The result is
     empty if the system is too large even so; the user's own factoring then stands. The symmetries
     of the system are derived. The search is deterministic; its ``effort`` is in units of
-    ``work_per_effort``. ``progress`` is called with a text that tells the best cost so far, and
-    ``note`` with one for each equation or term that a limit keeps out of the search.
+    ``work_per_effort``, and 0 is one greedy factoring. ``progress`` is called with a text that
+    tells the best cost so far, and ``note`` with one for each equation or term that a limit keeps
+    out of the search.
     """
     terms = sum(len(e.terms) for e in system.equations)
     most = thresholds.multiplied_out_terms
@@ -68,7 +69,7 @@ def factored(
         product_costs = ProductCosts(widths, model, algebra.constant)
         costs = (PackedSequenceCosts if packed else SequenceCosts)(algebra, product_costs)
         search = Search(algebra, arrays, costs, Random(0), thresholds)
-        starts = _starts(search, lifted.targets, state)
+        starts = _starts(search, lifted.targets, state, longer=effort > 0)
         state = _improved(search, starts, effort, progress)
         written = state
         if isinstance(costs, PackedSequenceCosts):
@@ -105,16 +106,19 @@ def _lifted(
     return None
 
 
-def _starts(search: Search, targets: Mapping[int, TermSum], known: State | None) -> list[State]:
+def _starts(
+    search: Search, targets: Mapping[int, TermSum], known: State | None, *, longer: bool
+) -> list[State]:
     """The cheapest greedy state of several: from the planning extents and with one space longer.
 
     Where two forms have nearly equal costs, the greedy search may choose the wrong one. At extents
     where the costs differ more it chooses well, and its result is often the best one here too. A
-    second state has squares, if these lower the cost. If the best state for another cost is
-    ``known``, that one and the greedy state of the planning extents are the starts.
+    second state has squares, if these lower the cost. Without ``longer``, or if the best state for
+    another cost is ``known``, all spaces have their planning extents.
     """
-    if known is not None:
-        return [*_started(search, targets), known.copy()]
+    if known is not None or not longer:
+        states = _started(search, targets)
+        return states if known is None else [*states, known.copy()]
     costs = search.costs
     best: list[State] = []
     least = 0

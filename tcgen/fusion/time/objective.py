@@ -213,10 +213,11 @@ class _Search:
         unfused, value = self.best, self._value
         time, large = value[0], self._beyond_cache()
         self._triangles(large)
-        if self._worthwhile(time - bound, time):
-            candidates = candidates_with_repeats(fusion_graph(self.program), large, repeat=False)
-            if constraint_count(candidates) <= self.limits.time.speed_constraints:
-                self._tiles(candidates, seconds, last=True, every=True)
+        graph = fusion_graph(self.program)
+        # No shipped spec of more statements gains by other loops than those of triangular nests.
+        if self._few(graph) and self._worthwhile(time - bound, time):
+            candidates = candidates_with_repeats(graph, large, repeat=False)
+            self._tiles(candidates, seconds, last=True, every=True)
         if not self._worthwhile(time - self._value[0], time):
             self.best, self._value = unfused, value
 

@@ -97,7 +97,8 @@ def test_default_folder_is_named_after_the_spec(tmp_path: Path, monkeypatch) -> 
 
 def test_nothing_is_said_of_a_search_where_none_was_made(tmp_path: Path) -> None:
     folder = tmp_path / "ladder"
-    result = invoke("compile", LADDER, "-e", "o=3", "-e", "v=4", "-e", "x=5", "-o", folder)
+    extents = ("-e", "o=3", "-e", "v=4", "-e", "x=5")
+    result = invoke("compile", LADDER, *extents, "--objective", "none", "-o", folder)
     last = result.stdout.split("fusion: ")[1]
     assert " ".join(last.split()).startswith("objective none: nothing is fused; ")
     assert "OPTIMAL" not in repr(tcgen.load(folder).report)

@@ -61,6 +61,8 @@ def test_memory_limit_refuses_with_the_bytes_of_this_plan(tmp_path: Path) -> Non
         "x=50",
         "--memory-limit",
         "1MiB",
+        "--objective",
+        "none",
         "-o",
         folder,
     )

@@ -41,12 +41,15 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     return objectives
 
 
+NO_LOOPS = {"objective": "none", "optimize": False}
+
+
 def test_the_advice_of_a_small_program_has_a_number(
     planned: list[str], tmp_path, monkeypatch
 ) -> None:
     monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path))
     with pytest.raises(tcgen.MemoryLimitError, match=mentions("objective time peak needs bytes")):
-        tcgen.compile(written(3), memory_limit=100, target="numpy", optimize=False)
+        tcgen.compile(written(3), memory_limit=100, target="numpy", **NO_LOOPS)
     assert planned == ["none", "peak"]
 
 
@@ -55,7 +58,7 @@ def test_the_advice_of_a_large_program_needs_no_plan(
 ) -> None:
     monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path))
     with pytest.raises(tcgen.MemoryLimitError, match=mentions("Raise objective time peak may")):
-        tcgen.compile(written(40), memory_limit=100, target="numpy", optimize=False)
+        tcgen.compile(written(40), memory_limit=100, target="numpy", **NO_LOOPS)
     assert planned == ["none"]
 
 

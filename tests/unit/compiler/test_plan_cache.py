@@ -43,7 +43,7 @@ def no_search(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     def refuse(*_: object) -> None:
         raise AssertionError("searched again")
 
-    monkeypatch.setattr("tcgen.algebra.form_sequence", refuse)
+    monkeypatch.setattr("tcgen.compiler.sequences.form_sequences", refuse)
     monkeypatch.setattr("tcgen.compiler.limits.plan_fusion", refuse)
     return monkeypatch
 

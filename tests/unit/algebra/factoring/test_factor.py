@@ -118,7 +118,7 @@ def test_counts_of_triples() -> None:
 @given(system=systems(), data=st.data())
 def test_factored_systems_have_the_same_values(system: System, data: st.DataObject) -> None:
     extents = data.draw(extents_for(system))
-    found = factored(normalised(system), extents, NormalForms(False), 1, AlgebraThresholds())
+    (found,) = factored(normalised(system), extents, NormalForms(False), 1, AlgebraThresholds())
     found.verify()
     same_values(system, found, extents)
 
@@ -162,7 +162,7 @@ def test_common_factor_of_two_terms() -> None:
     assert len(contractions) == 2
     same_values(
         system,
-        factored(system, LARGE, NormalForms(False), 1, AlgebraThresholds()),
+        *factored(system, LARGE, NormalForms(False), 1, AlgebraThresholds()),
         {"o": 3, "v": 4},
     )
 
