@@ -2,15 +2,16 @@
 
 ``sharing`` finds which statements may share a loop. ``solver`` has CP-SAT models of all these
 choices, and ``placement`` makes the plan of one choice. The objectives search: ``linear`` on trees,
-``memory`` for the objectives ``memory`` and ``peak``, ``time`` within a memory limit, and
-``kernels`` for element-wise steps. Names of sizes are those of
+``memory`` for the objectives ``memory`` and ``peak``, and ``linear`` on graphs, ``time`` within a
+memory limit, and ``kernels`` for element-wise steps. Names of sizes are those of
 :class:`tcgen.thresholds.planner.FusionThresholds`:
 
 =========  ================================  ===================================================
 objective  programs                          searches, in this order
 =========  ================================  ===================================================
 none       all                               none
-linear     all                               CP-SAT for each tree of the graph (``linear``)
+linear     trees                             CP-SAT for each tree of the graph (``linear``)
+linear     others                            as ``memory``, with the linearised sum
 memory     trees up to ``trees.prefixes``    dynamic programming (``memory.tree_prefixes``)
 memory     up to ``static_constraints``      ``linear``; CP-SAT for loops, then for their order
                                              (``memory.objective``); loops without one: descent,
@@ -97,7 +98,7 @@ def _plan_of_objective(program: FormulaSequence, options: Options) -> FusionPlan
     extents = _extents(program, options)
     graph = fusion_graph(program)
     thresholds = options.thresholds.planner.fusion
-    model = "tree-restricted" if graph.restricted else "tree"
+    model = "dag" if graph.restricted else "tree"
 
     def fuse(fused: tuple[Variable, ...], solve: Solve) -> FusionPlan:
         placed = place_nodes(graph, fused)
@@ -116,7 +117,7 @@ def _plan_of_objective(program: FormulaSequence, options: Options) -> FusionPlan
 
         return least_time(graph, fuse((), Solve("time", model)), extents, options)
     if options.objective == "none":
-        plan = fuse((), Solve("none", model, "FEASIBLE"))
+        plan = fuse((), Solve("none", model))
         return replace(plan, solve=replace(plan.solve, value=static_elements(plan)))
     from .linear import solve_linear  # noqa: PLC0415
     from .memory.objective import least_memory, least_value  # noqa: PLC0415
@@ -133,8 +134,8 @@ def _plan_of_objective(program: FormulaSequence, options: Options) -> FusionPlan
             start = place_nodes(graph, least)
             return least_memory(graph, start, extents, options, static_is_least=True)
     solution = solve_linear(graph, dict(extents), thresholds.linear_seconds * options.effort)
-    status = "OPTIMAL" if solution.value == solution.bound else "FEASIBLE"
-    if options.objective == "linear":
+    if options.objective == "linear" and not graph.restricted:
+        status = "OPTIMAL" if solution.value == solution.bound else "FEASIBLE"
         solve = Solve("linear", model, status, solution.value, solution.bound, "saved_elements")
         return fuse(solution.fused, solve)
     start = place_nodes(graph, solution.fused)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import floor, gcd
 
-from .placement.memory import saving
+from ..ir.cost import saving
 from .sharing.graph import Edge, FusionGraph, Variable
 from .solver.cp_sat import solve
 

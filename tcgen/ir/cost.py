@@ -10,9 +10,10 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from math import prod
 from typing import TypeVar
 
-from .tensor import Index, Space, distinct
+from .tensor import Index, Space, Tensor, distinct
 
 Monomial = tuple[tuple[str, int], ...]  # ((space name, power), ...) sorted by name
 I = TypeVar("I", bound=Hashable)
@@ -117,6 +118,16 @@ def iteration_space(indices: Iterable[Index], coeff: int = 1) -> Poly:
 def _volume(spaces: tuple[Space, ...], coeff: int) -> Poly:
     """``coeff`` times the product of the extents: the steps of a program have few of these."""
     return Poly.of(coeff, spaces)
+
+
+def saving(tensor: Tensor, axis: int, extents: Mapping[str, int], held: int = 1) -> int:
+    """Elements that contracting one axis saves: ``size(A) - rsize(A, i)`` of Allam's Eq. (10).
+
+    An axis in tiles holds as many elements as a tile has.
+    """
+    shape = [space.extent_in(extents) for space in tensor.spaces]
+    extent = shape.pop(axis)
+    return prod(shape) * (extent - min(held, extent))
 
 
 def equal_points(

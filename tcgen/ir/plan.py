@@ -154,10 +154,10 @@ class Solve:
     """Result of the search for a plan.
 
     Attributes:
-        objective: ``none``, ``linear``, ``memory``, ``peak`` or ``time``.
-        model: ``tree`` (exactly the paper's), ``tree-restricted`` (arrays with several producers or
-            consumers were left unfused), ``dag`` (they were not) or ``hand`` (written by a person).
-        status: ``OPTIMAL`` or ``FEASIBLE``.
+        objective: ``none``, ``linear``, ``memory``, ``peak``, ``time`` or ``kernels``.
+        model: ``tree`` (exactly the paper's), ``dag`` (arrays may have several producers and
+            consumers) or ``hand`` (written by a person).
+        status: ``OPTIMAL`` or ``FEASIBLE``; None where nothing was searched for.
         value: value of the objective, recomputed exactly; None for hand-written plans.
         bound: proven bound on the objective, or None.
         unit: ``seconds``, ``bytes``, ``elements`` or ``saved_elements``.
@@ -165,7 +165,7 @@ class Solve:
 
     objective: str = "none"
     model: str = "tree"
-    status: str = "OPTIMAL"
+    status: str | None = None
     value: int | Fraction | None = None
     bound: int | Fraction | None = None
     unit: str = "elements"

@@ -8,11 +8,12 @@ from typing import Any
 from ..ir.plan import FusionPlan
 from ..ir.pretty import pretty
 from ..ir.program import FormulaSequence
+from .fusions import fusion_lines
 from .numbers import OPERATIONS, counted_flops
 
 
 def explain_text(plan: FusionPlan, report: Mapping[str, Any]) -> str:
-    """Totals, then a line for each step: text, chosen and executed flops, bytes, polynomial."""
+    """Totals, a line for each step (text, flops, bytes, polynomial), fusion graph and loop nest."""
     program, extents = plan.program, report["extents"]
     sizes = ", ".join(f"{n} = {e}" for n, e in extents.items())
     lines = [f"{program.name} at {sizes}" if sizes else program.name]
@@ -30,6 +31,7 @@ def explain_text(plan: FusionPlan, report: Mapping[str, Any]) -> str:
             f"{row['text']:<{width}}  {row['flops']:>16,} flops  {row['executed']:>16,} executed"
             f"  {row['executed_bytes']:>16,} bytes  ({flops}){note}"
         )
+    lines += ["", "Fusion graph", "", *fusion_lines(plan, report)]
     lines += ["", "Loop nest", "", pretty(plan).rstrip()]
     if report.get("library"):
         lines += ["", "Products by libraries", ""]

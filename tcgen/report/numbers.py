@@ -199,7 +199,7 @@ def _arrays(
 ) -> list[dict[str, Any]]:
     program = plan.program
     stored = {t.name: t for t in manifest.tensors}
-    letters = _letters(program)
+    letters = letters_of(program)
     rows = []
     for tensor in program.tensors:
         indices = letters.get(tensor) or tuple(s.name for s in tensor.spaces)
@@ -236,7 +236,7 @@ def never_held(array: ArrayPlan, plan: FusionPlan) -> bool:
     return array.tensor.role is Role.GENERATED and not plan.instances(array.tensor)
 
 
-def _letters(program: FormulaSequence) -> dict[Tensor, tuple[str, ...]]:
+def letters_of(program: FormulaSequence) -> dict[Tensor, tuple[str, ...]]:
     """Index letters of each array, from its first producer or else its first reader."""
     letters: dict[Tensor, tuple[str, ...]] = {}
     for step in program.steps:

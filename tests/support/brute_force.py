@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations, product
+from math import prod
 
 from tcgen.errors import VerifyError
 from tcgen.ir.plan import (
@@ -206,6 +207,17 @@ def static_sum(plan: FusionPlan) -> int:
     return sum(a.bytes // 8 for a in plan.arrays if a.tensor.role is not Role.OUTPUT)
 
 
+def saved(plan: FusionPlan) -> int:
+    """Equation (10) of Allam et al.: the elements that each contracted axis saves by itself."""
+    total = 0
+    for array in plan.arrays:
+        shape = [space.extent_in(dict(plan.extents)) for space in array.tensor.spaces]
+        for axis, _ in array.contracted:
+            reduced = [n for a, n in enumerate(shape) if a != axis]
+            total += prod(shape) - prod(reduced)
+    return total
+
+
 def greatest_sum(plan: FusionPlan) -> int:
     """Bytes of what lives at one time: an array local to a loop body dies with each iteration."""
     amounts = [0] * len(plan.visits)
@@ -258,12 +270,16 @@ def legal(plan: FusionPlan) -> bool:
 
 def least(program: FormulaSequence, extents: tuple[tuple[str, int], ...]) -> tuple[int, int]:
     """Least static sum in elements and least peak in bytes over all legal loop programs."""
-    static = peak = None
-    for plan in programs(program, extents):
-        one, two = static_sum(plan), greatest_sum(plan)
-        if (static is None or one < static or peak is None or two < peak) and legal(plan):
-            static = one if static is None else min(static, one)
-            peak = two if peak is None else min(peak, two)
-    assert static is not None
-    assert peak is not None
+    static, peak, _ = optima(program, extents)
     return static, peak
+
+
+def optima(program: FormulaSequence, extents: tuple[tuple[str, int], ...]) -> tuple[int, int, int]:
+    """Least static sum, least peak, and most elements saved by Eq. (10)."""
+    best: tuple[int, ...] | None = None
+    for plan in programs(program, extents):
+        here = (static_sum(plan), greatest_sum(plan), -saved(plan))
+        if (best is None or any(a < b for a, b in zip(here, best, strict=True))) and legal(plan):
+            best = here if best is None else tuple(map(min, here, best))
+    assert best is not None
+    return best[0], best[1], -best[2]

@@ -161,7 +161,10 @@ def part_of(candidates: FusionCandidates, arrays: Collection[int]) -> FusionCand
     """The candidates if only these arrays, by position, may be contracted."""
     bare = tuple(replace(i, axes=()) for i in candidates.instances)
     tensors = {candidates.instances[n].array for n in arrays}
-    return build_candidates(candidates.graph, bare, candidates.dependences, {}, tensors)
+    linear = candidates.linear
+    return build_candidates(
+        candidates.graph, bare, candidates.dependences, {}, tensors, linear=linear
+    )
 
 
 def solve_part(

@@ -1,4 +1,4 @@
-"""Objectives ``memory`` and ``peak``: the choice of a search, its plan, and the plan's arena."""
+"""Objectives ``memory``, ``peak`` and ``linear``: the choice of a search, and its plan."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...ir.plan import FusionPlan, Solve
 from ...ir.tensor import element_bytes
 from ...options import Options
 from ...thresholds.planner import FusionThresholds
-from ..placement.memory import once_elements, packed, peak_of
+from ..placement.memory import once_elements, packed, peak_of, saved_elements
 from ..placement.nest import Placed, arrangement_of, place_arrangement
 from ..placement.plan import build_launches, build_plan, shared_axes
 from ..sharing.candidates import (
@@ -17,6 +17,7 @@ from ..sharing.candidates import (
     FusionCandidates,
     fusion_candidates,
     independent,
+    tables_of,
     unmodelled,
     without_order,
 )
@@ -118,16 +119,19 @@ def least_memory(
 ) -> FusionPlan:
     """The plan of least memory by the options' objective, with a proven bound.
 
+    Under ``linear``, the memory of an array is what Eq. (10) of Allam et al. leaves to be saved.
     ``start`` is a legal placement; with ``static_is_least``, none has a smaller static sum. Of the
     options, ``objective``, ``dtype``, ``effort`` and ``thresholds`` are read.
     """
-    candidates, dtype, peak = fusion_candidates(graph), options.dtype, options.objective == "peak"
+    dtype, peak, linear = options.dtype, options.objective == "peak", options.objective == "linear"
+    candidates = fusion_candidates(graph, linear=linear)
     weights = {
         n: element_bytes(i.array, dtype) if peak else 1 for n, i in enumerate(candidates.instances)
     }
     thresholds = options.thresholds.planner.fusion
     seconds, hint = thresholds.memory.seconds * options.effort, arrangement_of(start)
     progress = _Progress(candidates, weights, dict(extents), seconds, thresholds, [start], hint)
+    most = sum(table[0][1] for table in tables_of(candidates, weights, dict(extents), {}).values())
 
     def plan_of(placed: tuple[Placed, ...], *, once: bool = False) -> FusionPlan:
         axes = shared_axes(candidates, placed)
@@ -138,7 +142,8 @@ def least_memory(
 
     def value_of(placed: tuple[Placed, ...]) -> int:
         """The objective if every generated input is produced once, where the placement has it."""
-        return least_value(plan_of(placed, once=peak), dtype, peak=peak)
+        plan = plan_of(placed, once=peak)
+        return most - saved_elements(plan) if linear else least_value(plan, dtype, peak=peak)
 
     if peak:
         _search_peak(
@@ -154,9 +159,9 @@ def least_memory(
         options.objective,
         "dag" if graph.restricted else "tree",
         "OPTIMAL" if value == bound else "FEASIBLE",
-        value,
-        bound,
-        "bytes" if peak else "elements",
+        most - value if linear else value,
+        most - bound if linear else bound,
+        "saved_elements" if linear else "bytes" if peak else "elements",
     )
     return replace(packed(plan, thresholds.offset_seconds) if peak else plan, solve=solve)
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import gcd, prod
 
+from ...ir.cost import saving
 from ...ir.plan import ArrayPlan, FusionPlan, Place
 from ...ir.program import FormulaSequence
 from ...ir.tensor import Role, Tensor, element_bytes
@@ -118,17 +119,30 @@ def once_elements(plan: FusionPlan) -> dict[ArrayPlan, int]:
     """
     return {
         a: whole_elements(a.tensor, plan.extent_of)
-        if plan.visits[a.live[0]].redundant or any(loop.tile for _, loop in a.contracted)
+        if _is_fetched_apart(a, plan)
         else array_elements(a, plan.extent_of)
         for a in plan.arrays
     }
 
 
-def saving(tensor: Tensor, axis: int, extents: Mapping[str, int]) -> int:
-    """Elements that contracting one axis saves: ``size(A) - rsize(A, i)`` of Allam's Eq. (10)."""
-    size = whole_elements(tensor, extents)
-    extent = tensor.spaces[axis].extent_in(extents)
-    return size - size // extent
+def saved_elements(plan: FusionPlan, in_tiles: FusionPlan | None = None) -> int:
+    """Elements that a plan saves by Eq. (10), the sum over its contracted axes.
+
+    A generated input that shares no loop with its reader counts in full, although it is fetched in
+    tiles. ``in_tiles`` is the same plan with the tiles that count.
+    """
+    arrays = zip(plan.arrays, (in_tiles or plan).arrays, strict=True)
+    return sum(
+        saving(held.tensor, axis, plan.extent_of, loop.tile or 1)
+        for array, held in arrays
+        if not _is_fetched_apart(array, plan)
+        for axis, loop in held.contracted
+    )
+
+
+def _is_fetched_apart(array: ArrayPlan, plan: FusionPlan) -> bool:
+    """Whether a generated input is fetched in tiles, or several times."""
+    return bool(plan.visits[array.live[0]].redundant) or any(o.tile for _, o in array.contracted)
 
 
 def output_bytes(program: FormulaSequence, extents: Mapping[str, int], dtype: str) -> int:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import prod
 
+from ...ir.cost import saving
 from ...ir.tensor import Role, Tensor
 from .dependences import (
     Dependences,
@@ -38,6 +39,8 @@ class FusionCandidates:
         groups: groups of loop uses, in order; two groups never have a loop in common.
         repeats: loop uses of statements that have no index for the loop, so that each iteration
             repeats them; each with the loop use of a reader that it follows.
+        linear: an array counts the elements that Eq. (10) of Allam et al. would save on its axes
+            that are not contracted, instead of its size.
     """
 
     graph: FusionGraph
@@ -45,6 +48,7 @@ class FusionCandidates:
     dependences: Dependences
     groups: tuple[tuple[LoopUse, ...], ...]
     repeats: Mapping[LoopUse, LoopUse] = field(default_factory=dict)
+    linear: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +62,18 @@ class Arrangement:
     order: tuple[int, ...]
 
 
-def fusion_candidates(graph: FusionGraph) -> FusionCandidates:
+def fusion_candidates(graph: FusionGraph, *, linear: bool = False) -> FusionCandidates:
     """The fusion candidates of a program, for searches that also order the statements."""
     bare = bare_instances(graph)
     dependences = find_dependences(graph, bare, index_pairs_of(graph, bare))
-    return build_candidates(graph, bare, dependences, {}, ordered=True)
+    return build_candidates(graph, bare, dependences, {}, ordered=True, linear=linear)
 
 
 def without_order(candidates: FusionCandidates) -> FusionCandidates:
     """The same candidates, for searches that leave the order of the statements open."""
     bare = tuple(replace(i, axes=()) for i in candidates.instances)
-    return build_candidates(candidates.graph, bare, candidates.dependences, {})
+    linear = candidates.linear
+    return build_candidates(candidates.graph, bare, candidates.dependences, {}, linear=linear)
 
 
 def build_candidates(
@@ -79,6 +84,7 @@ def build_candidates(
     shrinking: Collection[Tensor] | None = None,
     *,
     ordered: bool = False,
+    linear: bool = False,
 ) -> FusionCandidates:
     """The candidates that follow from the pairs of indices that may be one loop.
 
@@ -94,7 +100,7 @@ def build_candidates(
     groups = _groups(graph, instances, dependences, repeats, ordered=ordered)
     used = {use for group in groups for use in group}
     useful = {use: origin for use, origin in repeats.items() if use in used}
-    return FusionCandidates(graph, instances, dependences, groups, useful)
+    return FusionCandidates(graph, instances, dependences, groups, useful, linear)
 
 
 def _with_axes(
@@ -279,7 +285,7 @@ def tables_of(
 ) -> dict[int, Table]:
     """Sizes of every array that is held, by position among the instances."""
     return {
-        n: _table(i, weights[n], extents, tiles)
+        n: _table(i, weights[n], extents, tiles, linear=candidates.linear)
         for n, i in enumerate(candidates.instances)
         if i.array.is_held
     }
@@ -301,18 +307,26 @@ def touched(candidates: FusionCandidates, node: int, counted: Collection[int]) -
 
 
 def _table(
-    instance: Instance, weight: int, extents: Mapping[str, int], tiles: Mapping[str, int]
+    instance: Instance,
+    weight: int,
+    extents: Mapping[str, int],
+    tiles: Mapping[str, int],
+    *,
+    linear: bool,
 ) -> Table:
     """Sizes of an array for every set of contracted axes, each of which counts its tile."""
     spaces = instance.array.spaces
     shape = [space.extent_in(extents) for space in spaces]
     tile = [min(n, tiles.get(s.name, 1)) for n, s in zip(shape, spaces, strict=True)]
     axes = [axis for axis, _ in instance.axes if tile[axis] < shape[axis]]
+
+    def size(chosen: tuple[int, ...]) -> int:
+        if linear:
+            return sum(saving(instance.array, a, extents) for a in axes if a not in chosen)
+        return prod(tile[a] if a in chosen else n for a, n in enumerate(shape))
+
     return tuple(
-        (
-            chosen,
-            weight * prod(tile[a] if a in chosen else n for a, n in enumerate(shape)),
-        )
+        (chosen, weight * size(chosen))
         for count in range(len(axes) + 1)
         for chosen in combinations(axes, count)
     )

@@ -83,7 +83,7 @@ class FusionModel(LoopConstraints):
         nodes = self._relevant(candidates, peak=peak and only is None, ordered=ordered)
         super().__init__(candidates, hint, nodes, ordered=ordered, unmodelled=unmodelled or {})
         every = [size for table in self.tables.values() for _, size in table]
-        self.unit = gcd(*every) if every else 1
+        self.unit = gcd(*every) or 1
         total = sum(max(size for _, size in t) for t in self.tables.values()) // self.unit
         self.shift = max(0, total.bit_length() - _LARGEST.bit_length())
         self.x: dict[tuple[int, int], BoolVarT] = {}

@@ -21,10 +21,10 @@ from dataclasses import replace
 from itertools import groupby, takewhile
 from math import prod
 
-from ...ir.plan import FusionPlan, LoopId, Solve
+from ...ir.plan import FusionPlan, LoopId
 from ...ir.program import Contract, Produce, Step
 from ...options import Options
-from ..placement.memory import output_bytes, packed, plan_peak, static_elements, whole_elements
+from ..placement.memory import output_bytes, packed, plan_peak, saved_elements, static_elements
 from ..placement.plan import regrouped
 from ..solver.time_model import Request
 from .refine_tiles import fastest, smallest, with_tiles
@@ -60,7 +60,7 @@ def nests_on_gpu(plan: FusionPlan, options: Options) -> FusionPlan:
     else:
         tiles = fastest(plan, request, kept, fetched)
     tiled = with_tiles(plan, tiles, options.dtype)
-    return _valued(regrouped(tiled, _kept_with(tiled, plan, kept)), options)
+    return _valued(regrouped(tiled, _kept_with(tiled, plan, kept)), plan, options)
 
 
 def _kept_with(tiled: FusionPlan, plan: FusionPlan, kept: frozenset[LoopId]) -> frozenset[LoopId]:
@@ -73,34 +73,26 @@ def _kept_with(tiled: FusionPlan, plan: FusionPlan, kept: frozenset[LoopId]) -> 
     return frozenset(loop for n in inside for loop in tiled.visits[n].loops)
 
 
-def _valued(plan: FusionPlan, options: Options) -> FusionPlan:
+def _valued(plan: FusionPlan, untiled: FusionPlan, options: Options) -> FusionPlan:
     """The plan with offsets where it promises a peak, and with its value."""
     solve = plan.solve
     match options.objective:
         case "peak":
             plan = packed(plan, options.thresholds.planner.fusion.offset_seconds)
             value = plan_peak(plan)
-        case "memory" | "none":
+        case "memory":
             value = static_elements(plan)
+        case "none":
+            return replace(plan, solve=replace(solve, value=static_elements(plan)))
         case "linear":
-            return replace(plan, solve=_saved(plan))
+            value = saved_elements(untiled, plan)
         case _:
             return plan
-    bound = min(value, int(solve.bound)) if solve.bound is not None else None
+    bound = solve.bound
+    if bound is not None and options.objective != "linear":
+        bound = min(value, int(bound))
     status = "OPTIMAL" if value == bound else "FEASIBLE"
     return replace(plan, solve=replace(solve, value=value, bound=bound, status=status))
-
-
-def _saved(plan: FusionPlan) -> Solve:
-    """The solution with the elements that a plan saves by Eq. (10), where an axis may be a tile."""
-    saved = 0
-    for array in plan.arrays:
-        for axis, loop in array.contracted:
-            extent = array.tensor.spaces[axis].extent_in(plan.extent_of)
-            held = min(loop.tile or 1, extent)
-            saved += whole_elements(array.tensor, plan.extent_of) // extent * (extent - held)
-    status = "OPTIMAL" if saved == plan.solve.bound else "FEASIBLE"
-    return replace(plan.solve, value=saved, status=status)
 
 
 def _nests(plan: FusionPlan) -> Iterator[tuple[int, ...]]:

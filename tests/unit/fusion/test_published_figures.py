@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 import signal
 import threading
+from itertools import compress, product
+from math import prod
 
 import pytest
 
 from support.messages import mentions
+from tcgen.algebra import form_sequence
 from tcgen.errors import ExtentError
+from tcgen.frontend.spec.reader import read_spec
 from tcgen.fusion import plan_fusion
 from tcgen.fusion.linear import path_inequalities, savings, variables
-from tcgen.fusion.placement.memory import static_elements, whole_elements
+from tcgen.fusion.placement.memory import array_elements, static_elements, whole_elements
 from tcgen.fusion.sharing.graph import fusion_graph
 from tcgen.fusion.solver.cp_sat import interruptible_solve
 from tcgen.ir.plan import GroupKind, Place
@@ -104,6 +108,58 @@ def test_figure_1_plan_takes_23_elements(figure_1):
     assert plan.arena == 23 * 8
     # Every loop encloses the production of a generated input, so all of them run on the host.
     assert all(g.host_loops == plan.visits[g.visits[0]].loops for g in plan.groups)
+
+
+SECTION_4_3 = """
+space I = 10
+space J = 15
+space K = 20
+space M = 1000
+index i : I
+index j : J
+index k : K
+index m : M
+input U[M,J], D[M,I], V[K]
+output X
+L[m,j] = U[m,j]*U[m,j]
+A[i,j] = L[m,j]*D[m,i]
+B[k] = V[k]*V[k]
+X[i,j,k] = A[i,j]*B[k]
+"""
+
+
+def test_equation_10_chooses_as_section_4_3_says():
+    """A can fuse only j, since L fuses m and j; j of A and k of B exclude each other."""
+    options = Options(objective="linear", optimize=False)
+    program = form_sequence(read_spec(SECTION_4_3), options)
+    graph, extents = fusion_graph(program), {"I": 10, "J": 15, "K": 20, "M": 1000}
+    order = [v for part in graph.parts for v in variables(graph, part)]
+    rules = [r for part in graph.parts for r in path_inequalities(graph, part)]
+    choices = [tuple(compress(order, on)) for on in product((0, 1), repeat=len(order))]
+    legal = [fused for fused in choices if all(r.holds(fused) for r in rules)]
+
+    def extent_fused(fused) -> int:
+        """Equation (9)."""
+        spaces = {
+            (e.id, c.loop): e.array.spaces[c.axis].name for e in graph.edges for c in e.candidates
+        }
+        return sum(extents[spaces[v]] for v in fused)
+
+    def of_a_and_b(fused) -> int:
+        return sum(
+            prod(
+                1 if (e.id, c.loop) in fused else extents[e.array.spaces[c.axis].name]
+                for c in e.candidates
+            )
+            for e in graph.edges
+            if e.array.name in "AB"
+        )
+
+    assert of_a_and_b(max(legal, key=extent_fused)) == 150 + 1
+    plan = plan_fusion(program, options)
+    held = {a.tensor.name: array_elements(a, extents) for a in plan.arrays}
+    assert held["A"] + held["B"] == 10 + 20
+    assert (plan.solve.status, plan.solve.model) == ("OPTIMAL", "tree")
 
 
 def test_unfused_figure_1_still_holds_generated_inputs_in_tiles(figure_1):

@@ -1,4 +1,4 @@
-"""Objectives memory and peak: exact on every small program, right as code, and checked apart."""
+"""Objectives memory, peak and linear: exact on small programs, right as code, checked apart."""
 
 from __future__ import annotations
 
@@ -69,21 +69,22 @@ def check_optimum(seed: int, statements: int, limit: int) -> None:
         return
     rng = random.Random(seed)
     extents = (("o", rng.randint(2, 3000)), ("v", rng.randint(2, 3000)))
-    static, peak = brute.least(program, extents)
-    for objective, least, count in (
+    static, peak, saved = brute.optima(program, extents)
+    for objective, best, count in (
         ("memory", static, brute.static_sum),
         ("peak", peak, brute.greatest_sum),
+        ("linear", saved, brute.saved),
     ):
         plan = planned(program, extents, objective)
         assert plan.solve.status == "OPTIMAL", seed
-        assert plan.solve.value == plan.solve.bound == least == count(plan), (seed, objective)
+        assert plan.solve.value == plan.solve.bound == best == count(plan), (seed, objective)
 
 
 def check_values(program: FormulaSequence, seed: int) -> None:
     extents = (("o", 3), ("v", 4))
     given_arrays = arrays(program, extents, seed)
     wanted = evaluate_program(program, given_arrays, dict(extents))
-    for objective in ("memory", "peak"):
+    for objective in ("memory", "peak", "linear"):
         module = lower_plan(planned(program, extents, objective), Options())
         module.verify()
         found = run_module(module, given_arrays, dict(extents))
@@ -284,8 +285,10 @@ def test_loops_that_overlap_are_not_both_shared(direct, monkeypatch):
 @pytest.mark.slow
 def test_loops_of_a_long_program_do_not_overlap():
     extents = (("o", 4), ("v", 10))
-    system = read_system(spec_path("ccsd_closed_shell"))
-    planned(form_sequence(system, Options(extents)), extents, "memory")
+    program = form_sequence(read_system(spec_path("ccsd_closed_shell")), Options(extents))
+    planned(program, extents, "memory")
+    linear = planned(program, extents, "linear")
+    assert 0 < linear.solve.value == brute.saved(linear) <= linear.solve.bound
 
 
 def _any_pairs(found):
@@ -341,6 +344,9 @@ def test_memory_of_large_programs_is_bounded_by_the_peak():
         least = planned(program, extents, "memory").solve.value
         solve = planned(program, extents, "memory", by_parts).solve
         assert solve.bound <= least <= solve.value, seed
+        most = planned(program, extents, "linear").solve.value
+        solve = planned(program, extents, "linear", by_parts).solve
+        assert solve.value <= most <= solve.bound, seed
 
 
 def test_two_loops_that_need_each_other_are_not_both_shared(hand_plans, monkeypatch):
