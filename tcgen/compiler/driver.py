@@ -27,6 +27,7 @@ from ..ir.system import System, planning_extents, with_inputs_on_disk
 from ..ir.verify.system import check_names
 from ..options import Options
 from ..thresholds.time_model import Machine
+from .faults import without_fault
 from .plan_cache import cached
 from .tracer import Tracer, check_values
 
@@ -80,7 +81,8 @@ def compile_system(
         SpecError: symmetries declared for outputs that do not follow from their equations, or
             numbers that the element type cannot hold.
         ExtentError: a planning extent is missing.
-        VerifyError: a name is not an identifier.
+        VerifyError: a name is not an identifier, or tcgen has a fault for which no other plan could
+            be taken; where one is taken, a RuntimeWarning says so.
         MemoryLimitError: the plan needs more bytes than ``options.memory_limit``.
         PlanError: a program for a GPU launches too many kernels.
     """
@@ -97,6 +99,14 @@ def compile_system(
         tracer.check_values = partial(check_values, system, options.dtype)
     equations = with_inputs_on_disk(system, options.sliced)
     system = tracer.run("system", lambda: equations)
+    make = partial(_compiled, system, tracer=tracer, documents=documents, fallback=fallback)
+    return without_fault(make, system.name, options, tracer)
+
+
+def _compiled(
+    system: System, options: Options, *, tracer: Tracer, documents: bool, fallback: bool
+) -> Compilation:
+    """The stages behind the system."""
     # A single product in the given order needs no search: looking for its file takes longer.
     use_cache = options.objective != "none" or options.optimize or len(system.equations) != 1
     program = form_program(system, options, tracer, use_cache=use_cache)
@@ -117,7 +127,7 @@ def form_program(
     from ..algebra import form_sequence  # noqa: PLC0415  (stages load on first use)
     from .element_types import check_numbers, check_real_arguments  # noqa: PLC0415
 
-    make = partial(form_sequence, system, options, tracer.progress)
+    make = partial(form_sequence, system, options, tracer.tell)
     if use_cache:
         key = _read_by_factoring(options)
         make = partial(cached, "program", system, key, FormulaSequence, make)
@@ -199,7 +209,7 @@ def tune(module: Module, options: Options, tracer: Tracer) -> tuple[Module, tupl
 
     tuned = tracer.run_for(
         "tuned",
-        lambda: tune_products(module, options, tracer.progress),
+        lambda: tune_products(module, options, tracer.tell),
         lambda result: result.module,
     )
     return tuned.module, tuned.choices
@@ -226,7 +236,7 @@ def emit(
         module_of_numpy = lower_within(plan, by_numpy)
         return artifact.with_fallback(_emitted(module_of_numpy, by_numpy, with_runtime=False))
 
-    tracer.progress("emit")
+    tracer.start("emit")
     return tracer.add_time("emit", make)
 
 
@@ -265,7 +275,7 @@ def document(
             records |= {"pareto_plan": point} if (point := pareto_plan(plan, options)) else {}
         return with_documents(artifact, system, plan, executed_by(module), records)
 
-    tracer.progress("report")
+    tracer.start("report")
     return tracer.add_time("emit", make)
 
 

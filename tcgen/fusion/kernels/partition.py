@@ -125,7 +125,7 @@ def _searched(operations: _Structure, algorithm: str, model: str, most: int | No
         case _:
             blocks, bound = _best(graph, cost, most)
     if not is_legal(graph, blocks):
-        raise VerifyError(f"the {algorithm} partition {blocks} is illegal; please report it")
+        raise VerifyError(f"the {algorithm} partition {blocks} is illegal")
     value = cost.of(graph, blocks)
     if bound is None:
         bound = min(value, lower_bound(graph, cost))
