@@ -11,8 +11,7 @@ from support.messages import mentions
 from tcgen.compiler import plan_cache
 from tcgen.compiler.driver import compile_system, read_system
 from tcgen.compiler.plan_cache import cached_plans
-from tcgen.errors import ArgumentError
-from tcgen.errors import VerifyError
+from tcgen.errors import ArgumentError, VerifyError
 from tcgen.options import Options
 
 SPEC = """
