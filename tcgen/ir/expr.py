@@ -32,7 +32,6 @@ REAL_VALUED = frozenset((*REAL_FUNCTIONS, *ARGUMENT_COUNTS))
 # Functions with complex values at negative numbers: a complex program evaluates them with complex
 # arguments, even if the argument is a number or is real. A real program gives NaN there.
 COMPLEX_BELOW_ZERO = ("sqrt", "log")
-Number: TypeAlias = np.inexact[Any]
 _NOT_REAL = np.complex128(complex(np.nan, np.nan))
 
 
@@ -202,25 +201,25 @@ def expr_indices(expr: Expr) -> tuple[Index, ...]:
     return distinct(tuple(occurring))
 
 
-def number_of(expr: Expr) -> Number | None:
+def number_of(expr: Expr) -> Any:
     """The value of an expression of numbers in floating point; None for any other.
 
     It is complex where it is not real, as for ``sqrt(-1)``, and then NaN for a function that has
     only real values, such as ``arccos(2)``.
     """
-    match expr:
-        case Const(value):
-            return np.float64(value)
-        case Infinity(sign):
-            return np.float64(sign * np.inf)
-    found = [number_of(part) for part in _parts(expr)]
-    values = [value for value in found if value is not None]
-    if not found or len(values) < len(found):
+    values = [number_of(part) for part in _parts(expr)]
+    if any(value is None for value in values):
         return None
     with np.errstate(all="ignore"):
         match expr:
+            case Const(value):
+                return np.float64(value)
+            case Infinity(sign):
+                return np.float64(sign * np.inf)
+            case Ref() | Access() | Delta() | Equal():
+                return None
             case Sum():
-                return values[0] + sum(values[1:])
+                return sum(values[1:], start=values[0])
             case Prod():
                 return prod(values[1:], start=values[0])
             case Quot():
@@ -230,10 +229,10 @@ def number_of(expr: Expr) -> Number | None:
             case Call(function) | Calls(function):
                 return _call(function, values)
             case _:
-                return None
+                assert_never(expr)
 
 
-def _call(function: str, values: list[Number]) -> Number:
+def _call(function: str, values: list[Any]) -> Any:
     """The value of a function of numbers, by NumPy's functions of real or complex ones."""
     real, where = function in REAL_VALUED, function == "where"
     if real and any(map(np.iscomplexobj, values[:1] if where else values)):
