@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ArgumentError, ExtentError, ShapeError
-from ..ir.expr import Expr, format_expr, is_complex_number, nodes
+from ..ir.expr import Expr, format_expr, has_no_value, is_complex_number, nodes
 from ..ir.tensor import Packing, Role, Space, Tensor, element_type
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -173,9 +173,12 @@ def program_dtype(
 
     It is complex128 if any array is complex or an expression has a number such as ``1j``, float32
     if every array with axes is, else float64. An ArgumentError refuses a given real type for
-    complex numbers.
+    complex numbers, and numbers such as ``arccos(2)``.
     """
-    parts = (part for expr in expressions for part in nodes(expr))
+    parts = [part for expr in expressions for part in nodes(expr)]
+    wrong = next(filter(has_no_value, parts), None)
+    if wrong is not None:
+        raise ArgumentError(f"{format_expr(wrong)} is not real: only sqrt and log can be complex")
     number = next(filter(is_complex_number, parts), None)
     if number is not None and given not in (None, "complex128"):
         raise ArgumentError(

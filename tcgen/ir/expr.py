@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
+
+import numpy as np
 
 from ..records.loops import Access as Access
 from ..records.loops import Subscript as Subscript
@@ -30,7 +32,7 @@ REAL_VALUED = frozenset((*REAL_FUNCTIONS, *ARGUMENT_COUNTS))
 # Functions with complex values at negative numbers: a complex program evaluates them with complex
 # arguments, even if the argument is a number or is real. A real program gives NaN there.
 COMPLEX_BELOW_ZERO = ("sqrt", "log")
-_ZERO, _ONE = Fraction(0), Fraction(1)
+_NOT_REAL = np.complex128(complex(np.nan, np.nan))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,29 +205,64 @@ def expr_indices(expr: Expr) -> tuple[Index, ...]:
     return distinct(tuple(occurring))
 
 
-def number_of(expr: Expr) -> Fraction | None:
-    """The value of an expression of numbers; None for any other, and for a division by zero."""
-    match expr:
-        case Const(value):
-            return value
-        case Sum(args) | Prod(args):
-            values = [value for value in map(number_of, args) if value is not None]
-            if len(values) < len(args):
+def number_of(expr: Expr) -> Any:
+    """The value of an expression of numbers in floating point; None for any other.
+
+    It is complex where it is not real, as for ``sqrt(-1)``, and then NaN for a function that has
+    only real values, such as ``arccos(2)``.
+    """
+    values = [number_of(part) for part in _parts(expr)]
+    if any(value is None for value in values):
+        return None
+    with np.errstate(all="ignore"):
+        match expr:
+            case Const(value):
+                return np.float64(value)
+            case Infinity(sign):
+                return np.float64(sign * np.inf)
+            case Ref() | Access() | Delta() | Equal():
                 return None
-            return prod(values, start=_ONE) if isinstance(expr, Prod) else sum(values, _ZERO)
-        case Quot(num, den):
-            above, below = number_of(num), number_of(den)
-            return above / below if above is not None and below else None
-        case _:
-            return None
+            case Sum():
+                return sum(values[1:], start=values[0])
+            case Prod():
+                return prod(values[1:], start=values[0])
+            case Quot():
+                return values[0] / values[1]
+            case Pow(_, exponent):
+                return values[0] ** exponent
+            case Call(function) | Calls(function):
+                return _call(function, values)
+            case _:
+                assert_never(expr)
+
+
+def _call(function: str, values: list[Any]) -> Any:
+    """The value of a function of numbers, by NumPy's functions of real or complex ones."""
+    real, where = function in REAL_VALUED, function == "where"
+    if real and any(map(np.iscomplexobj, values[:1] if where else values)):
+        return _NOT_REAL
+    if where:
+        return values[1] if values[0] != 0 else values[2]
+    value = getattr(np, "float_power" if function == "pow" else function)(*values) + 0.0
+    if np.isnan(value) and not any(map(np.isnan, values)):
+        name = "power" if function == "pow" else function
+        value = getattr(np.emath, name, lambda *_: value)(*values)
+    return _NOT_REAL if real and np.iscomplexobj(value) else value
 
 
 def is_complex_number(expr: Expr) -> bool:
-    """True for the square root or the logarithm of a negative number, such as ``1j``."""
+    """True for a root or logarithm that makes a complex number of real ones, such as ``1j``."""
     if not isinstance(expr, Call) or expr.function not in COMPLEX_BELOW_ZERO:
         return False
-    number = number_of(expr.arg)
-    return number is not None and number < 0
+    return np.iscomplexobj(number_of(expr)) and not np.iscomplexobj(number_of(expr.arg))
+
+
+def has_no_value(expr: Expr) -> bool:
+    """True for a real function of numbers at which it is not real, such as ``arccos(2)``."""
+    if not isinstance(expr, Call | Calls) or expr.function not in REAL_VALUED:
+        return False
+    number = number_of(expr)
+    return np.iscomplexobj(number) and bool(np.isnan(number))
 
 
 def operation_count(expr: Expr) -> int:

@@ -105,7 +105,7 @@ def _searched(operations: _Structure, cost: CostModel, most: int | None) -> Part
     graph = wsp_graph(operations)
     blocks, bound = _best(graph, cost, most)
     if not is_legal(graph, blocks):
-        raise VerifyError(f"the partition {blocks} is illegal; please report it")
+        raise VerifyError(f"the partition {blocks} is illegal")
     value = cost.of(graph, blocks)
     status = "OPTIMAL" if bound == value else "FEASIBLE"
     return Partitioned(in_order(graph, blocks), value, bound, status)

@@ -112,7 +112,7 @@ class TimeModel(FusionModel):
         if answer.unknown or answer.infeasible:
             return SearchResult(None, answer.infeasible, spent=self.spent)
         if not answer.found:
-            raise answer.refusal("time", "the objective peak")
+            raise answer.refusal("time")
         return SearchResult(self._read(answer.solver), answer.optimal, spent=self.spent)
 
     def _times(self, node: int) -> list[tuple[tuple[LoopUse, ...], int]]:

@@ -9,7 +9,7 @@ there is one tile in memory and threads divide its statements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -19,7 +19,7 @@ from ...ir.loop_analysis import (
     parallel_chain,
     private_to,
     summed_numbers,
-    used_buffers,
+    vector_obstacle,
 )
 from ...ir.loops import Assign, Buffer, Gemm, Kernel, Loop, Stmt, Zero
 from ...records.loops import buffer_bytes
@@ -55,26 +55,7 @@ def _with_vectors(stmt: Stmt, kernel: Kernel, buffers: Mapping[str, Buffer]) -> 
         return stmt
     if any(isinstance(s, Loop) for s in stmt.body):
         return replace(stmt, body=tuple(_with_vectors(s, kernel, buffers) for s in stmt.body))
-    single = all(isinstance(s, Assign) and not s.band for s in stmt.body)
-    if not single or stmt.var.tile or stmt.var.below:
-        return stmt
-    used = [name for s in stmt.body for name in used_buffers(s)]
-    everywhere = [name for s in _in_all_loops(kernel.body) for name in used_buffers(s)]
-    own = frozenset(
-        name
-        for name in used
-        if buffers[name].place == "register" and everywhere.count(name) == used.count(name)
-    )
-    return replace(stmt, vector=blocks_parallel(stmt, own) is None)
-
-
-def _in_all_loops(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """The statements in all loops."""
-    for stmt in body:
-        if isinstance(stmt, Loop):
-            yield from _in_all_loops(stmt.body)
-        else:
-            yield stmt
+    return replace(stmt, vector=vector_obstacle(stmt, kernel, buffers) is None)
 
 
 def _parallel_iterations(
