@@ -2,8 +2,8 @@
 
 One program holds all variants. It runs them in turn, so that a change of the machine's speed
 affects all of them; variants that are far behind drop out. The cache on disk has a file for each
-benchmark, named by a hash of the generated code, the extents, and the GPU, or the processor with
-its compiler, BLAS and threads.
+benchmark, named by a hash of the generated code, the extents, and the GPU with its libraries,
+or the processor with its compiler, BLAS and threads.
 """
 
 from __future__ import annotations
@@ -159,7 +159,11 @@ def _arguments(artifact: Artifact) -> tuple[dict[str, Array], dict[str, Array]]:
 def _key(execution: Execution) -> str:
     """A hash of everything that the times depend on."""
     artifact, backend = execution.artifact, execution.backend
-    machine = backend.device.describe() if isinstance(backend, GpuBackend) else _this_cpu()
+    machine = (
+        (backend.device.describe(), *backend.load_libraries())
+        if isinstance(backend, GpuBackend)
+        else _this_cpu()
+    )
     sources = [(path, text) for path, text in artifact.files if path.endswith((".c", ".cu"))]
     parts = (machine, artifact.manifest.planning_extents, sources)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]

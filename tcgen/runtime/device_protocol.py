@@ -191,8 +191,11 @@ class Gpu(Device, Protocol):
         ExtentError if a block of this GPU has not as much.
         """
 
-    def load_library(self, name: str) -> None:
-        """Load a library of :data:`tcgen.hardware.GPU_LIBRARIES`; UnavailableError if missing."""
+    def load_library(self, name: str) -> str:
+        """The version of a library of :data:`tcgen.hardware.GPU_LIBRARIES`, which is loaded.
+
+        UnavailableError if it is missing.
+        """
 
     def multiply(self, product: MatrixProduct, out: Any, a: Any, b: Any) -> None:
         """Queue products of matrices of three arrays on the current stream."""

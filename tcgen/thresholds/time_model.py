@@ -184,7 +184,7 @@ _H100 = Machine(
 )
 GPUS = {
     "h100": _H100,
-    "h200": replace(_H100, bandwidth=42 * 10**11),
+    "h200": replace(_H100, bandwidth=43 * 10**11),
     "a100": replace(
         _H100,
         flops=195 * 10**11,
@@ -284,14 +284,15 @@ class GpuRates:
             NVIDIA H100.
         flops_per_byte: flops of a double-precision product in the time in which a byte is copied;
             larger values favour generated kernels, which transpose nothing. Source: NVIDIA H200,
-            58.8 Tflop/s of cuBLAS and 4.3 TB/s (benchmarks/RESULTS.md), 2026-11-27.
+            61.7 Tflop/s of cuBLAS in product 12 of the TCCG suite, and 4.3 TB/s
+            (benchmarks/results/gpu_tccg_h200.json), 2026-11-27.
         launch_bytes: bytes copied in the time of a launch, about 4 microseconds; larger values give
             fewer calls of the library. Source: unknown, since 2026-11-27.
         library_percent: percentage of that rate of flops that the library reaches, by definition.
         tensor_percent: percentage that generated tiles on tensor cores reach. Source: NVIDIA H200,
-            58.2 of cuBLAS's 61.7 Tflop/s, 2026-11-27.
+            58.2 Tflop/s in the same product, 2026-11-27.
         blocked_percent: percentage that such tiles reach if their factors have unit stride along
-            different variables of k. Source: NVIDIA H200, 48.0 Tflop/s, 2026-11-27.
+            different variables of k. Source: NVIDIA H200, 48.0 Tflop/s in product 28, 2026-11-27.
         tile_percent: percentage that generated tiles of other element types reach. Source: unknown,
             since 2026-11-27.
         point_percent: percentage that generated sums without tiles reach. Source: unknown, since

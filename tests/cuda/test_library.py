@@ -351,6 +351,7 @@ def test_what_cublas_is_called_with(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pointers count bytes, distances elements; a batch goes by another function."""
     called: list[tuple[str, tuple[Any, ...]]] = []
     library = ModuleType("cublas")
+    library.getVersion = lambda handle: 130_100 + handle  # type: ignore[attr-defined]
     for name in ("zgemm", "zgemmStridedBatched"):
         monkeypatch.setattr(
             library, name, lambda *args, name=name: called.append((name, args)), raising=False
@@ -362,6 +363,7 @@ def test_what_cublas_is_called_with(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy_backends.cuda.libs", libs)
     cuda = SimpleNamespace(device=SimpleNamespace(get_cublas_handle=lambda: 77))
     cublas = Cublas(SimpleNamespace(cuda=cuda))
+    assert cublas.version == 130_177
     sides = (Matrix(5, 3, 1, 6), Matrix(0, 4, 1, 8), Matrix(1, 3, 1, 0))
     arrays = [FakeArray(1000), FakeArray(2000), FakeArray(3000)]
     for count in (1, 9):
@@ -403,12 +405,17 @@ def test_what_cutensor_is_called_with(monkeypatch: pytest.MonkeyPatch) -> None:
     cupyx = ModuleType("cupyx")
     cupyx.cutensor = SimpleNamespace(contraction=contraction)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "cupyx", cupyx)
+    for name in ("cupy_backends", "cupy_backends.cuda", "cupy_backends.cuda.libs"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    binding = SimpleNamespace(get_version=lambda: 20_300)
+    monkeypatch.setitem(sys.modules, "cupy_backends.cuda.libs.cutensor", binding)
     cupy = SimpleNamespace(
         ndarray=lambda shape, dtype, at, strides: np.ndarray(
             shape, dtype, at.owner.view(np.ndarray), at.offset, strides
         )
     )
     library, random = Cutensor(cupy), np.random.default_rng(5)
+    assert library.version == 20_300
     for lengths, accumulate in itertools.product(
         ((2, 3, 4, 5), (2, 3, 4, 0), (2, 0, 4, 5)), (True, False)
     ):

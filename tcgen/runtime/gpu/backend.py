@@ -66,9 +66,12 @@ class GpuBackend:
             planned = dict.fromkeys(self.manifest.bases, 1)
         for narrow in {_is_narrow(kernel, self.manifest, planned) for kernel in kernels}:
             (self._narrow if narrow else self._wide).get()
+        self.load_libraries()
+
+    def load_libraries(self) -> list[str]:
+        """Versions of the libraries for which there are products."""
         libraries = (k.library for k in self.manifest.kernels if k.library is not None)
-        for library in dict.fromkeys(libraries):
-            self.device.load_library(library)
+        return [self.device.load_library(library) for library in dict.fromkeys(libraries)]
 
     def run(self, buffers: PhaseBuffers, fetch: Callable[[Fetch, Values], None]) -> None:
         """Queue one phase of the host program."""

@@ -82,7 +82,7 @@ class Cublas:
         try:
             from cupy_backends.cuda.libs import cublas  # noqa: PLC0415  (part of CuPy)
 
-            cupy.cuda.device.get_cublas_handle()
+            self.version = cublas.getVersion(cupy.cuda.device.get_cublas_handle())
         except (ImportError, OSError, RuntimeError) as error:
             raise UnavailableError(
                 f"this program multiplies matrices by cuBLAS, which CuPy cannot load ({error}): "
@@ -117,14 +117,16 @@ class Cutensor:
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
         try:
-            from cupyx import cutensor  # noqa: PLC0415  (part of CuPy, if the library is installed)
+            # Parts of CuPy, if the library is installed.
+            from cupy_backends.cuda.libs.cutensor import get_version  # noqa: PLC0415
+            from cupyx import cutensor  # noqa: PLC0415
         except (ImportError, OSError, RuntimeError) as error:
             raise UnavailableError(
                 f"this program was tuned where contractions were fastest by cuTENSOR, which CuPy "
                 f"cannot load here ({error}): install it (pip install cutensor-cu13), or compile "
                 f"the program again on this machine"
             ) from error
-        self._cutensor = cutensor
+        self._cutensor, self.version = cutensor, get_version()
 
     def contract(self, contraction: Contraction, out: Any, a: Any, b: Any) -> None:
         """Queue a contraction."""

@@ -111,9 +111,9 @@ class CupyDevice:
         kernel.max_dynamic_shared_size_bytes = shared_bytes
         return made
 
-    def load_library(self, name: str) -> None:
+    def load_library(self, name: str) -> str:
         """Load cuBLAS or cuTENSOR; UnavailableError if it is missing."""
-        self._library(name)
+        return f"{name} {self._library(name).version}"
 
     def _library(self, name: str) -> Any:
         if name not in self._libraries:

@@ -106,7 +106,7 @@ def test_the_fastest_of_three_tilings_and_the_library_is_taken(clock: Clock) -> 
     assert report["tuning"] == [other.choices[0].row(times=False)]
 
 
-def test_times_are_kept_by_device_and_class_of_extents(
+def test_times_are_kept_by_device_libraries_and_class_of_extents(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock.runs = False
@@ -125,7 +125,12 @@ def test_times_are_kept_by_device_and_class_of_extents(
     monkeypatch.setattr(EmulatedDevice, "describe", lambda _: "another GPU")
     made("ab,bc->ac", extents, **options)
     assert len(clock.calls) == 3 * count
-    assert len(cached_times()) == 3
+    for number, library in enumerate(("cuBLAS", "cuTENSOR"), 4):
+        versions = {library: "another version"}
+        monkeypatch.setattr(EmulatedDevice, "load_library", lambda _, n, v=versions: v.get(n, n))
+        made("ab,bc->ac", extents, **options)
+        assert len(clock.calls) == number * count
+        assert len(cached_times()) == number
 
 
 def test_classes_of_extents() -> None:
@@ -175,9 +180,10 @@ def test_contractions_go_to_cutensor_where_it_is_installed(
     for lengths in ((2, 3, 4, 5, 6), (1, 1, 1, 1, 1), (3, 2, 0, 2, 3), (3, 2, 2, 2, 0)):
         check(tuned, "aebd,ce->dcba", dict(zip("abcde", lengths, strict=True)))
 
-    def missing(_: Any, name: str) -> None:
+    def missing(_: Any, name: str) -> str:
         if name == "cuTENSOR":
             raise UnavailableError("it is not installed")
+        return name
 
     monkeypatch.setattr(EmulatedDevice, "load_library", missing)
     for path in cached_times():

@@ -319,6 +319,7 @@ def test_no_array_is_made_anew_from_another_one_that_is():
             assert read.isdisjoint(found)
 
 
+@pytest.mark.slow
 def test_too_small_a_limit_names_the_least():
     with pytest.raises(MemoryLimitError, match=mentions("bytes arrays proven")) as caught:
         tcgen.compile(
