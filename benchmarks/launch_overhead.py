@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import tcgen
+from tcgen.records.loops import stored_shape
 from tcgen.runtime.gpu.cupy_device import CupyDevice
 
 PRODUCT = "space s\nindex i j k : s\ninput a[s,s], b[s,s]\noutput c\nc[i,j] = a[i,k]*b[k,j]\n"
@@ -129,7 +130,7 @@ def least(run: Callable[[], object], seconds: float) -> float:
 
 def inputs(program: Any, extents: dict[str, int]) -> dict[str, Array]:
     """Arrays of the device for all inputs."""
-    from tcgen.artifact.manifest import stored_shape
+
     from tcgen.ir.tensor import element_type
 
     manifest = program.manifest

@@ -66,6 +66,10 @@ class TcgenError(Exception):
 
     exit_code = 2
 
+    def __reduce__(self) -> str | tuple[object, ...]:
+        """As usual; a class without this method loses its attributes in tblib, which dask loads."""
+        return super().__reduce__()
+
 
 class SpecError(TcgenError, ValueError):
     """The equations as written cannot be understood.

@@ -96,3 +96,20 @@ def places(axes: Sequence[Array], strict: bool) -> tuple[Array, Array]:
                 sign *= np.sign(given[m] - given[n])
         place = np.where(sign == 0, 0, place)
     return place, sign
+
+
+def unpacked(
+    array: Array, axis: int, axes: Sequence[Array], strict: bool, *, start: int = 0
+) -> Array:
+    """The array with several axes in place of one that stores their values.
+
+    ``axes`` has the positions on each of them. The stored axis begins with the value ``start``.
+    """
+    place, sign = places(axes, strict)
+    stored = sign != 0
+    packed = np.moveaxis(array, axis, -1)
+    dense = np.zeros((*packed.shape[:-1], *place.shape), array.dtype)
+    signs = sign[stored].astype(array.real.dtype)
+    dense[..., stored] = packed[..., place[stored] - start] * signs
+    count = len(axes)
+    return np.moveaxis(dense, range(-count, 0), range(axis, axis + count))

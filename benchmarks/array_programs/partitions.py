@@ -12,11 +12,10 @@ from __future__ import annotations
 import argparse
 import time
 
-from tcgen.fusion.kernels.cost_models import COST_MODELS
-from tcgen.fusion.kernels.partition import ALGORITHMS, partition
 from tcgen.thresholds.planner import FusionThresholds
 
 from .bohrium import PROGRAMS
+from .cost_models import ALGORITHMS, COST_MODELS, partitioned
 from .recorder import recorded
 
 
@@ -34,7 +33,7 @@ def main() -> None:
         costs = []
         for algorithm in ALGORITHMS:
             start = time.process_time()
-            found = partition(operations, algorithm, options.model, most)
+            found = partitioned(operations, algorithm, options.model, most)
             costs.append(f"{found.cost:,}")
         seconds = time.process_time() - start
         print(

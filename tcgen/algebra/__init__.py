@@ -3,7 +3,8 @@
 ``equations`` brings a system into normal form, by ``permutation_groups``. ``factoring`` searches
 for the cheapest factorisation under ``cost_model``, and ``sequence`` splits the result into binary
 steps, both in the order that ``binary_orders`` finds. ``derivatives`` makes new systems by
-differentiation, and ``spin`` makes them by integrating over spins.
+differentiation, and ``spin`` makes them by integrating over spins. ``rational_matrices`` has the
+linear algebra of exact numbers.
 """
 
 from __future__ import annotations

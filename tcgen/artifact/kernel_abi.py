@@ -8,7 +8,7 @@ by the same formulas (``tc_packing``).
 from __future__ import annotations
 
 from ..dtypes import BY_NAME
-from .arena import aligned
+from ..records.arena import aligned
 
 KC = 384  # most k of a packed block
 MC, NC = 240, 2816  # m and n of packed blocks with KC: doubles; A's fits a second-level cache

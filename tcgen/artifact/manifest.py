@@ -12,7 +12,17 @@ from math import prod
 from typing import Literal, TypeAlias
 
 from ..dtypes import BY_NAME
-from ..records.loops import Buffer, Fetch, Gemm, Host, HostLoop, Launch, host_items
+from ..records.loops import (
+    Buffer,
+    Fetch,
+    Gemm,
+    Host,
+    HostLoop,
+    Launch,
+    buffer_bytes,
+    host_items,
+    stored_shape,
+)
 from ..records.parts import Parts
 from ..records.tensors import Packing, Role, Space, Tensor, element_type
 from .grid import GridEntry
@@ -211,23 +221,11 @@ class Manifest:
         return sum([extents[base] for base in self.bases_of(space)])
 
 
-def stored_shape(entry: Tensor | Buffer, extents: Mapping[str, int]) -> tuple[int, ...]:
-    """Shape of the array in memory: stored order, a packed pair is one axis."""
-    shape = []
-    spaces = entry.spaces
-    for axis, pair in entry.stored():
-        n = entry.axes[axis].length if isinstance(entry, Buffer) else None
-        if n is None:
-            n = sum([extents[base.name] for base in spaces[axis].bases])
-        if pair is not None:
-            n = pair.values(n)
-        shape.append(n)
-    return tuple(shape)
-
-
 def array_bytes(entry: Tensor | Buffer, manifest: Manifest, extents: Mapping[str, int]) -> int:
     """Bytes of a tensor's array or of a buffer."""
-    dtype = entry.dtype if isinstance(entry, Buffer) else element_type(entry, manifest.dtype)
+    if isinstance(entry, Buffer):
+        return buffer_bytes(entry, extents)
+    dtype = element_type(entry, manifest.dtype)
     return BY_NAME[dtype].itemsize * prod(stored_shape(entry, extents))
 
 

@@ -99,6 +99,7 @@ def solve(
         e_hf=reference.e_hf,
         letters=letters,
         fingerprint=reference.fingerprint(),
+        solved=[a.tensor.name for a in equations.amplitudes],
         seconds=time.perf_counter() - clock,
         **results,
     )

@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
-from ..ir.layouts import Array, dense_shape, pack, stored_shape
+from ..ir.layouts import Array, dense_shape, pack
 from ..ir.system import System
 from ..ir.tensor import Role, Space, Tensor, element_bytes, element_type
+from ..records.loops import stored_shape
 from ..records.quantity import Quantity
 from .integrals import Block, Integrals
 from .quantities import Found

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import re
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import index
 from pathlib import Path
@@ -26,6 +28,12 @@ Frozen = int | Sequence[Any] | Array | None
 # Convergence of mean fields that tcgen runs, as tight as that of amplitudes.
 _ENERGY = 1e-12  # Hartree
 _GRADIENT = 1e-8  # norm of the orbital gradient
+_ORTHONORMAL = 1e-6  # largest deviation of overlaps of orbitals
+# Least part of the energy of 1s that a basis for all electrons has. In PySCF 2.14, those for
+# relativistic ones have 0.56 and more, others 0.93, and bases for effective core potentials whose
+# name does not show it at most 0.34.
+_OF_1S = 0.45
+_DEPENDENT = 1e-10  # eigenvalue of an overlap that is zero
 SPATIAL, ALPHA, BETA, SPIN_ORBITAL = "", "a", "b", "g"  # names of frames
 
 
@@ -204,6 +212,7 @@ def _refuse_unusable(mean_field: Any, kind: str | None) -> None:
             f"the {kind} reference is not converged: run mf.kernel(), with mf.newton() or a "
             f"larger mf.max_cycle if it stops early"
         )
+    _refuse_orbitals(mean_field, kind)
     if np.iscomplexobj(mean_field.mo_coeff) or np.iscomplexobj(mean_field.get_hcore()):
         raise ArgumentError(
             f"the orbitals or the Hamiltonian of this {kind} reference are complex: "
@@ -213,6 +222,33 @@ def _refuse_unusable(mean_field: Any, kind: str | None) -> None:
     if not set(np.unique(np.asarray(mean_field.mo_occ))) <= allowed:
         raise ArgumentError(
             f"the {kind} reference has fractional occupations: use whole ones, without smearing"
+        )
+
+
+def _refuse_orbitals(mean_field: Any, kind: str) -> None:
+    """Refuse orbitals that are missing, of another shape, or not orthonormal."""
+    overlap = np.asarray(mean_field.get_ovlp())
+    try:
+        coefficients, occupations = map(np.asarray, (mean_field.mo_coeff, mean_field.mo_occ))
+    except ValueError:  # arrays of different shapes
+        coefficients = occupations = np.asarray(None)
+    spins, count = (2,) * (kind == "UHF"), coefficients.shape[-1:]
+    if (coefficients.shape, occupations.shape) != (
+        (*spins, len(overlap), *count),
+        (*spins, *count),
+    ):
+        raise ArgumentError(
+            f"mo_coeff and mo_occ of this {kind} reference are not orbitals over {len(overlap)} "
+            f"atomic orbitals and their occupations: run mf.kernel(), or correct their shapes "
+            f"{coefficients.shape} and {occupations.shape}"
+        )
+    products = coefficients.conj().swapaxes(-1, -2) @ overlap @ coefficients
+    deviation = np.abs(products - np.eye(*count)).max(initial=0.0)
+    if not deviation <= _ORTHONORMAL:
+        raise ArgumentError(
+            f"the orbitals of this {kind} reference are not orthonormal: mo_coeff.T @ S @ mo_coeff "
+            f"deviates from 1 by {deviation:.1e}, at most {_ORTHONORMAL}: orthonormalise them, for "
+            f"example by pyscf.lo.orth.vec_lowdin(mf.mo_coeff, mf.get_ovlp())"
         )
 
 
@@ -374,24 +410,51 @@ def run_mean_field(
 
 def _refuse_missing_ecp(mol: Any, basis: str) -> None:
     """Refuse a basis for effective core potentials (ECPs) with all electrons."""
-    load = pyscf_module("gto.basis").load_ecp
-    missing = []
-    for atom in range(mol.natm):
+    atoms = [k for k in range(mol.natm) if mol.atom_charge(k)]
+    bare = {mol.atom_symbol(k): k for k in atoms if mol.atom_symbol(k) not in mol._ecp}
+    for atom in bare.values():
         symbol = mol.atom_pure_symbol(atom)
-        if symbol in missing or mol.atom_nelec_core(atom) or not mol.atom_charge(atom):
-            continue
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                if load(basis, symbol):
-                    missing.append(symbol)
-        except (RuntimeError, KeyError):  # a basis without ECPs
-            continue
-    if missing:
+        potential = _potential(basis, symbol)
+        advice = f"add ecp (--ecp {potential}), or choose a basis for all electrons"
+        if potential is None:
+            advice = (
+                "choose a basis for all electrons, name its potential with ecp (--ecp), or pass "
+                "a mean field with a pseudopotential to tcgen.chem.solve"
+            )
+            if "gth" not in basis.lower() and _describes_core(mol, atom):
+                continue
         raise ArgumentError(
-            f"the basis {basis} of {', '.join(missing)} is made for an effective core potential: "
-            f"add ecp (--ecp {basis}), or choose a basis for all electrons"
+            f"the basis {basis} of {symbol} is made for an effective core potential: {advice}"
         )
+
+
+def _potential(basis: str, symbol: str) -> str | None:
+    """PySCF's name of the potential for which a basis is made, such as bfd for bfd-vdz."""
+    module = pyscf_module("gto.basis")
+    plain = re.sub("[-_ ]", "", basis.lower())
+    names = sorted((name for name in module.ALIAS if name in plain), key=len, reverse=True)
+    for name in (basis, *map(str, names)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # PySCF has several errors for a name without a potential.
+            with suppress(RuntimeError, KeyError, TypeError):
+                if module.load_ecp(name, symbol):
+                    return name
+    return None
+
+
+def _describes_core(mol: Any, atom: int) -> bool:
+    """True if a basis has a 1s orbital of the nucleus, or if 1s belongs to the valence shell."""
+    first, last = mol.aoslice_by_atom()[atom, :2]
+    charge, shells = mol.atom_charge(atom), (first, last, first, last)
+    if charge <= 2 or first == last:
+        return True
+    with mol.with_rinv_at_nucleus(atom):
+        attraction = -charge * mol.intor("int1e_rinv", shls_slice=shells)
+    weights, vectors = np.linalg.eigh(mol.intor("int1e_ovlp", shls_slice=shells))
+    vectors = vectors[:, weights > _DEPENDENT] / np.sqrt(weights[weights > _DEPENDENT])
+    energy = vectors.T @ (mol.intor("int1e_kin", shls_slice=shells) + attraction) @ vectors
+    return bool(np.linalg.eigvalsh(energy)[0] < -_OF_1S * charge**2 / 2)
 
 
 def build_fit(fit: Any) -> None:

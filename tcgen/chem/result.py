@@ -15,7 +15,6 @@ import numpy as np
 
 from ..cache_files import whole_file
 from ..errors import ArgumentError, ShapeError, UnavailableError
-from ..ir.cost import extent_of
 from ..ir.layouts import Array
 from ..ir.system import with_axes
 from ..ir.tensor import Tensor
@@ -23,7 +22,7 @@ from .spaces import Kind, OrbitalSpaces, matched_axes
 
 _NUMBERS = "solution.json"  # name of the array with all other fields
 _ARRAYS = ("amplitudes", "values")
-_BESIDE = ("letters", "fingerprint")  # internal fields of the file
+_BESIDE = ("letters", "fingerprint", "solved")  # internal fields of the file
 _CLOSE = 1e-4  # largest difference of equal numbers of two fingerprints, in atomic units
 
 
@@ -44,6 +43,7 @@ class Solution:
         values: other outputs with axes by name, such as density matrices.
         letters: classes of the axes of each amplitude: o and v, upper case for beta.
         fingerprint: atoms, basis, orbitals and energy of the reference.
+        solved: names of the amplitudes that the equations determine; None if they are not known.
         iterations: evaluations of the equations.
         residual_norms: 2-norms by the name of the residual.
         seconds: wall time of ``solve``.
@@ -60,6 +60,7 @@ class Solution:
     values: dict[str, Array] = field(default_factory=dict)
     letters: dict[str, str] = field(default_factory=dict)
     fingerprint: dict[str, Any] = field(default_factory=dict)
+    solved: Sequence[str] | None = None
     iterations: int = 0
     residual_norms: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
@@ -209,8 +210,9 @@ class Earlier:
     """Dense arrays by name, and classes of their axes if they are known.
 
     They come from a solution, its file or a dictionary, for equations ``name`` over these spaces.
-    A file may have several solutions: arrays are those of the last one that has all of ``given``,
-    inputs that the equations read, and do not determine. Others are those of these equations.
+    A file may have several solutions: that of these equations is the start, or else the last one,
+    as far as it fits. Inputs ``given``, which the equations read and do not determine, come from
+    the only solution that determines some of them and has all.
     """
 
     def __init__(
@@ -225,21 +227,50 @@ class Earlier:
         self._spaces, self._extents = spaces, extents
         self.arrays: dict[str, Array] = {}
         self.letters: dict[str, str] = {}
+        # Arrays that are left out if they do not fit.
+        self._optional: set[str] = set()
         if not isinstance(source, Solution | str | Path):
             self.arrays = {name: np.asarray(array) for name, array in (source or {}).items()}
             return
         solutions = [source] if isinstance(source, Solution) else load_all(source)
         needed = {tensor.name for tensor in given}
-        some = [s for s in solutions if s.amplitudes] or solutions
-        read = next((s for s in some if needed <= s.amplitudes.keys()), some[0])
-        start = next((s for s in solutions if s.name == name), read)
+        own = next((s for s in solutions if s.name == name), None)
+        read = self._offered(solutions, given) if needed else own
+        read = read or next((s for s in solutions if s.amplitudes), solutions[0])
         if needed & read.amplitudes.keys():
             _check_given(read, sorted(needed), fingerprint)
-        own = start.amplitudes.keys() - needed
-        self.arrays = read.amplitudes | {
-            n: start.amplitudes[n] for n in start.amplitudes if n in own
-        }
-        self.letters = read.letters | {n: x for n, x in start.letters.items() if n in own}
+        start = set() if own is None else _solved(own) - needed
+        for solution, names in ((read, read.amplitudes.keys()), (own or read, start)):
+            self.arrays |= {n: solution.amplitudes[n] for n in names}
+            self.letters |= {n: x for n, x in solution.letters.items() if n in names}
+        if needed or not isinstance(source, Solution):
+            self._optional = self.arrays.keys() - needed - start
+
+    def _offered(self, solutions: Sequence[Solution], given: Sequence[Tensor]) -> Solution | None:
+        """The solution that has all of ``given``; ArgumentError if several differ in them."""
+        names = {tensor.name for tensor in given}
+        offers = [s for s in solutions if names <= s.amplitudes.keys()]
+        fitting = [s for s in offers if self._fits(s, given)] or offers[:1]
+        # Others have the amplitudes only because they were given.
+        some = [s for s in fitting if names & _solved(s)] or fitting
+        if any(
+            not np.array_equal(s.amplitudes[n], some[0].amplitudes[n]) for s in some for n in names
+        ):
+            found = ", ".join(s.name for s in some)
+            raise ArgumentError(
+                f"amplitudes: several solutions in the file have {', '.join(sorted(names))}: "
+                f"{found}: choose one: --amplitudes-of {some[0].name} "
+                f'(amplitudes=tcgen.chem.load(path, "{some[0].name}"))'
+            )
+        return some[0] if some else None
+
+    def _fits(self, solution: Solution, given: Sequence[Tensor]) -> bool:
+        try:
+            for t in given:
+                self._fitted(t, solution.amplitudes[t.name], solution.letters.get(t.name))
+        except ShapeError:
+            return False
+        return True
 
     def get(self, tensor: Tensor, *, roots_first: bool = False) -> Array | None:
         """The dense array of an amplitude in declared order, or None if there is none.
@@ -248,14 +279,24 @@ class Earlier:
         other extents or classes of axes is refused.
         """
         array = self.arrays.get(tensor.name)
-        if array is None:
+        try:
+            letters = self.letters.get(tensor.name)
+            return None if array is None else self._fitted(tensor, array, letters, roots_first)
+        except ShapeError:
+            if tensor.name not in self._optional:
+                raise
             return None
-        needed, letters = self._spaces.letters(tensor), self.letters.get(tensor.name)
+
+    def _fitted(
+        self, tensor: Tensor, array: Array, letters: str | None, roots_first: bool = False
+    ) -> Array:
+        """The array in declared order; ShapeError for other extents or classes of axes."""
+        needed = self._spaces.letters(tensor)
         needed = f"x{needed}" if roots_first else needed
         if letters is not None and letters != needed:
             array = self._reordered(tensor, array, letters, needed)
         expected = [
-            None if self._spaces.kind(space) is Kind.OTHER else extent_of(space, self._extents)
+            None if self._spaces.kind(space) is Kind.OTHER else space.extent_in(self._extents)
             for space in tensor.spaces
         ]
         expected = [None, *expected] if roots_first else expected
@@ -280,6 +321,12 @@ class Earlier:
                 f"pass other amplitudes or another file"
             )
         return array.transpose(axes)
+
+
+def _solved(solution: Solution) -> set[str]:
+    """Amplitudes that the equations determine; all of them in a file without a list."""
+    names = solution.amplitudes if solution.solved is None else solution.solved
+    return solution.amplitudes.keys() & set(names)
 
 
 def _check_given(solution: Solution, names: Sequence[str], fingerprint: Mapping[str, Any]) -> None:

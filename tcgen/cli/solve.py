@@ -70,6 +70,11 @@ _solve_options = together(
         type=click.Path(path_type=Path, dir_okay=False),
         help="File to start from if it exists; the solution is added at the end (.npz).",
     ),
+    option(
+        "--amplitudes-of",
+        metavar="SPEC",
+        help="Name of the equations whose amplitudes are read if several in the file have them.",
+    ),
     option("--inputs", type=PATH, help="Other inputs by name, .npz."),
     option(
         "--role",
@@ -153,7 +158,8 @@ def _solve(
     ``chosen`` has the options by parameter name; ``show`` and ``compilation`` are keywords of
     :func:`tcgen.chem.solve`. ``progress`` is called with each stage, the mean field included.
     """
-    from ..chem import solve as solve_equations  # noqa: PLC0415  (loads the interpreter)
+    from ..chem import load  # noqa: PLC0415  (loads the interpreter)
+    from ..chem import solve as solve_equations  # noqa: PLC0415
     from ..chem.driver import read_equations  # noqa: PLC0415
     from ..chem.reference import run_mean_field  # noqa: PLC0415
 
@@ -161,6 +167,11 @@ def _solve(
     roles_of_inputs, roles_of_outputs = _split_roles(system, chosen["roles"])
     others = read_arrays(chosen["inputs"]) if chosen["inputs"] is not None else {}
     file: Path | None = chosen["amplitudes"]
+    earlier: Solution | Path | None = file if file is not None and file.exists() else None
+    if chosen["amplitudes_of"] is not None:
+        if file is None:
+            raise ArgumentError("--amplitudes-of needs a file: add --amplitudes FILE")
+        earlier = load(file, chosen["amplitudes_of"])
     progress("running the mean field")
     reference = run_mean_field(
         kind=chosen["reference"], **{name: chosen[name] for name in _MOLECULE}
@@ -170,7 +181,7 @@ def _solve(
         system,
         reference,
         frozen=chosen["frozen"] * (2 if spin_orbitals else 1),
-        amplitudes=file if file is not None and file.exists() else None,
+        amplitudes=earlier,
         inputs={**others, **roles_of_inputs},
         outputs=roles_of_outputs,
         auxbasis=chosen["auxbasis"],

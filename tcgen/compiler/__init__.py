@@ -3,7 +3,8 @@
 Requests: ``api`` reads the arguments of :func:`tcgen.compile`; ``target`` chooses the default
 target and the machine model of a GPU; ``progress`` shows the stages.
 
-Pipeline: ``driver`` calls the stages through ``tracer``, which times and verifies them.
+Pipeline: ``driver`` calls the stages through ``tracer``, which times and verifies them; ``faults``
+tries plainer plans where a stage fails.
 ``element_types`` refuses numbers and arguments that the element type cannot hold, ``limits`` plans
 and lowers again until a program keeps its limits, ``tuning`` replaces variants of products by the
 fastest measured ones, and ``documents`` writes and reads the equations, plan and reports in an

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from .. import environment
 from ..artifact.folder import Artifact
 from ..errors import ArgumentError, Diagnostic, SpecError
-from ..ir.cost import extent_of
 from ..ir.executed import executed_by
 from ..ir.loops import Module
 from ..ir.plan import FusionPlan
@@ -26,6 +25,7 @@ from ..ir.program import FormulaSequence
 from ..ir.system import System, planning_extents, with_inputs_on_disk
 from ..ir.verify.system import check_names
 from ..options import Options
+from .faults import without_fault
 from .tracer import Tracer, check_values
 
 if TYPE_CHECKING:
@@ -78,7 +78,8 @@ def compile_system(
         SpecError: symmetries declared for outputs that do not follow from their equations, or
             numbers that the element type cannot hold.
         ExtentError: a planning extent is missing.
-        VerifyError: a name is not an identifier.
+        VerifyError: a name is not an identifier, or tcgen has a fault for which no other plan could
+            be taken; where one is taken, a RuntimeWarning says so.
         MemoryLimitError: the plan needs more bytes than ``options.memory_limit``.
         PlanError: a program for a GPU launches too many kernels.
     """
@@ -95,6 +96,14 @@ def compile_system(
         tracer.check_values = partial(check_values, system, options.dtype)
     equations = with_inputs_on_disk(system, options.sliced)
     system = tracer.run("system", lambda: equations)
+    make = partial(_compiled, system, tracer=tracer, documents=documents, fallback=fallback)
+    return without_fault(make, system.name, options, tracer)
+
+
+def _compiled(
+    system: System, options: Options, *, tracer: Tracer, documents: bool, fallback: bool
+) -> Compilation:
+    """The stages behind the system."""
     # A single product in the given order needs no search: looking for its file takes longer.
     use_cache = options.objective != "none" or options.optimize or len(system.equations) != 1
     program = form_program(system, options, tracer, use_cache=use_cache)
@@ -121,7 +130,7 @@ def form_program(
 
     def make() -> FormulaSequence:
         weights = (options.byte_weight or 0,)
-        found = sequences(system, options, weights, tracer.progress, use_cache=use_cache)
+        found = sequences(system, options, weights, tracer.tell, use_cache=use_cache)
         return fastest_sequence(found, options)
 
     try:
@@ -156,7 +165,7 @@ def plan_loops(
 def _check_sliced(plan: FusionPlan, options: Options) -> None:
     """Refuse a plan that holds a sliced input whole."""
     for array in plan.arrays:
-        extents = [extent_of(s, plan.extent_of) for s in array.tensor.spaces]
+        extents = [s.extent_in(plan.extent_of) for s in array.tensor.spaces]
         if array.tensor.source not in options.sliced or array.contracted or max(extents) == 1:
             continue
         step = plan.program.steps[plan.visits[array.live[1]].step]
@@ -190,10 +199,10 @@ def keep_limit(
     from .limits import refuse_excess  # noqa: PLC0415
     from .sequences import best_within  # noqa: PLC0415
 
-    tracer.progress("plan")
+    tracer.tell("plan")
     found = tracer.add_time(
         "plan",
-        lambda: best_within(system, plan, module, options, tracer.progress, use_cache=use_cache),
+        lambda: best_within(system, plan, module, options, tracer.tell, use_cache=use_cache),
     )
     if found.plan != plan:
         tracer.run("program", lambda: found.plan.program)
@@ -212,7 +221,7 @@ def tune(module: Module, options: Options, tracer: Tracer) -> tuple[Module, tupl
 
     tuned = tracer.run_for(
         "tuned",
-        lambda: tune_products(module, options, tracer.progress),
+        lambda: tune_products(module, options, tracer.tell),
         lambda result: result.module,
     )
     return tuned.module, tuned.choices
@@ -239,7 +248,7 @@ def emit(
         module_of_numpy = lower_within(plan, by_numpy)
         return artifact.with_fallback(_emitted(module_of_numpy, by_numpy, with_runtime=False))
 
-    tracer.progress("emit")
+    tracer.start("emit")
     return tracer.add_time("emit", make)
 
 
@@ -278,7 +287,7 @@ def document(
             records |= {"pareto_plan": point} if (point := pareto_plan(plan, options)) else {}
         return with_documents(artifact, system, plan, executed_by(module), records)
 
-    tracer.progress("report")
+    tracer.start("report")
     return tracer.add_time("emit", make)
 
 

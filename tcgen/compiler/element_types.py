@@ -30,6 +30,7 @@ from ..ir.expr import (
     Quot,
     Sum,
     format_expr,
+    has_no_value,
     is_complex_number,
     nodes,
 )
@@ -41,8 +42,8 @@ def check_numbers(system: System, dtype: str) -> None:
     """Raise a SpecError for numbers that the element type cannot hold.
 
     These are coefficients, constants and defaults larger than the largest number of the type, or so
-    near to zero that they lose digits; and in a real program square roots and logarithms of
-    negative numbers.
+    near to zero that they lose digits; and functions of numbers that are not real, which in a
+    complex program only square roots and logarithms can be.
     """
     problems: list[Diagnostic] = []
     low, high = BY_NAME[dtype].smallest, BY_NAME[dtype].largest
@@ -51,11 +52,14 @@ def check_numbers(system: System, dtype: str) -> None:
             message = f"{_short(number)} is outside the range of {dtype}, {low:.3g} to {high:.3g}"
             advice = "scale the equation" if dtype != "float32" else "compile for float64, or scale"
             problems.append(Diagnostic(span, message, advice=advice))
-    if dtype != "complex128":
-        for span, call in _calls(system):
-            if is_complex_number(call):
-                advice = f'compile with dtype="complex128" (--dtype complex128): this is {dtype}'
-                problems.append(Diagnostic(span, f"{format_expr(call)} is not real", advice=advice))
+    for span, node in () if problems else _nodes(system):
+        if has_no_value(node):
+            advice = "only sqrt and log have complex values: write the number another way"
+        elif dtype != "complex128" and is_complex_number(node):
+            advice = f'compile with dtype="complex128" (--dtype complex128): this is {dtype}'
+        else:
+            continue
+        problems.append(Diagnostic(span, f"{format_expr(node)} is not real", advice=advice))
     if problems:
         raise SpecError(tuple(dict.fromkeys(problems)))
 
@@ -83,10 +87,6 @@ def _numbers(system: System) -> Iterator[tuple[Span, Fraction]]:
     for span, node in _nodes(system):
         if isinstance(node, Const):
             yield span, node.value
-
-
-def _calls(system: System) -> Iterator[tuple[Span, Call]]:
-    return ((span, node) for span, node in _nodes(system) if isinstance(node, Call))
 
 
 def _short(number: Fraction) -> str:

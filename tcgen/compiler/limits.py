@@ -65,7 +65,8 @@ def _without_limit(plan: FusionPlan, options: Options) -> Iterator[FusionPlan]:
         yield plan_fusion(plan.program, replace(options, memory_limit=None))
     if options.sliced:
         return
-    unfused = plan_fusion(plan.program, replace(options, objective="none", memory_limit=None))
+    wish = replace(options, objective="none", memory_limit=None, machine=None, pareto=False)
+    unfused = plan_fusion(plan.program, wish)
     if options.objective == "peak":
         value = plan_peak(unfused)
         solve = replace(plan.solve, status="FEASIBLE", value=value)

@@ -22,12 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..artifact.folder import Artifact
-from ..artifact.manifest import stored_shape
 from ..cache_files import cache_folder, list_files, read_text, write_text
 from ..emit import emit_artifact
 from ..environment import openmp_threads
 from ..ir.tensor import Role, element_type
 from ..lower.cpu.product_variants import ProductBenchmark
+from ..records.loops import stored_shape
 from ..runtime.cpu.blas import blas_library, get_threads
 from ..runtime.cpu.toolchain import extra_flags, probe_compiler, processor
 from ..runtime.execution import Execution

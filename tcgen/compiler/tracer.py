@@ -27,12 +27,28 @@ class Tracer:
 
     ``progress`` is called with a stage's name as it starts, and with the state of a long search;
     ``seconds`` has the wall time by stage, in order. ``check_values`` compares the values of a
-    level with those of the equations.
+    level with those of the equations. ``stage`` is the present stage, and ``of_progress`` what
+    ``progress`` raised.
     """
 
     progress: Callable[[str], None] = lambda _: None
     seconds: dict[str, float] = field(default_factory=dict)
     check_values: Callable[[str, Level], None] | None = None
+    stage: str = "system"
+    of_progress: Exception | None = None
+
+    def tell(self, text: str) -> None:
+        """Call ``progress``, whose errors are its own."""
+        try:
+            self.progress(text)
+        except Exception as error:
+            self.of_progress = error
+            raise
+
+    def start(self, stage: str) -> None:
+        """Name the stage that starts."""
+        self.stage = stage
+        self.tell(stage)
 
     def run(self, stage: str, make: Callable[[], L]) -> L:
         """Build a level with ``make``, verify it and dump it."""
@@ -40,7 +56,7 @@ class Tracer:
 
     def run_for(self, stage: str, make: Callable[[], T], level_of: Callable[[T], Level]) -> T:
         """Build a result with ``make``; verify and dump its level."""
-        self.progress(stage)
+        self.start(stage)
         start = time.perf_counter()
         made = make()
         level = level_of(made)

@@ -9,7 +9,7 @@ the program runs. On a GPU, extents stand for a class of extents.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from statistics import median
@@ -18,18 +18,17 @@ from typing import Any, TypeAlias
 from ..errors import UnavailableError
 from ..hardware import CUBLAS, CUTENSOR
 from ..ir.loop_analysis import statements
-from ..ir.loops import Buffer, Gemm, Kernel, Loop, Module, Stmt
+from ..ir.loops import Gemm, Kernel, Loop, Module, Stmt
 from ..ir.pretty.loops import format_product, format_variant
 from ..ir.thread_mapping import Library
 from ..lower.cpu import product_variants
 from ..lower.cpu.product_variants import ProductBenchmark, product_benchmark
 from ..lower.gpu import contraction_variants
 from ..lower.gpu.contraction_variants import Variant, product_of, variant_benchmark, with_variant
-from ..lower.gpu.tiles import Context
+from ..lower.layout import CpuContext, GpuContext
 from ..options import Options
 from ..runtime.device_protocol import Gpu
 from ..runtime.gpu.cupy_device import open_device
-from ..thresholds.cpu import CpuThresholds
 from .limits import planned_use
 from .timings import fastest_variant, time_variants
 
@@ -69,17 +68,17 @@ class _CpuProduct:
     kernel_name: str
     number: int
     product: Gemm
-    given: tuple[Mapping[str, Buffer], Mapping[str, int], CpuThresholds]
+    context: CpuContext
 
     def text(self) -> str:
         return format_product(self.product)
 
     def variants(self) -> tuple[Gemm, ...]:
         """All variants, the predicted one first."""
-        return product_variants.variants_of(self.product, *self.given)
+        return product_variants.variants_of(self.product, self.context)
 
     def benchmark(self, variants: tuple[Any, ...]) -> ProductBenchmark:
-        return product_benchmark(variants, *self.given)
+        return product_benchmark(variants, self.context)
 
     def put(self, module: Module, variant: Any) -> Module:
         """The module with a variant in the product's place."""
@@ -101,7 +100,7 @@ class _GpuProduct:
     kernel: Kernel
     number: int
     libraries: tuple[Library, ...]
-    context: Context
+    context: GpuContext
 
     @property
     def kernel_name(self) -> str:
@@ -165,9 +164,9 @@ def _products(module: Module, options: Options) -> Sequence[_Product]:
     buffers, extents = {b.name: b for b in module.buffers}, options.extent_of
     if options.target == "cuda":
         libraries = _libraries(open_device(), options)
-        context = Context(buffers, extents, options.thresholds.gpu)
-        return [_GpuProduct(k, n, libraries, context) for n, k in enumerate(module.kernels)]
-    on_cpu = (buffers, extents, options.thresholds.cpu)
+        on_gpu = GpuContext(buffers, extents, options.thresholds.gpu)
+        return [_GpuProduct(k, n, libraries, on_gpu) for n, k in enumerate(module.kernels)]
+    on_cpu = CpuContext(buffers, extents, options.thresholds.cpu)
     inside = ((k.name, stmt) for k in module.kernels for stmt, _ in statements(k.body))
     gemms = [(name, stmt) for name, stmt in inside if isinstance(stmt, Gemm)]
     return [_CpuProduct(name, n, gemm, on_cpu) for n, (name, gemm) in enumerate(gemms)]

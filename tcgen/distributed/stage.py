@@ -22,11 +22,11 @@ import numpy.typing as npt
 
 from .._version import __version__
 from ..artifact.folder import Artifact
-from ..artifact.manifest import SOURCES, stored_shape
+from ..artifact.manifest import SOURCES
 from ..dtypes import BY_NAME
 from ..ir.reduction import Reduction
 from ..ir.tensor import Packing
-from ..records.loops import LoopVar
+from ..records.loops import LoopVar, stored_shape
 from ..records.parts import count_iterations
 from ..records.tensors import Tensor, element_type
 from ..runtime.program import Program

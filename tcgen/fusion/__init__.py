@@ -71,7 +71,7 @@ def plan_fusion(program: FormulaSequence, options: Options) -> FusionPlan:
 
     Raises:
         ExtentError: a base space has no planning extent.
-        PlanError: the solver refuses the model.
+        VerifyError: the solver refuses the model.
 
     Example:
         >>> from tcgen.ir.program import Contract, Step

@@ -224,7 +224,7 @@ class _Search:
             ):
                 self.best = chosen
         elif not answer.unknown:
-            raise answer.refusal("fusion", "another objective, such as none")
+            raise answer.refusal("fusion")
         reached = sum(objective.get(v, 0) for v in self.best)
         if answer.optimal:
             return reached

@@ -9,13 +9,13 @@ too short therefore shows in the result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from typing import assert_never
 
 import numpy as np
 
 from ..errors import VerifyError
-from ..ir.cost import extent_of
 from ..ir.expr import Access, Equal, Subscript
 from ..ir.loop_analysis import positions, used_buffers, written_buffers
 from ..ir.loops import (
@@ -83,36 +83,33 @@ def run_module(
     return {t.name: to_caller(t, machine.memory[t.name]) for t in outputs}
 
 
+@dataclass
 class _Machine:
     """The memory of all buffers, on logical axes, and the statements that change it."""
 
-    def __init__(
-        self,
-        module: Module,
-        sources: Mapping[str, Source],
-        extents: Mapping[str, int],
-        executed: Callable[[Assign | Gemm, int], None] | None,
-    ) -> None:
-        self.module = module
-        self.executed = executed
-        self.sources = sources
-        self.extents = extents
+    module: Module
+    sources: Mapping[str, Source]
+    extents: Mapping[str, int]
+    executed: Callable[[Assign | Gemm, int], None] | None
+    lengths: dict[int, int] = field(default_factory=dict)
+    written: dict[str, None] = field(default_factory=dict)
+    memory: dict[str, Array] = field(default_factory=dict)
+    part: tuple[int, int] | None = None
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        module = self.module
         self.buffers = {b.name: b for b in module.buffers}
         self.kernels = {k.name: k for k in module.kernels}
         self.kernel_positions = positions(module).kernels
-        self.lengths: dict[int, int] = {}
-        self.written: dict[str, None] = {}
-        self.memory: dict[str, Array] = {}
-        self.part: tuple[int, int] | None = None
-        self.number = 0
         for buffer in module.buffers:
             tensor = buffer.tensor
             if buffer.place == "caller" and tensor is not None and tensor.is_input:
-                values = to_logical(tensor, sources[tensor.name], extents)
+                values = to_logical(tensor, self.sources[tensor.name], self.extents)
                 self.memory[buffer.name] = values.astype(element_type(tensor, module.dtype))
                 self.memory[buffer.name].flags.writeable = False
             else:
-                shape = [a.length or extent_of(a.space, extents) for a in buffer.axes]
+                shape = [a.length or a.space.extent_in(self.extents) for a in buffer.axes]
                 self.memory[buffer.name] = np.full(shape, np.nan, buffer.dtype)
 
     def clear(self, names: Iterable[str]) -> None:
@@ -360,12 +357,12 @@ class _Machine:
 
     def shift(self, subscript: Subscript, env: dict[str, int]) -> int:
         """The constant part of a subscript: offsets of spaces less the base of a tile."""
-        offset = sum(extent_of(space, self.extents) for space in subscript.offset)
+        offset = sum(space.extent_in(self.extents) for space in subscript.offset)
         return offset - (env[subscript.base] if subscript.base is not None else 0)
 
     def values(self, var: LoopVar, env: dict[str, int]) -> range:
         """The values of a loop variable."""
-        stop = extent_of(var.space, self.extents)
+        stop = var.space.extent_in(self.extents)
         if var.below is not None:
             stop = min(stop, env[var.below] + 1)
         return range(0, stop, var.tile or 1)
@@ -376,7 +373,7 @@ class _Machine:
 
     def tile(self, space: Space, base: int | None, tile: int | None) -> tuple[int, int]:
         """First position and end of a tile, or of the whole space."""
-        extent = extent_of(space, self.extents)
+        extent = space.extent_in(self.extents)
         if base is None or tile is None:
             return 0, extent
         return base, min(base + tile, extent)

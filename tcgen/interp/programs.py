@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.cost import extent_of
 from ..ir.expr import Delta
 from ..ir.program import FormulaSequence, Map, Produce, Step
 from ..ir.tensor import Ref, Tensor
@@ -102,5 +101,5 @@ def _view(ref: Ref, values: Mapping[Tensor, Array], extents: Mapping[str, int]) 
     parts: list[Any] = []
     for index, space in zip(ref.indices, ref.tensor.spaces, strict=True):
         offset = first_position(index, space, extents)
-        parts.append(slice(offset, offset + extent_of(index.space, extents)))
+        parts.append(slice(offset, offset + index.space.extent_in(extents)))
     return np.asarray(values[ref.tensor][(*parts, ...)])

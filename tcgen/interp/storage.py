@@ -21,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ArgumentError, ExtentError, ShapeError
-from ..ir.cost import extent_of
-from ..ir.expr import Expr, format_expr, is_complex_number, nodes
+from ..ir.expr import Expr, format_expr, has_no_value, is_complex_number, nodes
 from ..ir.tensor import Packing, Role, Space, Tensor, element_type
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -37,7 +36,7 @@ def whole_block(tensor: Tensor, extents: Mapping[str, int]) -> Block:
 
 def logical_shape(tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]:
     """Shape of the dense array in declared axis order."""
-    return tuple(extent_of(space, extents) for space in tensor.spaces)
+    return tuple(space.extent_in(extents) for space in tensor.spaces)
 
 
 @lru_cache(maxsize=64)
@@ -83,7 +82,7 @@ def caller_shape(tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]:
     """Shape of the caller's array."""
     shape = []
     for axes, packing in stored_axes(tensor):
-        n = extent_of(tensor.spaces[axes[0]], extents)
+        n = tensor.spaces[axes[0]].extent_in(extents)
         if packing is not None:
             more = 0 if packing.antisymmetric else packing.count - 1
             n = math.comb(n + more, packing.count) if n else 0
@@ -174,9 +173,12 @@ def program_dtype(
 
     It is complex128 if any array is complex or an expression has a number such as ``1j``, float32
     if every array with axes is, else float64. An ArgumentError refuses a given real type for
-    complex numbers.
+    complex numbers, and numbers such as ``arccos(2)``.
     """
-    parts = (part for expr in expressions for part in nodes(expr))
+    parts = [part for expr in expressions for part in nodes(expr)]
+    wrong = next(filter(has_no_value, parts), None)
+    if wrong is not None:
+        raise ArgumentError(f"{format_expr(wrong)} is not real: only sqrt and log can be complex")
     number = next(filter(is_complex_number, parts), None)
     if number is not None and given not in (None, "complex128"):
         raise ArgumentError(

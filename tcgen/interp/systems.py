@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 
-from ..ir.cost import extent_of
 from ..ir.expr import Delta, expr_indices, refs
-from ..ir.system import Apply, Permutation, System, Term
+from ..ir.system import Apply, Equation, Permutation, System, Term
 from ..ir.tensor import Index, Ref, Tensor
 from .elements import (
     Array,
@@ -95,32 +95,29 @@ def evaluate_system(
     factors = (f for e in system.equations for t in e.terms for f in t.factors)
     dtype = program_dtype(arrays, (f.expr for f in factors if isinstance(f, Apply)), dtype)
     start = starting_values(system.outputs, out, extents, dtype)
-    evaluation = _Evaluation(system, sources, extents, start, budget_bytes, dtype)
+    equations = {e.lhs.tensor: e for e in system.equations}
+    evaluation = _Evaluation(equations, sources, extents, start, budget_bytes, dtype)
     with np.errstate(all="ignore"):
         return {t.name: returned(t, evaluation.whole(t), dtype) for t in system.outputs}
 
 
+@dataclass(slots=True)
 class _Evaluation:
     """One evaluation: it stores small arrays whole, and a few blocks of the large ones."""
 
-    def __init__(
-        self,
-        system: System,
-        sources: Mapping[str, Source],
-        extents: Mapping[str, int],
-        start: Mapping[str, Array],
-        budget: int,
-        dtype: str,
-    ) -> None:
-        self.equations = {e.lhs.tensor: e for e in system.equations}
-        self.sources = sources
-        self.extents = extents
-        self.start = start
-        self.budget = budget
-        self.dtype = dtype
-        self.itemsize = 16 if dtype == "complex128" else 8
-        self.wholes: dict[Tensor, Array] = {}
-        self.blocks: OrderedDict[tuple[Tensor, Block], Array] = OrderedDict()
+    equations: Mapping[Tensor, Equation]
+    sources: Mapping[str, Source]
+    extents: Mapping[str, int]
+    start: Mapping[str, Array]
+    budget: int
+    dtype: str
+    wholes: dict[Tensor, Array] = field(default_factory=dict)
+    blocks: OrderedDict[tuple[Tensor, Block], Array] = field(default_factory=OrderedDict)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element of an intermediate."""
+        return 16 if self.dtype == "complex128" else 8
 
     def whole(self, tensor: Tensor) -> Array:
         """A whole intermediate or output, computed once."""
@@ -159,7 +156,7 @@ class _Evaluation:
         inside: list[Any] = []
         for (begin, stop), index, space in zip(block, left, tensor.spaces, strict=True):
             offset = first_position(index, space, self.extents)
-            n = extent_of(index.space, self.extents)
+            n = index.space.extent_in(self.extents)
             low, high = max(begin - offset, 0), min(stop - offset, n)
             ranges.append((low, max(low, high)))
             inside.append(slice(low + offset - begin, max(low, high) + offset - begin))
@@ -172,7 +169,7 @@ class _Evaluation:
                 target = np.transpose(view, perm.images)
                 copies.setdefault(images, []).append((perm.sign, target))
             for images, targets in copies.items():
-                full = {i: (0, extent_of(i.space, self.extents)) for i in term.sums}
+                full = {i: (0, i.space.extent_in(self.extents)) for i in term.sums}
                 self.add(term, left, {**dict(zip(left, images, strict=True)), **full}, targets)
         return value
 

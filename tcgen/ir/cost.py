@@ -120,17 +120,12 @@ def _volume(spaces: tuple[Space, ...], coeff: int) -> Poly:
     return Poly.of(coeff, spaces)
 
 
-def extent_of(space: Space, extents: Mapping[str, int]) -> int:
-    """Extent of a base space, or the sum of the extents that a joined space joins."""
-    return sum(extents[base.name] for base in space.bases)
-
-
 def saving(tensor: Tensor, axis: int, extents: Mapping[str, int], held: int = 1) -> int:
     """Elements that contracting one axis saves: ``size(A) - rsize(A, i)`` of Allam's Eq. (10).
 
     An axis in tiles holds as many elements as a tile has.
     """
-    shape = [extent_of(space, extents) for space in tensor.spaces]
+    shape = [space.extent_in(extents) for space in tensor.spaces]
     extent = shape.pop(axis)
     return prod(shape) * (extent - min(held, extent))
 

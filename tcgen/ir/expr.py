@@ -6,11 +6,13 @@ programs, and :class:`Access` in modules, where a reference is an element of a b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
+
+import numpy as np
 
 from ..records.loops import Access as Access
 from ..records.loops import Subscript as Subscript
@@ -30,7 +32,7 @@ REAL_VALUED = frozenset((*REAL_FUNCTIONS, *ARGUMENT_COUNTS))
 # Functions with complex values at negative numbers: a complex program evaluates them with complex
 # arguments, even if the argument is a number or is real. A real program gives NaN there.
 COMPLEX_BELOW_ZERO = ("sqrt", "log")
-_ZERO, _ONE = Fraction(0), Fraction(1)
+_NOT_REAL = np.complex128(complex(np.nan, np.nan))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,10 @@ class Delta:
 
     left: Index
     right: Index
+
+    def renamed(self, names: Mapping[Index, Index]) -> Delta:
+        """The delta with indices replaced, all at once."""
+        return Delta(names.get(self.left, self.left), names.get(self.right, self.right))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,29 +205,64 @@ def expr_indices(expr: Expr) -> tuple[Index, ...]:
     return distinct(tuple(occurring))
 
 
-def number_of(expr: Expr) -> Fraction | None:
-    """The value of an expression of numbers; None for any other, and for a division by zero."""
-    match expr:
-        case Const(value):
-            return value
-        case Sum(args) | Prod(args):
-            values = [value for value in map(number_of, args) if value is not None]
-            if len(values) < len(args):
+def number_of(expr: Expr) -> Any:
+    """The value of an expression of numbers in floating point; None for any other.
+
+    It is complex where it is not real, as for ``sqrt(-1)``, and then NaN for a function that has
+    only real values, such as ``arccos(2)``.
+    """
+    values = [number_of(part) for part in _parts(expr)]
+    if any(value is None for value in values):
+        return None
+    with np.errstate(all="ignore"):
+        match expr:
+            case Const(value):
+                return np.float64(value)
+            case Infinity(sign):
+                return np.float64(sign * np.inf)
+            case Ref() | Access() | Delta() | Equal():
                 return None
-            return prod(values, start=_ONE) if isinstance(expr, Prod) else sum(values, _ZERO)
-        case Quot(num, den):
-            above, below = number_of(num), number_of(den)
-            return above / below if above is not None and below else None
-        case _:
-            return None
+            case Sum():
+                return sum(values[1:], start=values[0])
+            case Prod():
+                return prod(values[1:], start=values[0])
+            case Quot():
+                return values[0] / values[1]
+            case Pow(_, exponent):
+                return values[0] ** exponent
+            case Call(function) | Calls(function):
+                return _call(function, values)
+            case _:
+                assert_never(expr)
+
+
+def _call(function: str, values: list[Any]) -> Any:
+    """The value of a function of numbers, by NumPy's functions of real or complex ones."""
+    real, where = function in REAL_VALUED, function == "where"
+    if real and any(map(np.iscomplexobj, values[:1] if where else values)):
+        return _NOT_REAL
+    if where:
+        return values[1] if values[0] != 0 else values[2]
+    value = getattr(np, "float_power" if function == "pow" else function)(*values) + 0.0
+    if np.isnan(value) and not any(map(np.isnan, values)):
+        name = "power" if function == "pow" else function
+        value = getattr(np.emath, name, lambda *_: value)(*values)
+    return _NOT_REAL if real and np.iscomplexobj(value) else value
 
 
 def is_complex_number(expr: Expr) -> bool:
-    """True for the square root or the logarithm of a negative number, such as ``1j``."""
+    """True for a root or logarithm that makes a complex number of real ones, such as ``1j``."""
     if not isinstance(expr, Call) or expr.function not in COMPLEX_BELOW_ZERO:
         return False
-    number = number_of(expr.arg)
-    return number is not None and number < 0
+    return np.iscomplexobj(number_of(expr)) and not np.iscomplexobj(number_of(expr.arg))
+
+
+def has_no_value(expr: Expr) -> bool:
+    """True for a real function of numbers at which it is not real, such as ``arccos(2)``."""
+    if not isinstance(expr, Call | Calls) or expr.function not in REAL_VALUED:
+        return False
+    number = number_of(expr)
+    return np.iscomplexobj(number) and bool(np.isnan(number))
 
 
 def operation_count(expr: Expr) -> int:
@@ -246,6 +287,29 @@ def operation_count(expr: Expr) -> int:
 
 
 _SUM, _PROD, _ATOM = 1, 2, 3
+
+
+def scaled(coeff: Fraction, expr: Expr) -> Expr:
+    """An expression times a number, which is the first factor unless it is 1."""
+    if coeff == 1:
+        return expr
+    return Prod((Const(coeff), *(expr.args if isinstance(expr, Prod) else (expr,))))
+
+
+def flat_product(parts: Iterable[Expr]) -> Expr:
+    """The flat product, without factors 1, with its numbers multiplied into one in front."""
+    number = Fraction(1)
+    rest: list[Expr] = []
+    for part in parts:
+        if isinstance(part, Const):
+            number *= part.value
+        elif isinstance(part, Prod):
+            rest += part.args
+        else:
+            rest.append(part)
+    if number != 1 or not rest:
+        rest.insert(0, Const(number))
+    return rest[0] if len(rest) == 1 else Prod(tuple(rest))
 
 
 def format_expr(expr: Expr) -> str:

@@ -12,7 +12,6 @@ from itertools import combinations
 from math import prod
 
 from ..thresholds import CpuThresholds
-from .cost import extent_of
 from .exchange_symmetry import exchange_images
 from .program import Contract, FormulaSequence, Step
 from .tensor import Index, Ref
@@ -70,7 +69,7 @@ def _saved(
     """
 
     def points(indices: tuple[Index, ...]) -> int:
-        return prod(extent_of(i.space, extents) for i in dict.fromkeys(indices))
+        return prod(i.space.extent_in(extents) for i in dict.fromkeys(indices))
 
     flops, one = 2 * points(step.indices), points(pair[:1])
     if pair[0].space != pair[1].space or flops < thresholds.pair_flops or one < 2:

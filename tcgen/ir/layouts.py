@@ -14,48 +14,21 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..simplices import places, positions
-from .cost import extent_of
-from .tensor import Packing, Tensor
+from ..simplices import positions, unpacked
+from .tensor import Tensor
 
 Array: TypeAlias = npt.NDArray[Any]
 
 
-def stored_axes(tensor: Tensor) -> tuple[tuple[tuple[int, ...], Packing | None], ...]:
-    """For each axis of the caller's array its logical axes and their packing.
-
-    The row of a triangle is the axis of the pair that is first in the stored order.
-    """
-    packings = {axis: p for p in tensor.storage.packed for axis in p.axes}
-    order = tensor.stored_order
-    groups: list[tuple[tuple[int, ...], Packing | None]] = []
-    position = 0
-    while position < len(order):
-        packing = packings.get(order[position])
-        width = packing.count if packing else 1
-        groups.append((order[position : position + width], packing))
-        position += width
-    return tuple(groups)
-
-
 def dense_shape(tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]:
     """Shape of the dense array."""
-    return tuple(extent_of(space, extents) for space in tensor.spaces)
-
-
-def stored_shape(tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]:
-    """Shape of the caller's array: (10,) for a packed pair of axes of extent 4."""
-    shape = []
-    for axes, packing in stored_axes(tensor):
-        extent = extent_of(tensor.spaces[axes[0]], extents)
-        shape.append(packing.values(extent) if packing else extent)
-    return tuple(shape)
+    return tuple(space.extent_in(extents) for space in tensor.spaces)
 
 
 def pack(tensor: Tensor, dense: Array) -> Array:
     """The caller's array of a dense array: C-contiguous, in stored order, packed."""
     array = np.transpose(dense, tensor.stored_order)
-    for position, (_, packing) in enumerate(stored_axes(tensor)):
+    for position, (_, packing) in enumerate(tensor.stored()):
         if packing:
             extent = array.shape[position]
             front: tuple[Any, ...] = (slice(None),) * position
@@ -67,17 +40,10 @@ def unpack(tensor: Tensor, stored: npt.ArrayLike, extents: Mapping[str, int]) ->
     """The dense array of a caller's array; a view if nothing is packed."""
     array = np.asarray(stored)
     position = 0
-    for axes, packing in stored_axes(tensor):
+    for axis, packing in tensor.stored():
         if packing:
-            extent = extent_of(tensor.spaces[axes[0]], extents)
-            grid = np.indices((extent,) * packing.count)
-            place, sign = places(tuple(grid), packing.antisymmetric)
-            is_stored = sign != 0
-            packed = np.moveaxis(array, position, -1)
-            dense = np.zeros(packed.shape[:-1] + place.shape, array.dtype)
-            signs = sign[is_stored].astype(array.real.dtype)
-            dense[..., is_stored] = packed[..., place[is_stored]] * signs
-            count = packing.count
-            array = np.moveaxis(dense, range(-count, 0), range(position, position + count))
-        position += len(axes)
+            extent = tensor.spaces[axis].extent_in(extents)
+            grid = tuple(np.indices((extent,) * packing.count))
+            array = unpacked(array, position, grid, packing.antisymmetric)
+        position += packing.count if packing else 1
     return np.transpose(array, np.argsort(tensor.stored_order)) if array.ndim else array

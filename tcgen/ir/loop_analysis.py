@@ -202,6 +202,21 @@ def blocks_parallel(loop: Loop, private: frozenset[str]) -> str | None:
     return None
 
 
+def vector_obstacle(loop: Loop, kernel: Kernel, buffers: Mapping[str, Buffer]) -> str | None:
+    """The reason why the vector unit cannot run iterations of a loop at once, or None.
+
+    Each iteration has registers of its own, if they are used in no other loop.
+    """
+    if any(not isinstance(s, Assign) or s.band for s in loop.body):
+        return "it has other statements than assignments of single elements"
+    if loop.var.tile or loop.var.below:
+        return "it runs over tiles, or up to another variable"
+    used = [name for s in loop.body for name in used_buffers(s)]
+    everywhere = [name for s, _ in statements(kernel.body) for name in used_buffers(s)]
+    own = (n for n in used if everywhere.count(n) == used.count(n))
+    return blocks_parallel(loop, frozenset(n for n in own if buffers[n].place == "register"))
+
+
 def parallel_chain(loop: Loop) -> Iterator[Loop]:
     """Perfectly nested parallel loops, from ``loop`` on."""
     stmt: Stmt = loop

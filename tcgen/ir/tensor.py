@@ -6,7 +6,7 @@ spaces, indices and tensors, so only the name is hashed: searches look them up m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ..dtypes import BY_NAME
@@ -48,6 +48,10 @@ class Ref:
         if not self.indices:
             return self.tensor.name
         return f"{self.tensor.name}[{','.join(i.name for i in self.indices)}]"
+
+    def renamed(self, names: Mapping[Index, Index]) -> Ref:
+        """The reference with indices replaced, all at once."""
+        return Ref(self.tensor, tuple(names.get(i, i) for i in self.indices))
 
 
 def exchanged(rank: int, *pairs: tuple[int, int]) -> tuple[int, ...]:
@@ -116,3 +120,10 @@ def generators(tensor: Tensor, elements: Iterable[Symmetry]) -> tuple[Symmetry, 
             chosen = (*chosen, element)
             generated = set(symmetry_group(replace(tensor, symmetry=chosen)))
     return chosen
+
+
+def first_image(ref: Ref) -> tuple[int, Ref]:
+    """The sign and the reference with the first of its equal index orders, by names."""
+    group = [s for s in symmetry_group(ref.tensor) if not s.conj]
+    first = min(group, key=lambda s: [ref.indices[k].name for k in s.perm])
+    return first.sign, Ref(ref.tensor, tuple(ref.indices[k] for k in first.perm))

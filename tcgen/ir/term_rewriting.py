@@ -38,7 +38,7 @@ def rename_expr(expr: Expr, names: Mapping[Index, Index]) -> Expr:
     """The expression with indices replaced, all at once."""
 
     def leaf(node: Ref | Access | Delta | Equal) -> Expr:
-        return _renamed(node, names) if isinstance(node, Ref | Delta) else node
+        return node.renamed(names) if isinstance(node, Ref | Delta) else node
 
     return map_leaves(expr, leaf)
 
@@ -47,13 +47,7 @@ def rename_factor(factor: Factor, names: Mapping[Index, Index]) -> Factor:
     """The factor with indices replaced, all at once."""
     if isinstance(factor, Apply):
         return Apply(rename_expr(factor.expr, names))
-    return _renamed(factor, names)
-
-
-def _renamed(leaf: Ref | Delta, names: Mapping[Index, Index]) -> Ref | Delta:
-    if isinstance(leaf, Ref):
-        return Ref(leaf.tensor, tuple(names.get(i, i) for i in leaf.indices))
-    return Delta(names.get(leaf.left, leaf.left), names.get(leaf.right, leaf.right))
+    return factor.renamed(names)
 
 
 def rename_factors(factors: Iterable[Factor], names: Mapping[Index, Index]) -> tuple[Factor, ...]:

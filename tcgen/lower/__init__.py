@@ -2,9 +2,9 @@
 
 ``passes`` lists the passes. They use, in this order, ``names`` (of loop variables), ``buffers``,
 ``nest`` (beginnings of arrays, and the grouping of visits), ``statements`` (visits on buffers),
-``axis_orders``, ``layout`` (of accesses, for the binding), ``cpu`` (matrix products, loops,
-threads) and ``host`` (host program, kernels, lives). ``gpu`` makes launches and thread mappings,
-and ``parts`` divides the volatile phase.
+``axis_orders``, ``layout`` and ``products`` (layouts of accesses, products of the BLAS), ``cpu``
+(matrix products, loops, threads) and ``host`` (host program, kernels, lives). ``gpu`` makes
+launches and thread mappings, and ``parts`` divides the volatile phase.
 """
 
 from __future__ import annotations

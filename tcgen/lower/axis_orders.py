@@ -12,33 +12,29 @@ from __future__ import annotations
 
 import itertools
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ..ir.expr import Access
 from ..ir.loops import Buffer
 from ..ir.tensor import Role
-from ..thresholds import CpuThresholds
 from .buffers import Memory
-from .layout import as_product, elements, memory_order, unit_stride
+from .layout import CpuContext
+from .products import as_product
 from .statements import Statement
 
 Order = tuple[int, ...]
-Time = Callable[[Statement, Mapping[str, Buffer]], float]
+Time = Callable[[Statement, CpuContext], float]
 
 
 def choose_orders(
-    memory: Memory,
-    statements: Sequence[Statement],
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
-    time: Time | None = None,
+    memory: Memory, statements: Sequence[Statement], time: Time | None = None
 ) -> None:
     """Give every stored intermediate its physical order."""
 
-    def cost_of(touching: Sequence[Statement], buffers: Mapping[str, Buffer]) -> tuple[float, int]:
-        taken = [0.0] if time is None else [time(statement, buffers) for statement in touching]
-        return sum(taken), _copies(touching, buffers, extents, thresholds)
+    def cost_of(touching: Sequence[Statement], context: CpuContext) -> tuple[float, int]:
+        taken = [0.0] if time is None else [time(statement, context) for statement in touching]
+        return sum(taken), _copies(touching, context)
 
     touching_by_name: dict[str, list[Statement]] = {}
     for statement in statements:
@@ -49,57 +45,50 @@ def choose_orders(
         free = buffer.tensor is not None and buffer.tensor.role is Role.TEMP
         if not free or buffer.packed or sum(axis.length != 1 for axis in buffer.axes) < 2:
             continue
-        candidates = (order for s in touching for order in _candidates(s, name, memory.buffers))
+        candidates = (order for s in touching for order in _candidates(s, name, memory))
         best = buffer.order
-        cheapest = cost_of(touching, memory.buffers)
+        cheapest = cost_of(touching, memory)
         for order in dict.fromkeys(candidates):
             if not any(cheapest):
                 break
             trial = ChainMap({name: replace(buffer, order=order)}, memory.buffers)
-            cost = cost_of(touching, trial)
+            cost = cost_of(touching, memory.with_buffers(trial))
             if cost < cheapest:
                 best, cheapest = order, cost
         memory.buffers[name] = replace(buffer, order=best)
 
 
-def _copies(
-    statements: Sequence[Statement],
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
-) -> int:
+def _copies(statements: Sequence[Statement], context: CpuContext) -> int:
     total = 0
     for statement in statements:
-        product = as_product(statement, buffers, extents, thresholds)
+        product = as_product(statement, context)
         if product is not None:
             total += 2 * product.elements
             continue
         out, *operands = statement.accesses
         main = max(operands, key=lambda x: len(x.variables), default=out)
-        if unit_stride(out, buffers[out.buffer]) != unit_stride(main, buffers[main.buffer]):
-            total += elements(statement.band, extents)
+        if context.unit_stride(out) != context.unit_stride(main):
+            total += context.elements(statement.band)
     return total
 
 
-def _candidates(statement: Statement, name: str, buffers: Mapping[str, Buffer]) -> Iterator[Order]:
+def _candidates(statement: Statement, name: str, context: CpuContext) -> Iterator[Order]:
     """Orders of a buffer that suit the other operands of a statement."""
     accesses = statement.accesses
     mine = next(x for x in accesses if x.buffer == name)
     others = [x for x in accesses if x.buffer != name]
     if not statement.factors:
         for other in others:
-            yield _order_for(mine, memory_order(other, buffers[other.buffer]), buffers[name])
+            yield _order_for(mine, context.memory_order(other), context.buffers[name])
         return
     # Variables in common with one other operand are a group, those with both are the batch.
-    common = [
-        [v for v in memory_order(x, buffers[x.buffer]) if v in mine.variables] for x in others
-    ]
+    common = [[v for v in context.memory_order(x) if v in mine.variables] for x in others]
     if len(common) != 2:
         return
     one, two = ([v for v in g if v not in h] for g, h in (common, common[::-1]))
     batch = [v for v in common[0] if v in common[1]]
     for first, second in itertools.permutations((one, two)):
-        yield _order_for(mine, [*batch, *first, *second], buffers[name])
+        yield _order_for(mine, [*batch, *first, *second], context.buffers[name])
 
 
 def _order_for(access: Access, variables: list[str], buffer: Buffer) -> Order:

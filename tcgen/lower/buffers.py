@@ -9,16 +9,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
-from ..dtypes import BY_NAME
-from ..ir.cost import extent_of
-from ..ir.loops import Axis, BandVar, Buffer, Module
+from ..ir.loops import Axis, Buffer, Module
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId, Place
 from ..ir.tensor import Packing, Ref, Role, Tensor, element_type
 from ..options import Options
+from ..records.loops import buffer_bytes
+from ..thresholds import CpuThresholds
+from .layout import Band, Context
 from .names import unique
 
 
-class Memory:
+class Memory(Context[CpuThresholds]):
     """All buffers of the module under construction, in order of creation.
 
     Attributes:
@@ -28,11 +29,15 @@ class Memory:
         scratch_of: scratch buffers, each with the visit that it is for.
     """
 
-    def __init__(self, plan: FusionPlan, dtype: str, *, in_triangles: bool = False) -> None:
+    buffers: dict[str, Buffer]
+
+    def __init__(
+        self, plan: FusionPlan, dtype: str, thresholds: CpuThresholds, *, in_triangles: bool = False
+    ) -> None:
+        super().__init__({}, plan.extent_of, thresholds)
         self.plan = plan
         self.in_triangles = in_triangles
         self.dtype = dtype
-        self.buffers: dict[str, Buffer] = {}
         self.homes: dict[str, LoopId | None] = {}
         self.dense: dict[str, str] = {}
         self.scratch_of: dict[str, int] = {}
@@ -52,7 +57,7 @@ class Memory:
 
     def scratch(
         self,
-        band: tuple[BandVar, ...],
+        band: Band,
         dtype: str,
         home: LoopId | None,
         position: int,
@@ -178,15 +183,3 @@ def crowded(
                 room = max(0, budget - (total - own))
                 rooms[visit] = min(room, rooms.get(visit, room))
     return rooms
-
-
-def buffer_bytes(buffer: Buffer, extents: Mapping[str, int]) -> int:
-    """Bytes of a buffer; packed axes are one axis of their distinct values."""
-    count = BY_NAME[buffer.dtype].itemsize
-    lengths = [extent_of(a.space, extents) if a.length is None else a.length for a in buffer.axes]
-    for pair in buffer.packed:
-        values = pair.values(lengths[pair.first])
-        lengths[pair.first : pair.first + pair.count] = [values] + [1] * (pair.count - 1)
-    for length in lengths:
-        count *= length
-    return count

@@ -108,7 +108,8 @@ def name_loops(work: Lowering) -> None:
 def allocate_buffers(work: Lowering) -> None:
     """Give every caller's array and every instance of an intermediate a buffer."""
     triangles = work.options.target == "cpu"
-    work.memory = Memory(work.plan, work.options.dtype, in_triangles=triangles)
+    thresholds = work.options.thresholds.cpu
+    work.memory = Memory(work.plan, work.options.dtype, thresholds, in_triangles=triangles)
 
 
 def find_starts(work: Lowering) -> None:
@@ -130,7 +131,7 @@ def make_statements(work: Lowering) -> None:
 
 def pack_symmetric_intermediates(work: Lowering) -> None:
     """Store intermediates in groups of symmetric axes if no statement becomes slower by that."""
-    work.groupings = Groupings(work.plan, work.options.thresholds.cpu)
+    work.groupings = Groupings(work.plan)
     if work.generated:
         statements = tuple(work.statements.values())
         pack_intermediates(work.plan, work.groupings, work.memory, statements)
@@ -138,13 +139,12 @@ def pack_symmetric_intermediates(work: Lowering) -> None:
 
 def order_axes(work: Lowering) -> None:
     """Give the axes of other intermediates the order that takes least time and fewest copies."""
-    extents, thresholds = work.plan.extent_of, work.options.thresholds
     time: Time | None = None
     if work.library:
         from .gpu.library import contraction_time  # noqa: PLC0415  (loaded for GPUs)
 
-        time = partial(contraction_time, extents=extents, thresholds=thresholds.gpu)
-    choose_orders(work.memory, tuple(work.statements.values()), extents, thresholds.cpu, time)
+        time = partial(contraction_time, thresholds=work.options.thresholds.gpu)
+    choose_orders(work.memory, tuple(work.statements.values()), time)
 
 
 def bind_statements(work: Lowering) -> None:
@@ -163,29 +163,28 @@ def _bind_on_gpu(work: Lowering, statement: Statement) -> tuple[Stmt, ...]:
     from .gpu.library import bind_library  # noqa: PLC0415  (loaded for GPUs)
 
     if work.library:
-        room, extents = work.rooms.get(statement.position), work.plan.extent_of
-        body = bind_library(statement, work.memory, extents, room, work.options.thresholds.gpu)
+        room = work.rooms.get(statement.position)
+        body = bind_library(statement, work.memory, room, work.options.thresholds.gpu)
         if body is not None:
             return body
-    return (replace(bind_assign(statement, work.memory.buffers), tf32=work.options.tf32),)
+    return (replace(bind_assign(statement, work.memory), tf32=work.options.tf32),)
 
 
 def _bind_on_cpu(work: Lowering, statement: Statement) -> tuple[Stmt, ...]:
-    memory, extents, position = work.memory, work.plan.extent_of, statement.position
-    thresholds = work.options.thresholds.cpu
+    memory, position = work.memory, statement.position
     unpacking: tuple[Stmt, ...] = ()
     if work.generated:
-        copies, body = bind_symmetric(work.plan, work.groupings, statement, memory, thresholds)
+        copies, body = bind_symmetric(work.plan, work.groupings, statement, memory)
         if copies:
             leaf = Leaf(position, copies, computes=False, constant=True)
             work.before[position, 0] = (of_step(leaf, work.plan),)
         if body is None:
-            body = bind_sliced(statement, memory, extents, thresholds)
+            body = bind_sliced(statement, memory)
         if body is not None:
             return body
-        unpacking, statement = unpack_factors(statement, memory, extents, thresholds)
+        unpacking, statement = unpack_factors(statement, memory)
     room = work.rooms.get(position)
-    bound = bind_statement(statement, memory, extents, room, thresholds, generated=work.generated)
+    bound = bind_statement(statement, memory, room, generated=work.generated)
     return (*unpacking, *bound)
 
 
@@ -223,11 +222,7 @@ def mark_parallel_loops(work: Lowering) -> None:
     """Mark the CPU's parallel loops, whose legality depends on the places of buffers."""
     if work.options.target == "cuda":
         return
-    buffers, extents = work.memory.buffers, work.plan.extent_of
-    thresholds = work.options.thresholds.cpu
-    work.kernels = [
-        mark_parallel(k, buffers, extents, work.limit, thresholds) for k in work.kernels
-    ]
+    work.kernels = [mark_parallel(k, work.memory, work.limit) for k in work.kernels]
 
 
 PASSES: tuple[Callable[[Lowering], None], ...] = (

@@ -6,7 +6,8 @@ travel with an artifact, and there is one class for each thing:
 - ``quantity`` and ``tensors`` are level 0 without indices: spaces, symmetries, storage, tensors;
 - ``loops`` is the part of level 4 that a call needs after printing: loop variables, buffers,
   accesses, matrix products, and the host program. Kernel bodies and expressions stay in ``ir``;
-- ``parts`` numbers the iterations of its outermost loops, which parts of a call divide.
+- ``parts`` numbers the iterations of its outermost loops, which parts of a call divide;
+- ``arena`` has the lifetimes of arrays in one block of memory, and places them.
 
 ``tcgen.ir`` builds its levels of these classes, and the manifest of an artifact holds the same
 objects: no class mirrors another one, and no code translates between them. The arguments, blocks

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 from typing import TypeAlias
 
+from ..dtypes import BY_NAME
 from .tensors import Packing, Space, Tensor, stored_axes
 
 
@@ -139,6 +141,23 @@ class Buffer:
     def stored(self) -> tuple[tuple[int, Packing | None], ...]:
         """Physical axes, slowest first: a logical axis, or the row axis of a packed pair."""
         return stored_axes(self.order, self.packed)
+
+
+def stored_shape(entry: Tensor | Buffer, extents: Mapping[str, int]) -> tuple[int, ...]:
+    """Shape of the array in memory: stored order, packed axes are one axis."""
+    shape = []
+    spaces = entry.spaces
+    for axis, pair in entry.stored():
+        n = entry.axes[axis].length if isinstance(entry, Buffer) else None
+        if n is None:
+            n = spaces[axis].extent_in(extents)
+        shape.append(n if pair is None else pair.values(n))
+    return tuple(shape)
+
+
+def buffer_bytes(buffer: Buffer, extents: Mapping[str, int]) -> int:
+    """Bytes of a buffer."""
+    return BY_NAME[buffer.dtype].itemsize * prod(stored_shape(buffer, extents))
 
 
 @dataclass(frozen=True, slots=True)

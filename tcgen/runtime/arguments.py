@@ -14,9 +14,10 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from ..artifact.manifest import Manifest, stored_shape
+from ..artifact.manifest import Manifest
 from ..dtypes import BY_NAME, NAMES
 from ..errors import ArgumentError, DtypeError, ExtentError, ShapeError
+from ..records.loops import stored_shape
 from ..records.tensors import Packing, Role, Tensor, element_type
 from ..simplices import extent_of
 from .device_protocol import Device

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..artifact.arena import Layout
+from ..records.arena import Layout
 
 Array = npt.NDArray[Any]
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..artifact.arena import ALIGNMENT, Layout
 from ..environment import pool_bytes
 from ..errors import MemoryLimitError
+from ..records.arena import ALIGNMENT, Layout
 from .fork_safe_lock import Lock
 
 Array = npt.NDArray[Any]

@@ -15,7 +15,7 @@ from ..environment import verify_level
 from ..errors import ArgumentError, DtypeError, ShapeError
 from ..records.loops import Fetch, Host, host_items
 from ..records.tensors import Packing, Tensor
-from ..simplices import places
+from ..simplices import unpacked
 from .host_device import address
 
 Array = npt.NDArray[Any]
@@ -111,8 +111,9 @@ def _slice(tensor: Tensor, source: Any, ranges: tuple[slice, ...], dtype: np.dty
     position = 0
     for (_, pair), hull in zip(stored, hulls, strict=True):
         if pair is not None:
-            own = [ranges[n] for n in tensor.stored_order if n in pair.axes]
-            tile = _unpack(tile, position, hull.start, own, pair)
+            own = (ranges[n] for n in tensor.stored_order if n in pair.axes)
+            axes = np.meshgrid(*(np.arange(r.start, r.stop) for r in own), indexing="ij")
+            tile = unpacked(tile, position, axes, pair.antisymmetric, start=hull.start)
             position += pair.count - 1
         position += 1
     tile = tile.transpose(np.argsort(tensor.stored_order))
@@ -130,18 +131,6 @@ def _hull(pair: Packing | None, axis: int, ranges: tuple[slice, ...]) -> slice:
     if pair is None:
         return ranges[axis]
     return slice(*packed_run(pair, [(ranges[n].start, ranges[n].stop) for n in pair.axes]))
-
-
-def _unpack(tile: Array, position: int, start: int, ranges: list[slice], pair: Packing) -> Array:
-    """A tile whose packed axis, from its element ``start`` on, becomes several axes."""
-    axes = np.meshgrid(*(np.arange(r.start, r.stop) for r in ranges), indexing="ij")
-    place, sign = places(axes, pair.antisymmetric)
-    stored = sign != 0
-    packed = np.moveaxis(tile, position, -1)
-    dense = np.zeros((*packed.shape[:-1], *place.shape), tile.dtype)
-    signs = sign[stored].astype(tile.real.dtype)
-    dense[..., stored] = packed[..., place[stored] - start] * signs
-    return np.moveaxis(dense, range(-pair.count, 0), range(position, position + pair.count))
 
 
 def _spread(buffer: Array, shape: tuple[int, ...]) -> None:

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ..artifact.arena import ALIGNMENT, Block, Layout, aligned, place
 from ..artifact.grid import SHARED_BYTES, SPILLED_BLOCKS
 from ..artifact.kernel_abi import packing_bytes
-from ..artifact.manifest import ContractionEntry, KernelEntry, Manifest, array_bytes, stored_shape
+from ..artifact.manifest import ContractionEntry, KernelEntry, Manifest, array_bytes
 from ..errors import MemoryLimitError
-from ..records.loops import Buffer
+from ..records.arena import ALIGNMENT, Block, Layout, aligned, place
+from ..records.loops import Buffer, stored_shape
 from ..records.tensors import Tensor
 from .device_protocol import Device
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from operator import index
 from typing import TypeAlias
 
-from ..artifact.manifest import Manifest, Share, SpanEntry, packed_run, stored_shape
+from ..artifact.manifest import Manifest, Share, SpanEntry, packed_run
 from ..errors import ArgumentError
 from ..options import MOST
+from ..records.loops import stored_shape
 from ..records.parts import Parts, count_iterations, iterations
 from ..records.tensors import Tensor
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -114,36 +114,30 @@ def _strategies() -> Any:
         ) from error
 
 
+@dataclass
 class _Drawer:
     """Draws one system. Shrinking prefers the first choices of each list."""
 
-    def __init__(
-        self,
-        draw: Callable[[Any], Any],
-        max_rank: int,
-        max_indices: int,
-        functions: bool,
-        joined: bool,
-        generated: bool,
-        accumulate: bool,
-    ) -> None:
-        self.draw = draw
+    draw: Callable[[Any], Any]
+    max_rank: int
+    max_indices: int
+    functions: bool
+    joined: bool
+    generated: bool
+    accumulate: bool
+    given: list[Tensor] = field(default_factory=list)
+    defined: list[Tensor] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
         self.st = _strategies()
-        self.max_rank = max_rank
-        self.max_indices = max_indices
-        self.functions = functions
-        self.generated = generated
-        self.accumulate = accumulate
         o, v = Space("o", kind="occupied"), Space("v", kind="virtual")
         x, p = Space("x", kind="auxiliary"), Space("p", parts=(o, v))
-        self.spaces = (o, v, x, p) if joined else (o, v, x)
+        self.spaces = (o, v, x, p) if self.joined else (o, v, x)
         self.on_demand = {
             name: Tensor(name, (space,), Role.INPUT, volatile=False)
             for name, space in [(f"e_{s.name}", s) for s in self.spaces]
             + [(f"u_{s.name}", s) for s in self.spaces]
         }
-        self.given: list[Tensor] = []
-        self.defined: list[Tensor] = []
 
     def pick(self, choices: Sequence[T]) -> T:
         """Draw one of the choices."""

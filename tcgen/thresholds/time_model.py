@@ -185,12 +185,11 @@ _H100 = Machine(
 GPUS = {
     "h100": _H100,
     "h200": replace(_H100, bandwidth=42 * 10**11),
-    "a100": Machine(
+    "a100": replace(
+        _H100,
         flops=195 * 10**11,
         bandwidth=17 * 10**11,
-        call=12_000,
         cache=40 * 10**6,
-        line=SECTOR_BYTES,
         fma=97 * 10**11,
         multiprocessors=108,
         shared=163 * 1024,

@@ -486,6 +486,20 @@ def test_a_file_of_several_solutions(chemistry: Chemistry, solve: Any, tmp_path:
     names = ("ccsd_closed_shell", "t_closed_shell", "mp2_closed_shell", "dcsd_closed_shell")
     assert all(tcgen.chem.load(path, name).name == name for name in names)
     assert solve("ccsd_closed_shell", reference, amplitudes=path).iterations == 1
+    words = mentions("t1 t2 ccsd_closed_shell dcsd_closed_shell --amplitudes-of load")
+    with pytest.raises(tcgen.ArgumentError, match=words):
+        solve("t_closed_shell", reference, amplitudes=path)
+    energies = []
+    for solution in (first, other):
+        chosen = tcgen.chem.load(path, solution.name)
+        energies += [
+            solve("t_closed_shell", reference, amplitudes=source).energies["e_t"]
+            for source in (solution, chosen)
+        ]
+    assert energies[0] == energies[1] != energies[2] == energies[3]
+    # Amplitudes of other orbitals do not fit.
+    solve("ccsd_spin_orbital", reference, amplitudes=path).save(path)
+    solve("t_spin_orbital", reference, amplitudes=path)
     text = tmp_path / "notes.npz"
     text.write_text("text")
     with pytest.raises(tcgen.ArgumentError, match=mentions("notes.npz")):

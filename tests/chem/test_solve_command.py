@@ -14,6 +14,7 @@ from click.testing import Result
 import tcgen
 from support.command_line import invoke
 from support.messages import says
+from tcgen.chem.reference import _refuse_missing_ecp
 
 pytest.importorskip("pyscf")
 
@@ -66,11 +67,27 @@ def test_json_keeps_the_contract(tmp_path: Path) -> None:
     assert triples["e_corr"] is None
     assert sorted(tcgen.chem.load(amplitudes).amplitudes) == ["t1", "t2"]
     # The step that only reads amplitudes has not replaced the solution of CCSD.
-    assert tcgen.chem.load(amplitudes).e_corr == found["e_corr"]
+    assert tcgen.chem.load(amplitudes).e_corr == again["e_corr"]
     energies = tcgen.chem.load(amplitudes, "t_closed_shell").energies
     assert energies == triples["energies"]
     with pytest.raises(tcgen.ArgumentError, match="mp9"):
         tcgen.chem.load(amplitudes, "mp9")
+
+
+def test_amplitudes_of_one_of_several_solutions(tmp_path: Path) -> None:
+    file = ("--amplitudes", tmp_path / "lih.npz")
+    solved("ccsd_closed_shell", *LIH, *file)
+    solved("dcsd_closed_shell", *LIH, *file)
+    result = solve("t_closed_shell", *LIH, *file)
+    assert result.exit_code == 2
+    assert says(result.stderr, "t1 t2 ccsd_closed_shell dcsd_closed_shell --amplitudes-of")
+    chosen = ("--amplitudes-of", "ccsd_closed_shell")
+    triples = solved("t_closed_shell", *LIH, *file, *chosen)
+    assert abs(triples["energies"]["e_t"] - E_T) < 1e-8
+    for options, words in (((*file, chosen[0], "mp9"), "mp9"), (chosen, "--amplitudes FILE")):
+        result = solve("t_closed_shell", *LIH, *options)
+        assert result.exit_code == 2
+        assert says(result.stderr, words)
 
 
 @pytest.mark.parametrize(
@@ -115,6 +132,42 @@ def test_a_basis_for_effective_core_potentials() -> None:
     assert says(result.stderr, "def2-svp I --ecp")
     found = solved("mp2_closed_shell", *iodide, "--ecp", "def2-svp")
     assert -298 < found["e_hf"] < -296
+
+
+@pytest.mark.parametrize(
+    ("atom", "basis", "potential"),
+    [
+        ("C", "bfd-vdz", "bfd"),
+        ("H", "bfd-vdz", "bfd"),
+        ("C", "ccecp-aug-cc-pVTZ", "ccecp"),
+        ("Cl", "ccECP_He_cc-pvdz", "ccecphe"),
+        ("Au", "aug-cc-pvdz-pp", "ccpvdzpp"),
+        ("Cu", "cc-pwcvdz-pp", None),
+        ("I", "def2-mtzvpp", None),
+        ("F", "gth-dzvp", None),
+        ("H", "GTH-SZV", None),
+        ("F", "cc-pvdz", ""),
+        ("Au", "ano-rcc", ""),
+        ("Li", "sto-3g", ""),
+        ("Cu", "def2-svp", ""),
+        ("Ghost-I", "def2-svp", ""),
+    ],
+)
+def test_the_potential_of_a_basis(atom: str, basis: str, potential: str | None) -> None:
+    """It is found by its name, or where the basis has no core orbitals."""
+    from pyscf import gto
+
+    mol = gto.M(atom=f"{atom} 0 0 0", basis=basis, spin=None, verbose=0)
+    if potential == "":
+        _refuse_missing_ecp(mol, basis)
+        return
+    with pytest.raises(tcgen.ArgumentError) as caught:
+        _refuse_missing_ecp(mol, basis)
+    words = f"--ecp {potential}" if potential else "all electrons --ecp tcgen.chem.solve"
+    assert says(str(caught.value), f"{basis} {words}")
+    if potential:
+        mol = gto.M(atom=f"{atom} 0 0 0", basis=basis, ecp=potential, spin=None, verbose=0)
+        _refuse_missing_ecp(mol, basis)
 
 
 @pytest.mark.parametrize("reference", ["rhf", "uhf", "rohf", "ghf"])

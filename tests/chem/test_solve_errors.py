@@ -56,6 +56,26 @@ def test_references_that_cannot_be_read(solve: Any, lih: Any) -> None:
         solve("mp2_closed_shell", smeared)
 
 
+@pytest.mark.parametrize("kind", ["RHF", "ROHF", "UHF", "GHF"])
+def test_orbitals_that_are_none(kind: str, solve: Any, lih: Any) -> None:
+    """They are missing, of another shape, or not orthonormal in the metric of the overlap."""
+    from pyscf import scf
+
+    whole = getattr(scf, kind)(lih.mol).run()
+    for name, value, words in (
+        ("mo_coeff", whole.mo_coeff * (1 + 1e-6), "not orthonormal 2.0e-06 vec_lowdin"),
+        ("mo_coeff", whole.mo_coeff * np.nan, "not orthonormal nan"),
+        ("mo_coeff", None, "mo_coeff kernel ()"),
+        ("mo_occ", None, "mo_occ kernel ()"),
+        ("mo_coeff", whole.mo_coeff[..., 1:], "mo_coeff mo_occ shapes"),
+        ("mo_coeff", [np.eye(6), np.eye(5)], "mo_coeff shapes"),
+    ):
+        changed = whole.copy()
+        setattr(changed, name, value)
+        with pytest.raises(tcgen.ArgumentError, match=mentions(f"{kind} {words}")):
+            solve("mp2_spin_orbital", changed)
+
+
 def test_periodic_references_are_refused(solve: Any) -> None:
     gto, scf = pytest.importorskip("pyscf.pbc.gto"), pytest.importorskip("pyscf.pbc.scf")
     cell = gto.M(atom="He 0 0 0", a=np.eye(3) * 4, basis="sto-3g", verbose=0)

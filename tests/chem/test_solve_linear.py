@@ -66,6 +66,18 @@ def test_eom_over_spin_orbitals(solve: Any, lih: Any, ground: Any, tmp_path: Pat
     assert np.allclose(again.roots, found.roots, rtol=0, atol=TOLERANCE)
 
 
+@pytest.mark.slow
+def test_states_in_one_file(solve: Any, lih: Any, ground: Any, tmp_path: Path) -> None:
+    """Each spec reads the amplitudes of CCSD, and only vectors that fit start it."""
+    file = ground.save(tmp_path / "states.npz")
+    specs = ("eom_ip_ccsd_spin_orbital", "eom_ee_ccsd_spin_orbital", "ccsd_spin_orbital") * 2
+    found = [solve(spec, lih.reference, amplitudes=file).save(file) for spec in specs]
+    assert set(found) == {file}
+    for spec in specs[:2]:
+        expected = solve(spec, lih.reference, amplitudes=ground).roots
+        assert np.allclose(tcgen.chem.load(file, spec).roots, expected, rtol=0, atol=TOLERANCE)
+
+
 def test_eom_of_a_closed_shell(solve: Any, lih: Any) -> None:
     ground = solve("ccsd_closed_shell", lih.reference)
     found = solve(sigma("ccsd_closed_shell"), lih.reference, amplitudes=ground, nroots=3)

@@ -31,7 +31,7 @@ from tcgen.ir.loops import Assign, BandVar, Module
 from tcgen.ir.thread_mapping import Library, Tiles
 from tcgen.lower.gpu.bind import bind_gpu
 from tcgen.lower.gpu.contraction_variants import variant_benchmark, variants_of
-from tcgen.lower.gpu.tiles import Context
+from tcgen.lower.layout import GpuContext
 from tcgen.options import Options
 from tcgen.runtime.program import Program
 from tcgen.testing import random_arrays
@@ -202,7 +202,7 @@ def test_libraries_do_not_conjugate(name: str) -> None:
     """Tuning measures a conjugated product by tiles alone, and one with a real factor, too."""
     bound = bind_gpu(PRODUCTS[name], LARGE)
     (kernel,), buffers = bound.kernels, {b.name: b for b in bound.buffers}
-    context = Context(buffers, LARGE, GpuThresholds())
+    context = GpuContext(buffers, LARGE, GpuThresholds())
     found = variants_of(kernel, context, (Library(), Library(CUTENSOR)))
     assert any(isinstance(v, Library) for v in found) == (name == "neither")
     benchmark = variant_benchmark(kernel, found, context)

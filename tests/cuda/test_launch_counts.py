@@ -9,8 +9,9 @@ import pytest
 
 import tcgen
 from support.cuda_device import DeviceArray, EmulatedDevice
-from tcgen.artifact.manifest import launches, stored_shape
+from tcgen.artifact.manifest import launches
 from tcgen.compiler.driver import read_system
+from tcgen.records.loops import stored_shape
 
 pytestmark = [pytest.mark.slow, pytest.mark.default_thresholds]
 EXTENTS = {"o": 30, "v": 200, "x": 600}

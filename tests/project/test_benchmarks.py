@@ -35,9 +35,7 @@ def test_launches_are_measured_on_a_device_that_does_nothing(tmp_path: Path) -> 
     kept = tmp_path / "out.json"
     command = [sys.executable, FOLDER / "launch_overhead.py", "--seconds", "0.01", "--json", kept]
     here = os.environ | {"PYTHONPATH": str(ROOT)}
-    made = subprocess.run(
-        command, env=here, capture_output=True, text=True, check=False, timeout=300
-    )
+    made = subprocess.run(command, env=here, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
     found = json.loads(kept.read_text())
     assert found["launches of the loop"] > found["kernels of CCSD"] > 10

@@ -14,7 +14,6 @@ from itertools import permutations, product
 from math import prod
 
 from tcgen.errors import VerifyError
-from tcgen.ir.cost import extent_of
 from tcgen.ir.plan import (
     ArrayPlan,
     FusionPlan,
@@ -195,7 +194,7 @@ def _array(
     inner = [o for o in path if any(o == c for _, c in contracted)]
     elements = 1
     for axis, space in enumerate(tensor.spaces):
-        elements *= 1 if axis in dict(contracted) else extent_of(space, extents)
+        elements *= 1 if axis in dict(contracted) else space.extent_in(extents)
     place = Place.CALLER if tensor.role is Role.OUTPUT else Place.ARENA
     live = (min(u[0] for u in uses), max(u[0] for u in uses))
     return ArrayPlan(
@@ -212,7 +211,7 @@ def saved(plan: FusionPlan) -> int:
     """Equation (10) of Allam et al.: the elements that each contracted axis saves by itself."""
     total = 0
     for array in plan.arrays:
-        shape = [extent_of(space, dict(plan.extents)) for space in array.tensor.spaces]
+        shape = [space.extent_in(dict(plan.extents)) for space in array.tensor.spaces]
         for axis, _ in array.contracted:
             reduced = [n for a, n in enumerate(shape) if a != axis]
             total += prod(shape) - prod(reduced)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from tcgen.interp import evaluate_program, run_module
-from tcgen.ir.layouts import stored_shape
 from tcgen.ir.loops import Assign, Gemm, Module
 from tcgen.ir.plan import ArrayPlan, FusionPlan, GroupKind, KernelGroup, Place, Visit
 from tcgen.ir.program import Contract, FormulaSequence, Operation, Step
@@ -22,6 +21,7 @@ from tcgen.ir.tensor import (
 )
 from tcgen.lower import lower_plan
 from tcgen.options import Options
+from tcgen.records.loops import stored_shape
 from tcgen.thresholds import Thresholds
 
 O, V = Space("o"), Space("v")

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tcgen.artifact.manifest import stored_shape
 from tcgen.emit import emit_artifact
 from tcgen.interp.modules import run_module
 from tcgen.ir.expr import Prod
 from tcgen.ir.loops import Assign, Gemm, Loop, Module, Stmt
 from tcgen.ir.tensor import Role, element_type
 from tcgen.lower.gpu.bind import bind_gpu
+from tcgen.records.loops import stored_shape
 from tcgen.runtime.program import Program
 from tcgen.thresholds.gpu import GpuThresholds
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from tcgen.ir.cost import extent_of
 from tcgen.ir.expr import Prod
 from tcgen.ir.plan import (
     ArrayPlan,
@@ -70,7 +69,7 @@ def array(
     elements = 1
     for axis, space in enumerate(of.spaces):
         loop = dict(contracted).get(axis)
-        whole = extent_of(space, plan_extents)
+        whole = space.extent_in(plan_extents)
         elements *= whole if loop is None else min(whole, loop.tile or 1)
     if of.role is Role.OUTPUT:
         place = Place.CALLER

@@ -7,7 +7,6 @@ from itertools import permutations
 from math import prod
 
 from tcgen.fusion.sharing.graph import FusionGraph
-from tcgen.ir.cost import extent_of
 
 
 def least_by_prefixes(graph: FusionGraph, part, extents) -> int:
@@ -19,7 +18,7 @@ def least_by_prefixes(graph: FusionGraph, part, extents) -> int:
     def size(e: int, held: tuple[int, ...]) -> int:
         edge = graph.edges[e]
         return prod(
-            extent_of(edge.array.spaces[c.axis], extents)
+            edge.array.spaces[c.axis].extent_in(extents)
             for c in edge.candidates
             if c.loop not in held
         )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import copyreg
 import pickle
+from collections.abc import Iterator
 
 import pytest
 
@@ -22,9 +24,22 @@ ERRORS = [
 ]
 
 
+@pytest.fixture
+def reducers() -> Iterator[None]:
+    """Reducers that the test registers leave with it."""
+    before = copyreg.dispatch_table.copy()
+    yield
+    copyreg.dispatch_table.clear()
+    copyreg.dispatch_table.update(before)
+
+
+@pytest.mark.usefixtures("reducers")
+@pytest.mark.parametrize("by_dask", [False, True])
 @pytest.mark.parametrize("error", ERRORS, ids=lambda e: type(e).__name__)
-def test_an_error_is_the_same_after_pickling(error: TcgenError) -> None:
-    error.add_note("a note")
+def test_an_error_is_the_same_after_pickling(error: TcgenError, by_dask: bool) -> None:
+    if by_dask:  # it pickles errors by tblib
+        pytest.importorskip("tblib.pickling_support").install(error)
+    error.__notes__ = ["a note"]
     for other in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert type(other) is type(error)
         assert str(other) == str(error)

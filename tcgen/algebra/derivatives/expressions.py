@@ -20,6 +20,7 @@ from ...ir.expr import (
     Prod,
     Quot,
     Sum,
+    flat_product,
     refs,
 )
 from ...ir.tensor import Ref, Tensor
@@ -46,7 +47,7 @@ def tangent_expr(expr: Expr, tangents: Mapping[Tensor, Tensor]) -> Expr | None:
             return _sum([d for a in args if (d := of(a)) is not None])
         case Prod(args):
             parts = [
-                _product((*args[:n], d, *args[n + 1 :]))
+                flat_product((*args[:n], d, *args[n + 1 :]))
                 for n, a in enumerate(args)
                 if (d := of(a)) is not None
             ]
@@ -56,7 +57,7 @@ def tangent_expr(expr: Expr, tangents: Mapping[Tensor, Tensor]) -> Expr | None:
             if (d := of(num)) is not None:
                 parts.append(Quot(d, den))
             if (d := of(den)) is not None:
-                parts.append(Quot(_product((_MINUS, num, d)), Pow(den, 2)))
+                parts.append(Quot(flat_product((_MINUS, num, d)), Pow(den, 2)))
             return _sum(parts)
         case Call("conj" | "real" | "imag" as function, arg):
             return None if (d := of(arg)) is None else Call(function, d)
@@ -69,7 +70,7 @@ def tangent_expr(expr: Expr, tangents: Mapping[Tensor, Tensor]) -> Expr | None:
                 raise _no_derivative(function)
             return None
         case Pow(arg, _) | Call(_, arg):
-            return None if (d := of(arg)) is None else _product((_outer(expr), d))
+            return None if (d := of(arg)) is None else flat_product((_outer(expr), d))
         case _:
             assert_never(expr)
 
@@ -92,12 +93,12 @@ def partial_expr(expr: Expr, active: Collection[Tensor]) -> Iterator[tuple[Ref, 
         case Prod(args):
             for n, arg in enumerate(args):
                 for ref, part in partial_expr(arg, active):
-                    yield ref, _product((*args[:n], part, *args[n + 1 :]))
+                    yield ref, flat_product((*args[:n], part, *args[n + 1 :]))
         case Quot(num, den):
             for ref, part in partial_expr(num, active):
                 yield ref, Quot(part, den)
             for ref, part in partial_expr(den, active):
-                yield ref, Quot(_product((_MINUS, num, part)), Pow(den, 2))
+                yield ref, Quot(flat_product((_MINUS, num, part)), Pow(den, 2))
         case Call("conj" | "real" | "imag" | "abs" as function, arg):
             for ref in refs(arg):
                 if ref.tensor in active:
@@ -110,7 +111,7 @@ def partial_expr(expr: Expr, active: Collection[Tensor]) -> Iterator[tuple[Ref, 
                 raise _no_derivative(function)
         case Pow(arg, _) | Call(_, arg):
             for ref, part in partial_expr(arg, active):
-                yield ref, _product((_outer(expr), part))
+                yield ref, flat_product((_outer(expr), part))
         case _:
             assert_never(expr)
 
@@ -125,7 +126,7 @@ def _outer(expr: Pow | Call) -> Expr:
             return (
                 Const(Fraction(1))
                 if exponent == 1
-                else _product((Const(Fraction(exponent)), power))
+                else flat_product((Const(Fraction(exponent)), power))
             )
         case Call("sqrt", _):
             return Quot(Const(Fraction(1, 2)), expr)
@@ -153,19 +154,3 @@ def _sum(parts: list[Expr]) -> Expr | None:
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else Sum(tuple(parts))
-
-
-def _product(parts: tuple[Expr, ...]) -> Expr:
-    """The flat product, without factors 1, with its numbers multiplied into one in front."""
-    number = Fraction(1)
-    rest: list[Expr] = []
-    for part in parts:
-        if isinstance(part, Const):
-            number *= part.value
-        elif isinstance(part, Prod):
-            rest += part.args
-        else:
-            rest.append(part)
-    if number != 1 or not rest:
-        rest.insert(0, Const(number))
-    return rest[0] if len(rest) == 1 else Prod(tuple(rest))

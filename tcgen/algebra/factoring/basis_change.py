@@ -31,9 +31,9 @@ from math import prod
 from typing import TypeAlias, TypeVar
 
 from ..permutation_groups import least_order
+from ..rational_matrices import Vector, decomposed, symmetric_squares
 from .canonical_forms import Part
 from .greedy import Search, State
-from .rank_one import Vector, decomposed, symmetric_squares
 from .sums import Frame, Product, TermSum, relabelled, renumbered, trivial
 
 # The indices of a placement form four groups: m (only the left operand and the left side hold

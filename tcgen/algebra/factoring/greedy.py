@@ -236,7 +236,7 @@ class Search:
                 state.sums[label] = TermSum(raw.frame, dict(raw.terms))
                 pending.append(label)
                 return label, axes, scale
-            if self._may_read(known, axes, reader_group) and not _depends_on(state, label, reader):
+            if self._may_read(known, axes, reader_group) and reader not in _reached(state, [label]):
                 return label, axes, scale
             copy += 1
 
@@ -341,11 +341,6 @@ class Search:
         del state.sums[label]
         state.factored.discard(label)
         return changed
-
-
-def _depends_on(state: State, label: int, other: int) -> bool:
-    """True if a sum is ``other``, or reads it directly or through other sums."""
-    return other in _reached(state, [label])
 
 
 def _reached(state: State, labels: Iterable[int]) -> Iterator[int]:

@@ -160,7 +160,7 @@ class PackedSequenceCosts(SequenceCosts):
             if isinstance(node, int):
                 continue
             stack.extend(node)
-            first, second = (_mask(side) for side in node)
+            first, second = (sum(1 << n for n in positions(side)) for side in node)
             both = first | second
             kinds = tuple(2 * s + (i in subsets.outer[both]) for i, s in enumerate(spaces))
             factors = tuple(part for n, part in enumerate(parts) if both >> n & 1)
@@ -230,11 +230,6 @@ class PackedSequenceCosts(SequenceCosts):
                 for perm, perm_sign in group:
                     extended[tuple(own[n] for n in perm)] = perm_sign * sign * form.sign
         return tuple(sorted(extended.items()))
-
-
-def _mask(node: Tree) -> int:
-    """The factors below a node of a binary order, as bits."""
-    return sum(1 << n for n in positions(node))
 
 
 def split_products(search: Search, costs: PackedSequenceCosts, state: State) -> State:

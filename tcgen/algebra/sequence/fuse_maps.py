@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from fractions import Fraction
 from typing import TypeAlias, assert_never
 
 from ...ir.expr import (
     Access,
-    Const,
     Delta,
     Equal,
     Expr,
@@ -18,8 +16,10 @@ from ...ir.expr import (
     Sum,
     depth,
     expr_indices,
+    flat_product,
     map_leaves,
     operation_count,
+    scaled,
 )
 from ...ir.program import Add, Contract, Map, Operation, Produce, Step
 from ...ir.tensor import Index, Ref
@@ -118,12 +118,7 @@ def _element(producer: Step, ref: Ref) -> Expr | None:
         return None
     if producer.summand is None:
         return None
-    value = rename_expr(producer.summand, names)
-    if producer.coeff != 1:
-        value = Prod(
-            (Const(producer.coeff), *(value.args if isinstance(value, Prod) else (value,)))
-        )
-    return value
+    return scaled(producer.coeff, rename_expr(producer.summand, names))
 
 
 def _element_flops(op: Operation) -> int:
@@ -156,15 +151,4 @@ def _gathered(expr: Expr) -> Expr:
     """A product with its numbers multiplied into one in front."""
     if isinstance(expr, Quot):
         return Quot(_gathered(expr.num), expr.den)
-    if not isinstance(expr, Prod):
-        return expr
-    number = Fraction(1)
-    others: list[Expr] = []
-    for arg in expr.args:
-        if isinstance(arg, Const):
-            number *= arg.value
-        else:
-            others.append(arg)
-    if number != 1 or not others:
-        others.insert(0, Const(number))
-    return others[0] if len(others) == 1 else Prod(tuple(others))
+    return flat_product(expr.args) if isinstance(expr, Prod) else expr

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError, ShapeError
-from ...ir.layouts import Array, pack, stored_shape, unpack
+from ...ir.layouts import Array, pack, unpack
 from ...ir.system import System
 from ...ir.tensor import Packing, Space, Tensor
+from ...records.loops import stored_shape
 from ...simplices import extent_of
 from .integrate import FORMS, SpinIntegration, integrate
 from .labels import SPIN, UNLABELLED, Pattern, has_labels, patterns

@@ -21,6 +21,7 @@ from itertools import pairwise, permutations
 from ...ir.system import System
 from ...ir.tensor import Packing, Space, Storage, Symmetry, Tensor, exchanged, symmetry_group
 from ...records.quantity import Quantity
+from ..rational_matrices import Vector, coordinates, reduced, remainder
 from .invariance import Form
 from .labels import (
     SPIN,
@@ -274,36 +275,16 @@ def balanced_blocks(pattern: Pattern, flow: Flow) -> tuple[tuple[Fraction, Patte
 @lru_cache(maxsize=1000)
 def _combination(upper: str, lower: str) -> tuple[tuple[Fraction, str, str], ...]:
     """Balanced blocks whose matching permutations add up to those of a block, by elimination."""
-    rows: list[tuple[int, list[Fraction], dict[int, Fraction]]] = []  # pivot, vector, combination
-    blocks: list[tuple[str, str]] = []
-    goal, used = _reduced(_matching(upper, lower), {}, rows)
+    goal, blocks, basis = _matching(upper, lower), list[tuple[str, str]](), list[Vector]()
     for block in _balanced(len(upper)):
-        if not any(goal):
-            break
-        blocks.append(block)
-        vector, made_of = _reduced(_matching(*block), {len(blocks) - 1: Fraction(1)}, rows)
-        if any(vector):
-            pivot = next(k for k, x in enumerate(vector) if x)
-            rows.append((pivot, vector, made_of))
-            goal, used = _reduced(goal, used, rows[-1:])
-    assert not any(goal), "balanced blocks span all invariants"
-    return tuple((-used[n], *blocks[n]) for n in sorted(used) if used[n])
-
-
-def _reduced(
-    vector: list[Fraction],
-    made_of: dict[int, Fraction],
-    rows: list[tuple[int, list[Fraction], dict[int, Fraction]]],
-) -> tuple[list[Fraction], dict[int, Fraction]]:
-    """A vector less multiples of the rows, so that it is 0 at their pivots, and its blocks."""
-    made_of = dict(made_of)
-    for pivot, row, blocks in rows:
-        factor = vector[pivot] / row[pivot]
-        if factor:
-            vector = [x - factor * y for x, y in zip(vector, row, strict=True)]
-            for n, number in blocks.items():
-                made_of[n] = made_of.get(n, Fraction(0)) - factor * number
-    return vector, made_of
+        vector = _matching(*block)
+        if any(remainder(vector, basis)):
+            basis = reduced([*basis, vector])
+            blocks.append(block)
+            if not any(remainder(goal, basis)):
+                break
+    numbers = coordinates(goal, [_matching(*block) for block in blocks])
+    return tuple((number, *block) for number, block in zip(numbers, blocks, strict=True) if number)
 
 
 def _balanced(pairs: int) -> Iterator[tuple[str, str]]:
@@ -314,7 +295,9 @@ def _balanced(pairs: int) -> Iterator[tuple[str, str]]:
     return ((u, low) for u in spins if not (flipped and u[0] == "b") for low in spins)
 
 
-def _matching(upper: str, lower: str) -> list[Fraction]:
+def _matching(upper: str, lower: str) -> Vector:
     """For each permutation of the lower spins: 1 if it makes them equal to the upper ones."""
     orders = permutations(range(len(upper)))
-    return [Fraction(all(u == lower[p] for u, p in zip(upper, o, strict=True))) for o in orders]
+    return tuple(
+        Fraction(all(u == lower[p] for u, p in zip(upper, o, strict=True))) for o in orders
+    )

@@ -10,6 +10,8 @@ from itertools import product
 from math import prod
 from typing import TypeAlias
 
+import numpy as np
+
 from ...errors import ArgumentError, Diagnostic, Span, SpecError
 from ...ir.expr import (
     Access,
@@ -23,9 +25,11 @@ from ...ir.expr import (
     Prod,
     Quot,
     Sum,
+    expr_indices,
     format_expr,
     map_leaves,
     nodes,
+    number_of,
 )
 from ...ir.reduction import Reduction
 from ...ir.system import (
@@ -261,7 +265,6 @@ class _Integration:
             names = {left[k]: left[image] for k, image in enumerate(first.images)}
             labels = dict(zip(left, spins, strict=True))
             for number, factors, summed in self._assigned(term, labels, names):
-                self._check_finite(equation, term, factors)
                 yield replace(
                     term,
                     coeff=term.coeff * first.sign * number,
@@ -343,8 +346,11 @@ class _Integration:
                     return []
                 return [(Fraction(1), Delta(index(left, spins), index(right, spins)))]
             case Apply(expr):
-                changed = without_zeros(map_leaves(expr, lambda x: self._leaf(x, spins, index)))
+                changed = self._at_spins(expr, spins, index)
                 return [] if is_zero(changed) else [(Fraction(1), Apply(changed))]
+
+    def _at_spins(self, expr: Expr, spins: dict[Index, str], index: _Index) -> Expr:
+        return without_zeros(map_leaves(expr, lambda x: self._leaf(x, spins, index)))
 
     def _refs(
         self, ref: Ref, spins: dict[Index, str], index: _Index
@@ -381,6 +387,7 @@ class _Integration:
             advice = "leave it out, or compute it from the results"
             self._wrong.append(Diagnostic(span, message, advice=advice))
             return
+        self._check_finite(equation, term)
         found = contradiction(term, self._blocks.forms)
         if found is None:
             return
@@ -396,21 +403,33 @@ class _Integration:
             )
         )
 
-    def _check_finite(self, equation: Equation, term: Term, factors: tuple[Factor, ...]) -> None:
-        """Note a function that is infinite, or no number, where a block is zero."""
-        for factor in factors:
-            if not isinstance(factor, Apply) or all(map(_is_finite, nodes(factor.expr))):
-                continue
-            span = term.span or equation.span or Span(self._system.name, 1, 1)
-            found = Diagnostic(
-                span,
-                f"a factor of {equation.lhs} is {format_expr(factor.expr)} where spins differ, "
-                f"which is not finite",
-                advice="leave out the elements that spin makes zero, for example by adding a "
-                "number to the argument",
-            )
-            if found not in self._wrong:
-                self._wrong.append(found)
+    def _check_finite(self, equation: Equation, term: Term) -> None:
+        """Note a function that is infinite, or no number, where a block is zero.
+
+        Another factor may be zero there, as in ``t[i,a]/t[i,a]``: the product is not a number.
+        """
+        span = term.span or equation.span or Span(self._system.name, 1, 1)
+
+        def index(old: Index, spins: Mapping[Index, str]) -> Index:
+            return self._blocks.spaces.index(old, spins[old])
+
+        for expr in (factor.expr for factor in term.factors if isinstance(factor, Apply)):
+            indices = expr_indices(expr)
+            for pattern in patterns(tuple(i.space for i in indices), SPIN.letters):
+                found = self._at_spins(expr, dict(zip(indices, pattern, strict=True)), index)
+                numbers = (n for n in map(number_of, nodes(found)) if n is not None)
+                if np.all(np.isfinite(list(numbers))):
+                    continue
+                self._wrong.append(
+                    Diagnostic(
+                        span,
+                        f"a factor of {equation.lhs} is {format_expr(found)} where spins differ, "
+                        f"which is not finite",
+                        advice="leave out the elements that spin makes zero, for example by adding "
+                        "a number to the argument",
+                    )
+                )
+                break
 
     def _check_block(self, equation: Equation, pattern: Pattern) -> None:
         """Note a block that is not zero, though the output is declared to conserve spin."""
@@ -519,21 +538,6 @@ def without_zeros(expr: Expr) -> Expr:
             return Call(function, inner)
         case _:
             return expr
-
-
-def _is_finite(expr: Expr) -> bool:
-    """False for an operation on zeros that has no finite value."""
-    match expr:
-        case Quot(_, below) | Calls("mod", (_, below)):
-            return below != _ZERO
-        case Pow(base, exponent):
-            return base != _ZERO or exponent >= 0
-        case Calls("pow", (base, Const(power))):
-            return base != _ZERO or power >= 0
-        case Call("log", arg):
-            return arg != _ZERO
-        case _:
-            return True
 
 
 def is_zero(expr: Expr) -> bool:

@@ -102,11 +102,6 @@ def _packed(scheme: PackingScheme) -> tuple[bool, bool]:
     return left, scheme.pack_b or not left
 
 
-def _staged(stmt: Gemm, dtype: str) -> bool:
-    """Whether C is staged; complex numbers never are."""
-    return "staged" in _parts(stmt, dtype)
-
-
 def packing_memory(stmt: Gemm, scope: Scope) -> str:
     """Bytes in which one thread packs, of full tiles."""
     sizes = [product([_whole(v) for v in group]) for group in (stmt.m, stmt.n, stmt.k)]
@@ -129,7 +124,7 @@ def contraction(stmt: Gemm, scope: Scope, *, threads: bool) -> list[str]:
         "c": (stmt.batch, stmt.out, stmt.out),
     }
     number = _SLOT + BY_NAME[dtype].position
-    staged = _staged(stmt, dtype)
+    staged = "staged" in _parts(stmt, dtype)
     call = part(
         LOOPS,
         "staged_call" if staged else "call",

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from ...ir.expr import Delta
 from ...ir.system import Equation, Factor, System, Term
-from ...ir.tensor import Index, Ref, symmetry_group
+from ...ir.tensor import Index, Ref, first_image
 from ...ir.term_rewriting import rename_term
 from .conventions import LETTERS
 
@@ -122,12 +122,9 @@ def _sorted(factors: tuple[Factor, ...]) -> tuple[int, tuple[Factor, ...]]:
     sign, ordered = 1, list[Factor]()
     for factor in factors:
         if isinstance(factor, Ref):
-            group = [s for s in symmetry_group(factor.tensor) if not s.conj]
-            first = min(group, key=lambda s: [factor.indices[k].name for k in s.perm])
-            sign *= first.sign
-            ordered.append(Ref(factor.tensor, tuple(factor.indices[k] for k in first.perm)))
-        else:
-            ordered.append(factor)
+            one, factor = first_image(factor)
+            sign *= one
+        ordered.append(factor)
     return sign, tuple(sorted(ordered, key=_text))
 
 

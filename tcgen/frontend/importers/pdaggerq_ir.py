@@ -38,6 +38,20 @@ _KEYS = {
     ),
     "tensor": ("name", "indices", "classes", "is_intermediate"),
 }
+# Types of the values that have an effect, and their names.
+_TYPES: dict[str, tuple[Any, str]] = {
+    "target": (dict, "an object"),
+    "operands": (list, "a list of objects"),
+    "is_assignment": (bool, "true or false"),
+    "is_intermediate": (bool, "true or false"),
+    "coeff": (int | float, "a number"),
+    "coeff_rational": (str, 'a text such as "1/3"'),
+    "conditions": (list, "a list"),
+    "name": (str, "a text"),
+    "indices": (list, "a list of texts"),
+    "classes": (list, "a list of texts"),
+}
+_CLOSE = Fraction(1, 10**9)  # relative deviation of a coefficient that rounding explains
 _ONE = Fraction(1)
 
 
@@ -79,14 +93,24 @@ def _place(filename: str, number: int, line: str) -> Iterator[None]:
 
 
 def _check_keys(data: Any) -> None:
-    """Refuse a line with an unknown key, or with a text where a boolean is expected."""
-    tensors = [data["target"], *data["operands"]]
-    for level, item in (("line", data), *(("tensor", tensor) for tensor in tensors)):
-        for message, advice in unknown_keys(item, level, _KEYS):
-            raise ValueError(f"{message}: {advice}")
-        for key in ("is_assignment", "is_intermediate"):
-            if not isinstance(item.get(key, False), bool):
-                raise ValueError(f"{key} is {item[key]!r:.40}, neither true nor false")
+    """Refuse a line with an unknown key, or with a value of another type."""
+    _check_types(data, "line")
+    for tensor in (data["target"], *data["operands"]):
+        _check_types(tensor, "tensor")
+
+
+def _check_types(item: Any, level: str) -> None:
+    if not isinstance(item, dict):
+        raise ValueError(f"{item!r:.40} is not the object of a {level}")
+    for message, advice in unknown_keys(item, level, _KEYS):
+        raise ValueError(f"{message}: {advice}")
+    for key, value in item.items():
+        kind, name = _TYPES.get(key, (object, ""))
+        right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+        if key in ("indices", "classes"):
+            right = right and all(isinstance(x, str) for x in value)
+        if not right and kind is not object:
+            raise ValueError(f"{key} is {value!r:.40}, not {name}")
 
 
 _Value = tuple[str, int]
@@ -214,9 +238,11 @@ class _Reader:
             for letter, space in zip(item["indices"], self._axes(item, value), strict=True):
                 if spaces.setdefault(letter, space) != space:
                     raise ValueError(f"index {letter} runs over both {spaces[letter]} and {space}")
-        target = data["target"]
-        for letter, space in zip(target["indices"], _classes(target), strict=True):
-            spaces.setdefault(letter, space)
+        # Classes do not name the spin: o is also the class of O.
+        for item in (data["target"], *data["operands"]):
+            for letter, space in zip(item["indices"], _classes(item), strict=True):
+                if spaces.setdefault(letter, space).lower() != space.lower():
+                    raise ValueError(f"index {letter} runs over both {spaces[letter]} and {space}")
         for text in (*spaces, *spaces.values()):
             if not isinstance(text, str) or not is_name(text):
                 raise ValueError(f"{text!r:.40} is not the name of an index or of a class")
@@ -291,10 +317,13 @@ def block_spaces(name: str, classes: list[str]) -> list[str]:
 
 def coefficient(data: Any) -> Fraction:
     """The coefficient of a line: ``coeff_rational`` or else the ratio nearest to ``coeff``."""
-    ratio, value = data.get("coeff_rational"), data.get("coeff")
-    if ratio is not None:
-        return literal(str(ratio))
-    return nearest_ratio(value) if isinstance(value, float) else exact(value)
+    value, ratio = data.get("coeff"), data.get("coeff_rational")
+    if ratio is None:
+        return nearest_ratio(value) if isinstance(value, float) else exact(value)
+    written = literal(ratio)
+    if value is not None and abs(written - exact(value)) > _CLOSE * abs(written):
+        raise ValueError(f"coeff is {value}, but coeff_rational is {ratio}")
+    return written
 
 
 def identifier_of(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from ...errors import TcgenError
@@ -54,36 +54,35 @@ def declare(
 ) -> Declared | None:
     """The declared tensor, None after an error; ``letters`` name its axes, () if spaces do."""
     before = problems.count
-    reader = _Reader(declaration, spaces, letters, problems)
+    reader = _Reader(declaration, declaration.name, spaces, letters, problems)
     for attribute in declaration.attributes:
         reader.read(attribute)
     declared = reader.finish()
     return declared if problems.count == before else None
 
 
+@dataclass(slots=True)
 class _Reader:
-    """Gathers the attributes of one declaration."""
+    """Gathers the attributes of one declaration, whose name is ``_name``.
 
-    def __init__(
-        self,
-        declaration: Declaration,
-        spaces: tuple[Space, ...],
-        letters: tuple[str, ...],
-        problems: Problems,
-    ) -> None:
-        self._declaration, self._spaces, self._letters = declaration, spaces, letters
-        self._problems = problems
-        self._name = declaration.name
-        self._symmetry: list[Symmetry] = []
-        self._packed: list[tuple[tuple[int, ...], Attribute]] = []
-        self._order: tuple[int, ...] = ()
-        self._conserves: tuple[tuple[int, ...], tuple[int, ...]] | None = None
-        self._flags: dict[str, Attribute] = {}
-        self._blocks: tuple[Word, ...] = ()
-        self._others_zero = False
-        self._default: Fraction | None = None
-        self._quantity: Quantity | None = None
-        self._pairs: dict[int, int] = {}  # first axis of an (anti)symmetric pair: sign
+    ``_pairs`` has the sign of each (anti)symmetric pair, by its first axis.
+    """
+
+    _declaration: Declaration
+    _name: Word
+    _spaces: tuple[Space, ...]
+    _letters: tuple[str, ...]
+    _problems: Problems
+    _symmetry: list[Symmetry] = field(default_factory=list)
+    _packed: list[tuple[tuple[int, ...], Attribute]] = field(default_factory=list)
+    _order: tuple[int, ...] = ()
+    _conserves: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    _flags: dict[str, Attribute] = field(default_factory=dict)
+    _blocks: tuple[Word, ...] = ()
+    _others_zero: bool = False
+    _default: Fraction | None = None
+    _quantity: Quantity | None = None
+    _pairs: dict[int, int] = field(default_factory=dict)
 
     def read(self, attribute: Attribute) -> None:
         output = self._declaration.output

@@ -27,6 +27,7 @@ from ...ir.tensor import (
     Tensor,
     distinct,
     exchanged,
+    first_image,
     symmetry_group,
 )
 from ...ir.term_rewriting import fresh_index, rename_equation, rename_term, without_perms
@@ -487,16 +488,9 @@ def _written(term: Term, names: Mapping[Index, Index]) -> tuple[int, list[str]]:
     sign, texts = 1, list[str]()
     for factor in rename_term(term, names).factors:
         if isinstance(factor, Ref):
-            equal = [
-                (tuple(str(factor.indices[k]) for k in s.perm), s.sign)
-                for s in symmetry_group(factor.tensor)
-                if not s.conj
-            ]
-            letters, one = min(equal)
+            one, factor = first_image(factor)
             sign *= one
-            texts.append(f"{factor.tensor.name}[{','.join(letters)}]")
-        else:
-            texts.append(str(factor))
+        texts.append(str(factor))
     return sign, sorted(texts)
 
 

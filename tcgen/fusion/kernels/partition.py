@@ -1,7 +1,7 @@
 """Searches for partitions of array operations into kernels (Kristensen et al., Section V).
 
-The algorithms are ``singleton``, ``linear``, ``greedy``, ``unintrusive`` and ``optimal``, as in the
-paper, but the optimum is a shortest path instead of the result of branch and bound. Its places are
+The searches ``linear``, ``greedy``, ``unintrusive`` and ``optimal`` are those of the paper, but the
+optimum is a shortest path instead of the result of branch and bound. Its places are
 the sets of operations that may have run at some time, and each block is an edge from one set to the
 next. Every set is visited once, the cost only has to be a sum over blocks, and exactly the legal
 partitions are paths, since blocks that depend on each other in a circle have none.
@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import TypeAlias
 
-from ...errors import PlanError, VerifyError
+from ...errors import VerifyError
 from ..sharing.dependences import bits_of
-from .cost_models import COST_MODELS, CostModel, lower_bound
+from .cost_models import TRAFFIC, CostModel, lower_bound
 from .merging import greedy, unintrusive
 from .wsp import (
     Block,
@@ -27,10 +27,9 @@ from .wsp import (
     barred_pairs,
     in_order,
     is_legal,
+    wsp_graph,
 )
-from .wsp import wsp_graph as graph_of
 
-ALGORITHMS = ("singleton", "linear", "greedy", "unintrusive", "optimal")
 _Structure: TypeAlias = tuple[Operation, ...]
 
 
@@ -50,8 +49,7 @@ class Partitioned:
 
 def partition(
     operations: tuple[Operation, ...],
-    algorithm: str = "optimal",
-    model: str = "bytes",
+    cost: CostModel = TRAFFIC,
     most_blocks: int | None = None,
 ) -> Partitioned:
     """Blocks of operations, each of which becomes a kernel.
@@ -59,12 +57,10 @@ def partition(
     Operations of one structure, whatever the names of their arrays, are only partitioned once in a
     process (the merge cache of the paper).
 
-    ``operations`` are in a legal order. ``algorithm`` is one of ALGORITHMS, and ``model`` is one of
-    :data:`tcgen.fusion.kernels.cost_models.COST_MODELS`. If ``optimal`` would examine more than
+    ``operations`` are in a legal order. If the search for the optimum would examine more than
     ``most_blocks`` blocks, the best result of the other searches is taken; None: no limit.
 
     Raises:
-        PlanError: the algorithm or the model is unknown.
         VerifyError: a search returned an illegal partition.
 
     Example:
@@ -74,15 +70,10 @@ def partition(
         >>> work = (Operation("t=b*a", (a, b), (t,), new=("t",)),
         ...         Operation("a+=t", (a, t), (a,)),
         ...         Operation("free t", freed=("t",)))
-        >>> partition(work, "singleton").cost, partition(work).cost
-        (60, 30)
+        >>> partition(work).cost
+        30
     """
-    if algorithm not in ALGORITHMS or model not in COST_MODELS:
-        raise PlanError(
-            f"partition algorithm {algorithm!r} with cost model {model!r} is not available: "
-            f"algorithms are {', '.join(ALGORITHMS)}; cost models are {', '.join(COST_MODELS)}"
-        )
-    return _searched(structure(operations), algorithm, model, most_blocks)
+    return _searched(structure(operations), cost, most_blocks)
 
 
 def structure(operations: tuple[Operation, ...]) -> _Structure:
@@ -110,25 +101,12 @@ def structure(operations: tuple[Operation, ...]) -> _Structure:
 
 
 @lru_cache(maxsize=1024)
-def _searched(operations: _Structure, algorithm: str, model: str, most: int | None) -> Partitioned:
-    graph, cost = graph_of(operations), COST_MODELS[model]
-    bound = None
-    match algorithm:
-        case "singleton":
-            blocks = singleton(graph)
-        case "linear":
-            blocks = linear(graph)
-        case "greedy":
-            blocks = greedy(graph, cost)
-        case "unintrusive":
-            blocks = unintrusive(graph, cost)
-        case _:
-            blocks, bound = _best(graph, cost, most)
+def _searched(operations: _Structure, cost: CostModel, most: int | None) -> Partitioned:
+    graph = wsp_graph(operations)
+    blocks, bound = _best(graph, cost, most)
     if not is_legal(graph, blocks):
-        raise VerifyError(f"the {algorithm} partition {blocks} is illegal; please report it")
+        raise VerifyError(f"the partition {blocks} is illegal")
     value = cost.of(graph, blocks)
-    if bound is None:
-        bound = min(value, lower_bound(graph, cost))
     status = "OPTIMAL" if bound == value else "FEASIBLE"
     return Partitioned(in_order(graph, blocks), value, bound, status)
 
@@ -146,11 +124,6 @@ def _best(graph: Graph, cost: CostModel, most: int | None) -> tuple[Partition, i
         if best is not None:
             found, bound = best, cost.of(graph, best)
     return found, bound
-
-
-def singleton(graph: Graph) -> Partition:
-    """Every operation by itself."""
-    return tuple((v,) for v in range(len(graph.operations)))
 
 
 def linear(graph: Graph) -> Partition:

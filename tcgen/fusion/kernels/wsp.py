@@ -15,7 +15,6 @@ from itertools import combinations, product
 from math import gcd, prod
 from typing import TypeAlias
 
-from ...ir.cost import extent_of
 from ...ir.program import Contract, FormulaSequence, Produce, Step
 from ...ir.tensor import Index, Ref, Role, element_bytes
 
@@ -276,7 +275,7 @@ def _view(ref: Ref, step: Step, extents: Mapping[str, int], dtype: str) -> View:
     for index, space in zip(ref.indices, ref.tensor.spaces, strict=True):
         before = space.before(index.space) or ()
         start = sum(extents[base.name] for base in before)
-        ranges.append((start, start + extent_of(index.space, extents)))
+        ranges.append((start, start + index.space.extent_in(extents)))
     inner = len(step.out.indices)
     order = tuple(loops.index(i) for i in ref.indices)
     # A summed index is a loop of this step only.

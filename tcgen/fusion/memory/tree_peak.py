@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import gcd
 
-from ...ir.cost import extent_of
 from ...ir.program import Phase
 from ...thresholds.planner import TreeThresholds
 from ..placement.memory import whole_elements
@@ -94,7 +93,7 @@ def _branches(
         if edge is None and array.rank:
             return None
         axes = () if edge is None else edge.candidates
-        sizes = {c.loop: extent_of(array.spaces[c.axis], extents) for c in axes}
+        sizes = {c.loop: array.spaces[c.axis].extent_in(extents) for c in axes}
         branches[maker] = Branch(maker, reader, weights[n] * whole_elements(array, extents), sizes)
     return branches
 

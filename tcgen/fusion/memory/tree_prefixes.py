@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import factorial
 
-from ...ir.cost import extent_of
 from ..placement.memory import whole_elements
 from ..sharing.graph import FusionGraph, Variable
 
@@ -121,7 +120,7 @@ class _Tree:
 
     def _sizes(self, e: int) -> dict[int, int]:
         edge = self.graph.edges[e]
-        return {c.loop: extent_of(edge.array.spaces[c.axis], self.extents) for c in edge.candidates}
+        return {c.loop: edge.array.spaces[c.axis].extent_in(self.extents) for c in edge.candidates}
 
     def _entry(
         self,

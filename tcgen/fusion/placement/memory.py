@@ -6,36 +6,28 @@ In the arena, arrays are rectangles in time and address that must not overlap.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd, prod
 
-from ...ir.cost import extent_of, saving
+from ...ir.cost import saving
 from ...ir.plan import ArrayPlan, FusionPlan, Place
 from ...ir.program import FormulaSequence
 from ...ir.tensor import Role, Tensor, element_bytes
+from ...records.arena import Block, Layout, most_live_bytes, place
+from ...records.loops import stored_shape
 from ..solver.cp_sat import solve
 
 
 def whole_elements(tensor: Tensor, extents: Mapping[str, int]) -> int:
     """Elements of a tensor without contracted axes."""
-    return prod(extent_of(space, extents) for space in tensor.spaces)
-
-
-def stored_elements(tensor: Tensor, extents: Mapping[str, int]) -> int:
-    """Elements of a tensor in the caller's array, in which a packed pair is a triangle."""
-    packed = {axis for group in tensor.storage.packed for axis in group.axes}
-    single = (s for axis, s in enumerate(tensor.spaces) if axis not in packed)
-    return prod(extent_of(space, extents) for space in single) * prod(
-        group.values(extent_of(tensor.spaces[group.first], extents))
-        for group in tensor.storage.packed
-    )
+    return prod(space.extent_in(extents) for space in tensor.spaces)
 
 
 def array_elements(array: ArrayPlan, extents: Mapping[str, int]) -> int:
     """Elements of an instance: a contracted axis counts 1, or its tile (Allam et al., Eq. (6))."""
     total = 1
     for axis, space in enumerate(array.tensor.spaces):
-        extent, loop = extent_of(space, extents), array.loop_of(axis)
+        extent, loop = space.extent_in(extents), array.loop_of(axis)
         total *= extent if loop is None else min(extent, loop.tile or 1)
     return total
 
@@ -155,7 +147,7 @@ def _is_fetched_apart(array: ArrayPlan, plan: FusionPlan) -> bool:
 
 def output_bytes(program: FormulaSequence, extents: Mapping[str, int], dtype: str) -> int:
     """Bytes of the results in the caller's layout."""
-    return sum(stored_elements(t, extents) * element_bytes(t, dtype) for t in program.outputs)
+    return sum(prod(stored_shape(t, extents)) * element_bytes(t, dtype) for t in program.outputs)
 
 
 def plan_peak(plan: FusionPlan) -> int:
@@ -163,99 +155,56 @@ def plan_peak(plan: FusionPlan) -> int:
     return peak_of(plan, {a: a.bytes for a, _ in live_ranges(plan)})
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """An array of ``bytes`` that is live from visit ``first`` to ``last``, inclusive."""
+def pack(blocks: tuple[Block, ...], seconds: float) -> Layout:
+    """Places in an arena of least size.
 
-    bytes: int
-    first: int
-    last: int
-
-    def meets(self, other: Interval) -> bool:
-        """True where both are live at one time."""
-        return self.first <= other.last and other.first <= self.last
-
-
-@dataclass(frozen=True, slots=True)
-class Packing:
-    """Offset of each array, in the order given, and size of the arena, in bytes."""
-
-    offsets: tuple[int, ...]
-    total: int
-
-
-def pack(arrays: tuple[Interval, ...], seconds: float) -> Packing:
-    """Offsets in an arena of least size.
-
-    First fit in one of three orders nearly always reaches the peak, the least possible size; if
-    not, CP-SAT places the rectangles.
+    First fit nearly always reaches the most live bytes, the least possible size; if not, CP-SAT
+    places the rectangles.
 
     Example:
-        >>> pack((Interval(64, 0, 1), Interval(128, 1, 2), Interval(64, 2, 3)), 1.0)
-        Packing(offsets=(128, 0, 128), total=192)
+        >>> pack((Block("a", 64, 0, 1), Block("b", 128, 1, 2), Block("c", 64, 2, 3)), 1.0)
+        Layout(offsets=(('a', 128), ('b', 0), ('c', 128)), total=192, alignment=1)
     """
-    peak = max(
-        (sum(a.bytes for a in arrays if a.first <= n <= a.last) for n in {a.first for a in arrays}),
-        default=0,
-    )
-    orders = (
-        sorted(range(len(arrays)), key=lambda n: (-arrays[n].bytes, n)),
-        sorted(range(len(arrays)), key=lambda n: (arrays[n].first, -arrays[n].bytes, n)),
-        sorted(range(len(arrays)), key=lambda n: (arrays[n].first - arrays[n].last, n)),
-    )
-    best = min((_first_fit(arrays, order) for order in orders), key=lambda p: p.total)
-    return best if best.total == peak else _search(arrays, peak, best, seconds)
+    best = place(blocks, alignment=1)
+    peak = most_live_bytes(blocks, [b.bytes for b in blocks])
+    return best if best.total == peak else _search(blocks, peak, best, seconds)
 
 
-def _first_fit(arrays: tuple[Interval, ...], order: list[int]) -> Packing:
-    offsets = [0] * len(arrays)
-    placed: list[int] = []
-    for n in order:
-        start = 0
-        met = [m for m in placed if arrays[m].meets(arrays[n])]
-        for m in sorted(met, key=lambda m: offsets[m]):
-            if start + arrays[n].bytes <= offsets[m]:
-                break
-            start = max(start, offsets[m] + arrays[m].bytes)
-        offsets[n] = start
-        placed.append(n)
-    ends = (o + a.bytes for o, a in zip(offsets, arrays, strict=True))
-    return Packing(tuple(offsets), max(ends, default=0))
-
-
-def _search(arrays: tuple[Interval, ...], peak: int, best: Packing, seconds: float) -> Packing:
+def _search(blocks: tuple[Block, ...], peak: int, best: Layout, seconds: float) -> Layout:
     from ortools.sat.python import cp_model  # noqa: PLC0415  (planning only)
 
-    unit = gcd(*(a.bytes for a in arrays))
+    unit = gcd(*(b.bytes for b in blocks))
     if best.total // unit >= 2**58:
         return best
     model = cp_model.CpModel()
     top = model.new_int_var(peak // unit, best.total // unit, "top")
     starts, times, places = [], [], []
-    for n, array in enumerate(arrays):
-        start = model.new_int_var(0, (best.total - array.bytes) // unit, f"offset{n}")
-        model.add_hint(start, best.offsets[n] // unit)
-        model.add(start + array.bytes // unit <= top)
+    for n, block in enumerate(blocks):
+        start = model.new_int_var(0, (best.total - block.bytes) // unit, f"offset{n}")
+        model.add_hint(start, best.offsets[n][1] // unit)
+        model.add(start + block.bytes // unit <= top)
         starts.append(start)
-        span = array.last - array.first + 1
-        times.append(model.new_fixed_size_interval_var(array.first, span, f"life{n}"))
-        places.append(model.new_fixed_size_interval_var(start, array.bytes // unit, f"place{n}"))
+        span = block.last - block.first + 1
+        times.append(model.new_fixed_size_interval_var(block.first, span, f"life{n}"))
+        places.append(model.new_fixed_size_interval_var(start, block.bytes // unit, f"place{n}"))
     model.add_no_overlap_2d(times, places)
-    model.add_cumulative(times, [a.bytes // unit for a in arrays], top)
+    model.add_cumulative(times, [b.bytes // unit for b in blocks], top)
     model.minimize(top)
     answer = solve(model, seconds)
     if not answer.found:
         return best
-    offsets = tuple(answer.solver.value(s) * unit for s in starts)
-    return Packing(offsets, max(o + a.bytes for o, a in zip(offsets, arrays, strict=True)))
+    offsets = [answer.solver.value(s) * unit for s in starts]
+    total = max(o + b.bytes for o, b in zip(offsets, blocks, strict=True))
+    return Layout(tuple((b.name, o) for o, b in zip(offsets, blocks, strict=True)), total, 1)
 
 
 def packed(plan: FusionPlan, seconds: float) -> FusionPlan:
     """The plan with an offset for every array of the arena."""
     ranges = [(a, span) for a, span in live_ranges(plan) if a.place is not Place.REG]
-    layout = pack(tuple(Interval(a.bytes, *span) for a, span in ranges), seconds)
+    blocks = (Block(a.tensor.name, a.bytes, *span) for a, span in ranges)
+    layout = pack(tuple(blocks), seconds)
     offsets: dict[ArrayPlan, int] = {
-        a: offset for (a, _), offset in zip(ranges, layout.offsets, strict=True)
+        a: offset for (a, _), (_, offset) in zip(ranges, layout.offsets, strict=True)
     }
     arrays = tuple(replace(a, offset=offsets.get(a)) for a in plan.arrays)
     return replace(plan, arrays=arrays, arena=layout.total)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 
-from ...ir.cost import extent_of
 from ...ir.plan import ArrayPlan, FusionPlan, GroupKind, KernelGroup, LoopId, Place, Solve, Visit
 from ...ir.program import Contract, FormulaSequence, Produce, Step
 from ...ir.tensor import Index, Role, Tensor
@@ -66,68 +66,35 @@ def build_plan(
     extents: tuple[tuple[str, int], ...],
     dtype: str,
     solve: Solve,
-    tile_bytes: int,
+    tile_bytes: int | None = None,
+    *,
+    by_launch: bool = False,
+    tiled: Collection[str] | None = None,
+    fetch_at_reader: bool = False,
 ) -> FusionPlan:
-    """The plan in which exactly the given loops are shared, each nest a kernel.
+    """The plan in which exactly the given loops are shared.
+
+    Each nest is a kernel; if ``by_launch``, its loops run on the host and every step is a kernel of
+    its own. ``placed`` has the nodes in order, in their loops; ``extents`` are sorted by name.
 
     A generated input is fetched in tiles of at most ``tile_bytes`` bytes if it shares no loop with
-    its reader, or if another tile of it would be live at the same time. ``placed`` has the nodes in
-    order, in their loops; ``extents`` are sorted by name.
+    its reader and is named in ``tiled`` (None: all are), or if another tile of it would be live at
+    the same time. With ``fetch_at_reader`` every generated input is fetched right before its
+    reader, in the loops of the reader.
     """
     overlapping = _overlapping(graph, placed)
     apart = [
         node
         for node, place in ((graph.nodes[p.node], p) for p in placed)
-        if node in overlapping or (_is_fetch(graph, node) and not place.bind)
+        if _is_fetch(graph, node)
+        and (
+            fetch_at_reader
+            or node in overlapping
+            or (not place.bind and (tiled is None or _source(graph, node) in tiled))
+        )
     ]
-    return _plan(graph, placed, axes, extents, dtype, solve, apart, tile_bytes, by_launch=False)
-
-
-def build_launches(
-    graph: FusionGraph,
-    placed: tuple[Placed, ...],
-    axes: Axes,
-    extents: tuple[tuple[str, int], ...],
-    dtype: str,
-    solve: Solve,
-    *,
-    fetch_at_reader: bool = False,
-    tiled: Collection[str] = (),
-    tile_bytes: int | None = None,
-) -> FusionPlan:
-    """The plan in which the given loops run on the host and every step is a kernel of its own.
-
-    A generated input that shares no loop with its reader is held whole, but for those that are
-    named in ``tiled``: they are fetched in tiles of at most ``tile_bytes``. With
-    ``fetch_at_reader`` every generated input is fetched right before its reader, in the loops of
-    the reader. The other arguments are those of :func:`build_plan`.
-    """
-    fetches = [(graph.nodes[p.node], p) for p in placed if _is_fetch(graph, graph.nodes[p.node])]
-    overlapping = _overlapping(graph, placed)
-    apart = [
-        node
-        for node, place in fetches
-        if fetch_at_reader
-        or node in overlapping
-        or (graph.program.steps[node.step].out.tensor.source in tiled and not place.bind)
-    ]
-    largest = tile_bytes if tiled else None
-    return _plan(graph, placed, axes, extents, dtype, solve, apart, largest, by_launch=True)
-
-
-def _plan(
-    graph: FusionGraph,
-    placed: tuple[Placed, ...],
-    axes: Axes,
-    extents: tuple[tuple[str, int], ...],
-    dtype: str,
-    solve: Solve,
-    fetched_apart: list[Node],
-    tile_bytes: int | None,
-    *,
-    by_launch: bool,
-) -> FusionPlan:
-    visited = _visits(graph, placed, fetched_apart, dict(extents), dtype, tile_bytes)
+    largest = tile_bytes if tiled is None or tiled else None
+    visited = _visits(graph, placed, apart, dict(extents), dtype, largest)
     visits = tuple(v.visit for v in visited)
     loops = sorted({o for v in visits for o in v.loops}, key=lambda o: o.id)
     groups = _groups(graph.program, visits, by_launch=by_launch)
@@ -145,6 +112,10 @@ def _plan(
         sum(a.bytes for a in arrays if a.place is Place.ARENA),
         solve,
     )
+
+
+# A generated input that shares no loop with its reader is held whole unless ``tiled`` names it.
+build_launches = partial(build_plan, by_launch=True, tiled=())
 
 
 def in_nests(plan: FusionPlan) -> FusionPlan:
@@ -201,6 +172,10 @@ def _visits(
             result.append(_Visited(source, tiled.fetch, tiled.contracted))
         result.append(_Visited(node, visit))
     return result
+
+
+def _source(graph: FusionGraph, node: Node) -> str:
+    return graph.program.steps[node.step].out.tensor.source
 
 
 def _is_fetch(graph: FusionGraph, node: Node) -> bool:
@@ -368,9 +343,9 @@ def fetch_tiles(
             break
         axis, index = min(
             free,
-            key=lambda f: (f[1] in step.sums, -extent_of(tensor.spaces[f[0]], extents), f[0]),
+            key=lambda f: (f[1] in step.sums, -tensor.spaces[f[0]].extent_in(extents), f[0]),
         )
-        extent = extent_of(tensor.spaces[axis], extents)
+        extent = tensor.spaces[axis].extent_in(extents)
         # At least two tiles, so that the input is never held whole.
         tile = max(1, min(tile_bytes // max(1, held // extent), (extent + 1) // 2))
         loop = LoopId(next_id + len(added), tensor.spaces[axis], tile)

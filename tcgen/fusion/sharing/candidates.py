@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import prod
 
-from ...ir.cost import extent_of, saving
+from ...ir.cost import saving
 from ...ir.tensor import Role, Tensor
 from .dependences import (
     Dependences,
@@ -316,7 +316,7 @@ def _table(
 ) -> Table:
     """Sizes of an array for every set of contracted axes, each of which counts its tile."""
     spaces = instance.array.spaces
-    shape = [extent_of(space, extents) for space in spaces]
+    shape = [space.extent_in(extents) for space in spaces]
     tile = [min(n, tiles.get(s.name, 1)) for n, s in zip(shape, spaces, strict=True)]
     axes = [axis for axis, _ in instance.axes if tile[axis] < shape[axis]]
 

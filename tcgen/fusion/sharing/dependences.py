@@ -167,7 +167,9 @@ def bare_instances(graph: FusionGraph) -> tuple[Instance, ...]:
         if tensor.role is Role.INPUT:
             continue
         made = [n for n in graph.nodes if program.steps[n.step].out.tensor == tensor]
-        read = [n for n in graph.nodes if _reads(program.steps[n.step], tensor)]
+        read = [
+            n for n in graph.nodes if tensor in (r.tensor for r in program.steps[n.step].operands)
+        ]
         phases = {phase_of(graph, n.id) for n in (*made, *read)}
         copied = tensor in graph.per_reader
         instances += [
@@ -182,10 +184,6 @@ def bare_instances(graph: FusionGraph) -> tuple[Instance, ...]:
             for reader in (dict.fromkeys(n.reader for n in made) if copied else (None,))
         ]
     return tuple(instances)
-
-
-def _reads(step: Step, tensor: Tensor) -> bool:
-    return any(ref.tensor == tensor for ref in step.operands)
 
 
 def _index_pairs(maker: Step, reader: Step, *, alone: bool) -> IndexPairs:

@@ -8,7 +8,7 @@ from threading import Thread
 
 from ortools.sat.python import cp_model
 
-from ...errors import PlanError
+from ...errors import VerifyError
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,10 @@ class Answer:
         """Deterministic seconds of the search."""
         return float(self.solver.response_proto.deterministic_time)
 
-    def refusal(self, model: str, advice: str) -> PlanError:
+    def refusal(self, model: str) -> VerifyError:
         """The error for a model that CP-SAT does not accept."""
-        return PlanError(
-            f"CP-SAT refuses the {model} model ({self.solver.status_name(self.status)}): choose "
-            f"{advice}, and please report these equations"
-        )
+        status = self.solver.status_name(self.status)
+        return VerifyError(f"CP-SAT refuses the {model} model ({status})")
 
 
 def solve(model: cp_model.CpModel, seconds: float, *, bound_only: bool = False) -> Answer:

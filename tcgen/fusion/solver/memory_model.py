@@ -214,7 +214,7 @@ class FusionModel(LoopConstraints):
         if answer.infeasible and self.below is not None:
             return SearchResult(None, True, self.below, self.spent)
         if not answer.found:
-            raise answer.refusal("fusion", "another objective, such as none")
+            raise answer.refusal("fusion")
         units = self.reached = answer.solver.value(self.goal)
         # CP-SAT states bounds as floats.
         if not answer.optimal:

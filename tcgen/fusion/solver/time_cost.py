@@ -14,7 +14,6 @@ from fractions import Fraction
 from math import comb, prod
 from typing import assert_never
 
-from ...ir.cost import extent_of
 from ...ir.halved_products import exchange_of
 from ...ir.plan import FusionPlan, LoopId
 from ...ir.program import Add, Contract, FormulaSequence, Map, Operation, Produce, Step
@@ -43,7 +42,7 @@ def step_picoseconds(
     computed ``repeats`` times. Intermediates of ``cached`` stay in the cache, and lowering saves
     ``saved`` flops by symmetry.
     """
-    whole = {i: extent_of(i.space, extents) for i in step.indices}
+    whole = {i: i.space.extent_in(extents) for i in step.indices}
     calls = repeats * prod(-(-whole[i] // t) for i, t in tiles.items())
     length = {i: min(n, tiles.get(i, n)) for i, n in whole.items()}
     flops = repeats * step.flops.value(extents) - saved
@@ -137,7 +136,7 @@ def visited_fraction(
     followed = {o.order_after for o in loops}
     for end in loops:
         if end.order_after is not None and end not in followed:
-            trips, depth = -(-extent_of(end.space, extents) // tiles[end]), len(end.chain)
+            trips, depth = -(-end.space.extent_in(extents) // tiles[end]), len(end.chain)
             fraction *= Fraction(comb(trips + depth - 1, depth), trips**depth)
     return fraction
 
@@ -159,7 +158,7 @@ def plan_picoseconds(plan: FusionPlan, machine: Machine, dtype: str, saved: Save
     for position, visit in enumerate(plan.visits):
         tiles = {index: loop.tile or 1 for index, loop in visit.bind}
         repeats = prod(
-            -(-extent_of(loop.space, extents) // (loop.tile or 1)) for loop in visit.redundant
+            -(-loop.space.extent_in(extents) // (loop.tile or 1)) for loop in visit.redundant
         )
         step = plan.program.steps[visit.step]
         cached = [

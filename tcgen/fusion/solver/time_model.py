@@ -13,7 +13,6 @@ from itertools import combinations
 from math import ceil, prod
 from typing import TYPE_CHECKING
 
-from ...ir.cost import extent_of
 from ...ir.tensor import Tensor, element_bytes
 from ...thresholds.planner import FusionThresholds
 from ...thresholds.time_model import Machine
@@ -113,7 +112,7 @@ class TimeModel(FusionModel):
         if answer.unknown or answer.infeasible:
             return SearchResult(None, answer.infeasible, spent=self.spent)
         if not answer.found:
-            raise answer.refusal("time", "the objective peak")
+            raise answer.refusal("time")
         return SearchResult(self._read(answer.solver), answer.optimal, spent=self.spent)
 
     def _times(self, node: int) -> list[tuple[tuple[LoopUse, ...], int]]:
@@ -126,7 +125,7 @@ class TimeModel(FusionModel):
             for chosen in combinations(uses, count):
                 tiles = {w[1]: self._tile(w) for w in chosen if w not in self.candidates.repeats}
                 repeats = prod(
-                    ceil(extent_of(w[1].space, request.extents) / self._tile(w))
+                    ceil(w[1].space.extent_in(request.extents) / self._tile(w))
                     for w in chosen
                     if w in self.candidates.repeats
                 )
@@ -156,14 +155,14 @@ class TimeModel(FusionModel):
             held, uses = element_bytes(instance.array, request.dtype), dict(instance.axes)
             for axis, space in enumerate(instance.array.spaces):
                 own = [w for w in uses.get(axis, ()) if w in chosen]
-                held *= self._tile(own[0]) if own else extent_of(space, request.extents)
+                held *= self._tile(own[0]) if own else space.extent_in(request.extents)
             if stays_in_cache(instance.array, held, request.machine):
                 cached.append(instance.array)
         return cached
 
     def _tile(self, use: LoopUse) -> int:
         space = use[1].space
-        return min(self.tile.get(space.name, 1), extent_of(space, self.request.extents))
+        return min(self.tile.get(space.name, 1), space.extent_in(self.request.extents))
 
     def _time(self, node: int, table: list[tuple[tuple[LoopUse, ...], int]]) -> list[LinearExprT]:
         """Literals for the sets of shared loop uses, each times the time of its set."""

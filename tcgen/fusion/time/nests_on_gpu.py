@@ -21,7 +21,6 @@ from dataclasses import replace
 from itertools import groupby, takewhile
 from math import prod
 
-from ...ir.cost import extent_of
 from ...ir.plan import FusionPlan, LoopId
 from ...ir.program import Contract, Produce, Step
 from ...options import Options
@@ -139,8 +138,8 @@ def _is_for_threads(plan: FusionPlan, nest: tuple[int, ...], many: int, short: i
         if n not in private and any(i in steps[n].out.indices for i in inner):
             # The thread would write a row.
             return False
-        serial = max(serial, prod(extent_of(i.space, plan.extent_of) for i in inner))
-    points = prod(extent_of(loop.space, plan.extent_of) for loop in around)
+        serial = max(serial, prod(i.space.extent_in(plan.extent_of) for i in inner))
+    points = prod(loop.space.extent_in(plan.extent_of) for loop in around)
     return bool(around) and (points >= many or serial <= short)
 
 

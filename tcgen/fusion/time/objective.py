@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 
-from ...ir.cost import extent_of
 from ...ir.plan import FusionPlan, LoopId, Solve
 from ...ir.program import FormulaSequence, Produce
 from ...ir.tensor import Index, Role, Tensor, element_bytes
@@ -338,7 +337,7 @@ class _Search:
         spaces = sorted({w[1].space for g in candidates.groups for w in g}, key=lambda s: s.name)
         lists, given = [], self.limits.time.solved_trips
         for space in spaces:
-            extent = extent_of(space, self.request.extents)
+            extent = space.extent_in(self.request.extents)
             tiles = {-(-extent // trips) for trips in given if trips <= extent} | {1}
             lists.append([(space.name, t) for t in sorted(tiles, reverse=True)])
         small = self._few(candidates.graph) and len(lists) <= 2 and not diagonal
@@ -418,7 +417,7 @@ def tiled_loops(
     placed: tuple[Placed, ...], tiles: Mapping[LoopId, int], extents: Mapping[str, int]
 ) -> tuple[Placed, ...]:
     """Placed statements with loops over tiles, renumbered; loops of one trip are removed."""
-    needed = [o for o in _loops(placed) if tiles[o] < extent_of(o.space, extents)]
+    needed = [o for o in _loops(placed) if tiles[o] < o.space.extent_in(extents)]
     new = {o: LoopId(n, o.space, None if tiles[o] == 1 else tiles[o]) for n, o in enumerate(needed)}
     return tuple(
         Placed(p.node, tuple((index, new[o]) for index, o in p.bind if o in new)) for p in placed

@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from fractions import Fraction
-from typing import assert_never
+from operator import methodcaller
 
-from ...ir.expr import Const, Expr, Prod, Quot, Sum
-from ...ir.program import Add, Contract, FormulaSequence, Map, Operation, Produce, Step
+from ...ir.expr import Const, Expr, Prod, Quot, Sum, scaled
+from ...ir.program import Add, FormulaSequence, Map, Produce, Step, map_operation
 from ...ir.reduction import Reduction
-from ...ir.tensor import Index, Ref, Tensor, symmetry_group
+from ...ir.tensor import Index, Ref, Tensor, first_image
 from ...ir.term_rewriting import rename_expr
 from .orbit_sums import numbered, ordered_text
 
@@ -57,10 +57,11 @@ def added_directly(program: FormulaSequence, arrays: Collection[Tensor]) -> Form
         for number, maker in enumerate(program.producers(step.op.a.tensor)):
             names = dict(zip(maker.out.indices, step.op.a.indices, strict=True))
             names |= _fresh(maker.sums, (*names.values(), *step.indices))
+            renamed = methodcaller("renamed", names)
             steps.append(
                 replace(
                     step,
-                    op=_renamed_operation(maker.op, names),
+                    op=map_operation(maker.op, renamed, renamed),
                     coeff=step.coeff * maker.coeff,
                     accumulate=step.accumulate or number > 0,
                     sums=tuple(names[i] for i in maker.sums),
@@ -172,30 +173,18 @@ def _one_pass(makers: tuple[Step, ...]) -> Step:
         key = ordered_text(expr)
         known, _ = terms.get(key, (Fraction(0), expr))
         terms[key] = known + sign * maker.coeff, expr
-    args = tuple(e if c == 1 else _scaled(c, e) for c, e in terms.values() if c)
+    args = tuple(scaled(c, e) for c, e in terms.values() if c)
     args = args or (Const(Fraction(0)),)
     return replace(
         makers[-1], out=first.out, op=Map(Sum(args)), coeff=Fraction(1), accumulate=False
     )
 
 
-def _scaled(coeff: Fraction, expr: Expr) -> Expr:
-    factors = expr.args if isinstance(expr, Prod) else (expr,)
-    return Prod((Const(coeff), *factors))
-
-
 def _canonical(expr: Expr) -> tuple[int, Expr]:
     """The sign and the canonical form of a product: each reference by its first symmetric image."""
     match expr:
-        case Ref(tensor, indices):
-            images = [(indices, 1)]
-            images += [
-                (tuple(indices[axis] for axis in s.perm), s.sign)
-                for s in symmetry_group(tensor)
-                if not s.conj
-            ]
-            least, sign = min(images, key=lambda image: tuple(i.name for i in image[0]))
-            return sign, Ref(tensor, least)
+        case Ref():
+            return first_image(expr)
         case Prod(args):
             parts = [_canonical(a) for a in args]
             sign = 1
@@ -204,24 +193,6 @@ def _canonical(expr: Expr) -> tuple[int, Expr]:
             return sign, Prod(tuple(e for _, e in parts))
         case _:
             return 1, expr
-
-
-def _renamed_operation(op: Operation, names: dict[Index, Index]) -> Operation:
-    match op:
-        case Contract(a, b):
-            return Contract(_renamed_ref(a, names), _renamed_ref(b, names))
-        case Add(a):
-            return Add(_renamed_ref(a, names))
-        case Map(expr):
-            return Map(rename_expr(expr, names))
-        case Produce():
-            return op
-        case _:
-            assert_never(op)
-
-
-def _renamed_ref(ref: Ref, names: dict[Index, Index]) -> Ref:
-    return Ref(ref.tensor, tuple(names.get(i, i) for i in ref.indices))
 
 
 def _fresh(sums: tuple[Index, ...], taken: tuple[Index, ...]) -> dict[Index, Index]:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from itertools import combinations, product
 from math import prod
 
-from ...ir.cost import extent_of
 from ...ir.plan import ArrayPlan, FusionPlan, LoopId, Place
 from ...ir.tensor import Index, Role, Tensor, element_bytes
 from ..placement.memory import array_bytes, live_ranges
@@ -38,14 +37,14 @@ class _Exact:
     ) -> None:
         self.plan, self.request = plan, request
         self.elements, self.fetched = elements, fetched
-        self.extent = {o: extent_of(o.space, request.extents) for o in plan.loops}
+        self.extent = {o: o.space.extent_in(request.extents) for o in plan.loops}
         self.outermost = [o for o in plan.loops if o.order_after is None]
         self.place = {o: self.outermost.index(o.chain[0]) for o in plan.loops}
         ranges = live_ranges(plan)
         self.arrays = []
         for array, _ in ranges:
             held = [
-                extent_of(space, request.extents)
+                space.extent_in(request.extents)
                 for axis, space in enumerate(array.tensor.spaces)
                 if array.loop_of(axis) is None
             ]
@@ -258,7 +257,7 @@ def _shrunk(exact: _Exact, lists: list[list[int]], tiles: Tiles) -> Tiles | None
 
 def with_tiles(plan: FusionPlan, tiles: Mapping[LoopId, int], dtype: str) -> FusionPlan:
     """The plan with other tiles in the same loops; a loop of one trip is removed."""
-    needed = [o for o, t in tiles.items() if t < extent_of(o.space, plan.extent_of)]
+    needed = [o for o, t in tiles.items() if t < o.space.extent_in(plan.extent_of)]
     new: dict[LoopId, LoopId] = {}
     for n, o in enumerate(needed):
         after = new[o.order_after] if o.order_after else None

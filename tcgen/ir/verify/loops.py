@@ -21,6 +21,7 @@ from ..loop_analysis import (
     private_to,
     summed_numbers,
     used_buffers,
+    vector_obstacle,
 )
 from ..loops import (
     Assign,
@@ -210,6 +211,7 @@ def _check_kernel(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
         try:
             _check_stmt(stmt, scope)
             if isinstance(stmt, Loop):
+                _check_vectors(stmt, kernel, buffers)
                 private = private_to(stmt, kernel, buffers)
                 if kernel.mapping is None:
                     private |= summed_numbers(stmt, buffers)
@@ -219,6 +221,15 @@ def _check_kernel(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
                         raise VerifyError(f"loop {loop.var.name} cannot be parallel: {reason}")
         except VerifyError as error:
             raise VerifyError(f"kernel {kernel.name}: {error}") from None
+
+
+def _check_vectors(loop: Loop, kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
+    reason = vector_obstacle(loop, kernel, buffers) if loop.vector else None
+    if reason:
+        raise VerifyError(f"loop {loop.var.name} cannot use the vector unit: {reason}")
+    for inner in loop.body:
+        if isinstance(inner, Loop):
+            _check_vectors(inner, kernel, buffers)
 
 
 def _check_stmt(stmt: Stmt, scope: _Scope) -> None:

@@ -8,26 +8,16 @@ statement becomes element loops (``loops``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from ...ir.cost import extent_of
 from ...ir.expr import Access, Const
 from ...ir.halved_products import exchange_of
-from ...ir.loops import Assign, BandVar, Buffer, Gemm, Loop, LoopVar, Stmt
+from ...ir.loops import Assign, BandVar, Gemm, Loop, LoopVar, Stmt
 from ...ir.plan import FusionPlan
-from ...thresholds import CpuThresholds
 from ..buffers import Memory
-from ..layout import (
-    Band,
-    Product,
-    as_product,
-    elements,
-    held_by,
-    ordered,
-    unit_stride,
-)
+from ..layout import Band, CpuContext, held_by
+from ..products import Product, as_product
 from ..statements import Statement
 from .grouped_products import bind_groups
 from .kernel_scheme import is_thin
@@ -38,51 +28,35 @@ from .transposed_operands import CACHE_LINE, bind_contraction
 
 
 def bind_statement(
-    statement: Statement,
-    memory: Memory,
-    extents: Mapping[str, int],
-    room: int | None,
-    thresholds: CpuThresholds,
-    *,
-    generated: bool,
+    statement: Statement, memory: Memory, room: int | None, *, generated: bool
 ) -> tuple[Stmt, ...]:
     """The statements that execute one visit; their scratch is added to ``memory``.
 
     Scratch may take ``room`` bytes, or as many as it needs if ``room`` is None. ``generated``: the
     generated contraction kernel, and memory to pack in, are available.
     """
-    product = as_product(statement, memory.buffers, extents, thresholds)
-    if (
-        room is None
-        and product
-        and streams_batch(statement, product, memory.buffers, extents, thresholds)
-    ):
-        return bind_loops(statement, memory, extents, room, thresholds)
-    if generated and product and (product.elements or is_thin(product, extents, thresholds)):
-        contraction = bind_contraction(statement, memory, extents, thresholds)
+    product = as_product(statement, memory)
+    if room is None and product and streams_batch(statement, product, memory):
+        return bind_loops(statement, memory, room)
+    if generated and product and (product.elements or is_thin(product, memory)):
+        contraction = bind_contraction(statement, memory)
         if contraction is not None:
             return contraction
-    if product is None or not product.pays(thresholds):
-        return bind_loops(statement, memory, extents, room, thresholds)
+    if product is None or not product.pays(memory.thresholds):
+        return bind_loops(statement, memory, room)
     if room is not None and product.scratch_bytes > room:
-        return bind_loops(statement, memory, extents, room, thresholds)
-    return _bind_product(statement, product, memory, extents, thresholds)
+        return bind_loops(statement, memory, room)
+    return _bind_product(statement, product, memory)
 
 
-def _bind_product(
-    statement: Statement,
-    product: Product,
-    memory: Memory,
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
-) -> tuple[Stmt, ...]:
+def _bind_product(statement: Statement, product: Product, memory: Memory) -> tuple[Stmt, ...]:
     """The product with its copies: of the whole operands, or of parts that a cache holds."""
-    tile, name = _part_of_k(product, extents, thresholds), memory.next_scratch()
+    tile, name = _part_of_k(product, memory), memory.next_scratch()
     sums: Band = ()
     if tile is not None:
         name = f"{name}_k"
         sums = (replace(product.k[0], base=name, tile=tile),)
-    others = _parts_of_copies(statement, product, sums, name, memory, extents, thresholds)
+    others = _parts_of_copies(statement, product, sums, name, memory)
     parts = (*sums, *others)
     named = {v.name: v for v in parts}
 
@@ -104,20 +78,14 @@ def _bind_product(
         inside = tuple(s for s in before if part in s.band)
         before = tuple(s for s in before if s not in inside)
         body = (Loop(LoopVar(part.base, part.space, part.tile), (*inside, *body)),)
-    band = ordered(held_by(out, statement.band), out, memory.buffers)
+    band = memory.ordered(held_by(out, statement.band), out)
     clears = bool(sums) and not accumulate
     zero = (Assign(out, Const(Fraction(0)), band=band),) if clears else ()
     return (*zero, *before, *body, *(after if sums else ()))
 
 
 def _parts_of_copies(
-    statement: Statement,
-    product: Product,
-    sums: Band,
-    name: str,
-    memory: Memory,
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
+    statement: Statement, product: Product, sums: Band, name: str, memory: Memory
 ) -> Band:
     """Variables of the target whose tiles make parts of large copies, so that none is whole.
 
@@ -130,16 +98,16 @@ def _parts_of_copies(
     accesses = (*statement.factors, statement.out)
     parts: list[BandVar] = []
     for access, is_copied, group in zip(accesses, copies, groups, strict=True):
-        inner = unit_stride(access, memory.buffers[access.buffer])
+        inner = memory.unit_stride(access)
         own = sorted(held_by(access, product.batch), key=lambda v: v.name == inner)
         for var in (*own, *group) if is_copied else ():
-            size = elements(held_by(access, tuple(band.values())), extents)
-            if size <= thresholds.largest_slice:
+            size = memory.elements(held_by(access, tuple(band.values())))
+            if size <= memory.thresholds.largest_slice:
                 break
-            extent = elements((var,), extents)
-            tile = max(1, thresholds.slice_elements * extent // size)
+            extent = memory.elements((var,))
+            tile = max(1, memory.thresholds.slice_elements * extent // size)
             if var.name == inner:
-                tile = max(tile, min(CACHE_LINE, thresholds.largest_slice * extent // size))
+                tile = max(tile, min(CACHE_LINE, memory.thresholds.largest_slice * extent // size))
             # A variable that loops around the statement walk in part is not cut again.
             if tile < extent and band[var.name].base is None and var.below is None:
                 band[var.name] = replace(var, base=f"{name}_{var.name}", tile=tile)
@@ -147,9 +115,7 @@ def _parts_of_copies(
     return tuple(parts)
 
 
-def _part_of_k(
-    product: Product, extents: Mapping[str, int], thresholds: CpuThresholds
-) -> int | None:
+def _part_of_k(product: Product, context: CpuContext) -> int | None:
     """Points of the slowest variable of k whose copies stay in a cache; None for all of k.
 
     The target is read and written once for each part, so that it must be small beside the copies.
@@ -158,33 +124,30 @@ def _part_of_k(
         return None
     cut, *others = product.k
     groups = (product.m, product.n)
-    copied = max(elements((*product.batch, *g, *product.k), extents) for g in groups)
-    extent, target = extent_of(cut.space, extents), (*product.batch, *product.m, *product.n)
-    tile = max(1, thresholds.slice_elements * extent // max(1, copied))
+    copied = max(context.elements((*product.batch, *g, *product.k)) for g in groups)
+    extent, target = cut.space.extent_in(context.extents), (*product.batch, *product.m, *product.n)
+    tile = max(1, context.thresholds.slice_elements * extent // max(1, copied))
     parts = -(-extent // tile)
-    least = -(-thresholds.thin_side // max(1, elements(tuple(others), extents)))
+    least = -(-context.thresholds.thin_side // max(1, context.elements(tuple(others))))
     tile = max(tile, least)
     whole = cut.base is None and cut.below is None
-    small = parts * elements(target, extents) <= copied // 2
+    small = parts * context.elements(target) <= copied // 2
     return tile if whole and small and tile < extent else None
 
 
 def bind_symmetric(
-    plan: FusionPlan,
-    groupings: Groupings,
-    statement: Statement,
-    memory: Memory,
-    thresholds: CpuThresholds,
+    plan: FusionPlan, groupings: Groupings, statement: Statement, memory: Memory
 ) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...] | None]:
     """Copies of constants, and the statements of a contraction that uses its symmetry, or None."""
-    extents = plan.extent_of
-    grouping = groupings.of(statement, memory.buffers)
+    grouping = groupings.of(statement, memory)
     visit = plan.visits[statement.position]
     step = plan.program.steps[visit.step]
     # Only a visit that shares no loop is halved.
-    exchange = None if visit.loops else exchange_of(plan.program, step, extents, thresholds)
+    exchange = None
+    if not visit.loops:
+        exchange = exchange_of(plan.program, step, memory.extents, memory.thresholds)
     if grouping is not None and (exchange is None or grouping.saved >= exchange.saved):
-        product = bind_groups(statement, grouping, memory, extents, thresholds)
+        product = bind_groups(statement, grouping, memory)
         if product is not None:
             return product.constant, product.body
     if exchange is None:
@@ -194,7 +157,7 @@ def bind_symmetric(
         for x, ref in zip(statement.factors, step.operands, strict=True)
         if is_constant(plan.program, step, ref.tensor)
     }
-    half = bind_half(statement, exchange, memory, extents, thresholds, constant)
+    half = bind_half(statement, exchange, memory, constant)
     return ((), None) if half is None else (half.constant, half.body)
 
 
@@ -206,7 +169,7 @@ def bind_target(
     if not product.copy_out:
         return out, ()
     groups = (product.m, product.n)
-    band = (*product.batch, *_unit_stride_last(out, memory.buffers[out.buffer], groups))
+    band = (*product.batch, *_unit_stride_last(out, groups, memory))
     scratch = memory.scratch(band, product.dtype, statement.home, statement.position)
     place = placed(scratch, band)
     result = replace(
@@ -216,7 +179,7 @@ def bind_target(
         band=held_by(out, statement.band),
         coeff=Fraction(1),
     )
-    return place, (bind_assign(result, memory.buffers),)
+    return place, (bind_assign(result, memory),)
 
 
 def bind_operands(
@@ -225,37 +188,35 @@ def bind_operands(
     """Both operands in matrix layout, and the copies that make them."""
     before: list[Assign] = []
     a, b = statement.factors
-    batch, m, n, k = product.batch, product.m, product.n, product.k
     if product.copy_a:
-        a = _copied(a, (m, k), batch, product.dtype, statement, memory, before)
+        a = _copied(a, (product.m, product.k), product, statement, memory, before)
     if product.copy_b:
-        b = _copied(b, (n, k), batch, product.dtype, statement, memory, before)
+        b = _copied(b, (product.n, product.k), product, statement, memory, before)
     return a, b, tuple(before)
 
 
 def _copied(
     access: Access,
     groups: tuple[Band, Band],
-    batch: Band,
-    dtype: str,
+    product: Product,
     statement: Statement,
     memory: Memory,
     before: list[Assign],
 ) -> Access:
     """An operand copied to scratch as [batch, m, k]; its own variables are summed."""
-    own = held_by(access, batch)
-    band = (*own, *_unit_stride_last(access, memory.buffers[access.buffer], groups))
-    elsewhere = {v.name for v in (*batch, *groups[0], *groups[1])}
+    own = held_by(access, product.batch)
+    band = (*own, *_unit_stride_last(access, groups, memory))
+    elsewhere = {v.name for v in (*product.batch, *groups[0], *groups[1])}
     summed = tuple(v for v in held_by(access, statement.band) if v.name not in elsewhere)
-    place, copy = copied(access, band, dtype, statement, memory, summed)
+    place, copy = copied(access, band, product.dtype, statement, memory, summed)
     before.append(copy)
     return place
 
 
-def _unit_stride_last(access: Access, buffer: Buffer, groups: tuple[Band, Band]) -> Band:
+def _unit_stride_last(access: Access, groups: tuple[Band, Band], memory: Memory) -> Band:
     """Two groups, the one with the access's unit-stride variable last."""
     first, second = groups
-    inner = unit_stride(access, buffer)
+    inner = memory.unit_stride(access)
     if any(v.name == inner for v in first):
         return (*second, *first)
     return (*first, *second)

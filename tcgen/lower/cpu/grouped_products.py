@@ -10,20 +10,18 @@ no product of matrices, such as ``e += t[i,j] * v[i,j]``, becomes element loops 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import permutations
 from math import factorial, prod
 
-from ...ir.cost import extent_of
 from ...ir.expr import Access, Const, Expr, Prod, Sum
 from ...ir.loops import BandVar, Loop, LoopVar, Stmt
 from ...ir.tensor import Packing
 from ...simplices import parity
-from ...thresholds import CpuThresholds
 from ..buffers import Memory
-from ..layout import Band, held_by, in_order, memory_order
+from ..layout import Band, held_by, in_order
 from ..names import renamed_access
 from ..statements import Statement
 from .kernel_scheme import as_contraction
@@ -42,19 +40,12 @@ class GroupedProduct:
     body: tuple[Stmt, ...]
 
 
-def bind_groups(
-    statement: Statement,
-    grouping: Grouping,
-    memory: Memory,
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
-) -> GroupedProduct | None:
+def bind_groups(statement: Statement, grouping: Grouping, memory: Memory) -> GroupedProduct | None:
     """The statements of a contraction by groups; None if the kernel cannot."""
-    buffers = memory.buffers
-    dtype = buffers[statement.out.buffer].dtype
-    if any(buffers[x.buffer].dtype == "complex128" != dtype for x in statement.factors):
+    dtype = memory.buffer(statement.out).dtype
+    if any(memory.buffer(x).dtype == "complex128" != dtype for x in statement.factors):
         return None
-    return _Binder(statement, grouping, memory, extents, thresholds).bound()
+    return _Binder(statement, grouping, memory).bound()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +55,6 @@ class _Binder:
     statement: Statement
     grouping: Grouping
     memory: Memory
-    extents: Mapping[str, int]
-    thresholds: CpuThresholds
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -74,16 +63,16 @@ class _Binder:
 
     def bound(self) -> GroupedProduct:
         """The statements."""
-        statement, buffers = self.statement, self.memory.buffers
+        statement, memory = self.statement, self.memory
         # Volatile copies, and constant ones.
         copies: tuple[list[Stmt], list[Stmt]] = ([], [])
-        direct = in_place(statement.out, self.groups, statement, buffers)
+        direct = in_place(statement.out, self.groups, statement, memory)
         sliced, cut = self.slices(accumulates=statement.accumulate and direct is not None)
         band = tuple(cut if cut and v.name == cut.name else v for v in statement.band)
         inside: list[Stmt] = []  # copies of a slice
         factors, sign = [], 1
         for n in (0, 1):
-            stored = self.grouping.placed(n, statement, buffers)
+            stored = self.grouping.placed(n, statement, memory)
             if stored is not None:
                 factors.append(stored[0])
                 sign *= stored[1]
@@ -124,26 +113,26 @@ class _Binder:
         summed one if the product is added to its target. The other factor, which is packed again
         for each slice, must be small.
         """
-        statement, buffers = self.statement, self.memory.buffers
+        statement, memory = self.statement, self.memory
         single = {v.name: v for v in statement.band if v.base is None and v.below is None}
         single = {n: v for n, v in single.items() if all(n not in g.names for g in self.groups)}
         for n, factor in enumerate(statement.factors):
             count = self.points(held_by(factor, statement.band))
-            copied = self.grouping.placed(n, statement, buffers) is None
+            copied = self.grouping.placed(n, statement, memory) is None
             if not copied or self.grouping.constant[n] or not self.grouping.matrix:
                 continue
-            if count <= self.thresholds.gathered_slice:
+            if count <= self.memory.thresholds.gathered_slice:
                 continue
             other = statement.factors[1 - n]
             repeated = self.points(held_by(other, statement.band))
-            names = memory_order(factor, buffers[factor.buffer])
+            names = self.memory.memory_order(factor)
             names.sort(key=lambda name: name not in statement.out.variables)
             for name in names:
                 summed = name not in statement.out.variables
                 if name not in single or summed != (name in other.variables):
                     continue
-                extent = extent_of(single[name].space, self.extents)
-                tile = max(1, self.thresholds.gathered_slice * extent // count)
+                extent = single[name].space.extent_in(self.memory.extents)
+                tile = max(1, self.memory.thresholds.gathered_slice * extent // count)
                 if summed > accumulates or repeated * (extent // tile) > count:
                     continue
                 loop = f"{self.memory.next_scratch()}_{name}"
@@ -152,7 +141,7 @@ class _Binder:
 
     def multiplied(self, small: Statement) -> tuple[Stmt, ...]:
         """The contraction by the generated kernel."""
-        product = as_contraction(small, self.memory.buffers, self.extents, self.thresholds)
+        product = as_contraction(small, self.memory)
         assert product is not None, "groups suit the kernel as well as their variables"
         return (product,)
 
@@ -161,25 +150,24 @@ class _Binder:
 
         Single precision is added up in double in a local sum, so its loops follow the target.
         """
-        buffers = self.memory.buffers
         sums = tuple(g.names for g in self.groups if g.summed and not g.strict)
         small = replace(small, orbit=sums)
         main = max(small.factors, key=lambda x: self.points(held_by(x, small.band)))
-        order = memory_order(main, buffers[main.buffer])
-        target = buffers[small.out.buffer]
+        order = self.memory.memory_order(main)
+        target = self.memory.buffer(small.out)
         if order[-1] not in small.out.variables or target.dtype == "float32":
-            return (bind_assign(small, buffers),)
+            return (bind_assign(small, self.memory),)
         band = in_order(small.band, order)
-        loops = replace(bind_assign(small, buffers), band=band, accumulate=True, block=())
+        loops = replace(bind_assign(small, self.memory), band=band, accumulate=True, block=())
         if small.accumulate:
             return (loops,)
         zero = replace(small, expr=Const(Fraction(0)), factors=(), orbit=(), coeff=Fraction(1))
         held = held_by(small.out, small.band)
-        return (bind_assign(replace(zero, band=held), buffers), loops)
+        return (bind_assign(replace(zero, band=held), self.memory), loops)
 
     def points(self, band: Band) -> int:
         """Points of a band by the groups."""
-        return points_of(self.groups, band, self.extents)
+        return points_of(self.groups, band, self.memory)
 
     def walked(self, band: Band) -> Band:
         """A band in which the variables of each group follow each other, each below the last."""
@@ -202,7 +190,7 @@ class _Binder:
         A group has the place of its last variable in memory: loops follow long runs of elements.
         """
         held = {v.name: v for v in band}
-        order = list(dict.fromkeys(memory_order(access, self.memory.buffers[access.buffer])))
+        order = list(dict.fromkeys(self.memory.memory_order(access)))
         last = {g: max(map(order.index, g.names)) for g in self.groups if g.names[0] in order}
         names: list[str] = []
         packed: list[Packing] = []
@@ -215,7 +203,7 @@ class _Binder:
                 names += group.names
         own = tuple(held[name] for name in names if name in held)
         statement = self.statement
-        dtype = self.memory.buffers[statement.out.buffer].dtype
+        dtype = self.memory.buffer(statement.out).dtype
         buffer = self.memory.scratch(own, dtype, statement.home, statement.position, tuple(packed))
         return placed(buffer, own), self.walked(own)
 
@@ -234,7 +222,7 @@ class _Binder:
             accumulate=False,
             orbit=tuple(g.names for g in self.grouping.weights(factor, self.statement)),
         )
-        bound = bind_assign(copy, self.memory.buffers)
+        bound = bind_assign(copy, self.memory)
         copies.append(replace(bound, band=loops, block=()))
         return place
 
@@ -249,7 +237,7 @@ class _Binder:
             band=held_by(statement.out, statement.band),
             coeff=Fraction(1),
         )
-        return place, (bind_assign(copy, self.memory.buffers),)
+        return place, (bind_assign(copy, self.memory),)
 
 
 def _symmetrised(access: Access, groups: Sequence[Group]) -> Expr:

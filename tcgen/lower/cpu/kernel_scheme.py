@@ -8,19 +8,18 @@ unit-stride variable is summed), and whether A and B are packed or read in place
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
 from ...ir.expr import Access
 from ...ir.loop_analysis import contraction_obstacle
-from ...ir.loops import Buffer, Gemm, PackingScheme
-from ...thresholds import CpuThresholds
-from ..layout import Band, Product, elements, fastest, memory_order, ordered
+from ...ir.loops import Gemm, PackingScheme
+from ..layout import Band, CpuContext
+from ..products import Product
 from ..statements import Statement
 
 
-def is_thin(product: Product, extents: Mapping[str, int], thresholds: CpuThresholds) -> bool:
+def is_thin(product: Product, context: CpuContext) -> bool:
     """True for a product that the kernel computes faster than the BLAS, although none is copied.
 
     The BLAS packs both operands as a whole. If m, n or k is small, packing is much of the work, and
@@ -28,7 +27,8 @@ def is_thin(product: Product, extents: Mapping[str, int], thresholds: CpuThresho
     the kernel is faster only for doubles and a long k. A few vectors and a large matrix with long
     lines are left to the loops of ``gemv.c``.
     """
-    m, n, k = (elements(group, extents) for group in (product.m, product.n, product.k))
+    thresholds = context.thresholds
+    m, n, k = (context.elements(group) for group in (product.m, product.n, product.k))
     few, many = sorted((m, n))
     if (
         few <= thresholds.gemv_vectors
@@ -42,21 +42,16 @@ def is_thin(product: Product, extents: Mapping[str, int], thresholds: CpuThresho
     return product.dtype != "complex128" and large and min(few, k) <= thresholds.thin_side
 
 
-def as_contraction(
-    statement: Statement,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
-) -> Gemm | None:
+def as_contraction(statement: Statement, context: CpuContext) -> Gemm | None:
     """The contraction of a statement by the generated kernel, or None if the kernel cannot."""
-    plain = packed_contraction(statement, buffers)
+    plain = packed_contraction(statement, context)
     if plain is None:
         return None
-    scheme = _scheme(plain, buffers, extents, thresholds)
-    return arranged(plain, scheme, buffers, extents, thresholds)
+    scheme = _scheme(plain, context)
+    return arranged(plain, scheme, context)
 
 
-def packed_contraction(statement: Statement, buffers: Mapping[str, Buffer]) -> Gemm | None:
+def packed_contraction(statement: Statement, context: CpuContext) -> Gemm | None:
     """The contraction of a statement with both operands packed, or None if the kernel cannot.
 
     The kernel needs non-empty groups m, n and k, each variable on one axis of its operands, one
@@ -66,9 +61,9 @@ def packed_contraction(statement: Statement, buffers: Mapping[str, Buffer]) -> G
     if len(statement.factors) != 2 or statement.orbit:
         return None
     out, (a, b) = statement.out, statement.factors
-    if len({buffers[x.buffer].dtype for x in (out, a, b)}) != 1:
+    if len({context.buffer(x).dtype for x in (out, a, b)}) != 1:
         return None
-    lanes = fastest(out, buffers[out.buffer])
+    lanes = context.fastest(out)
     if lanes in a.variables and lanes in b.variables:
         # Copies are faster for a batch of small strided products.
         return None
@@ -77,22 +72,16 @@ def packed_contraction(statement: Statement, buffers: Mapping[str, Buffer]) -> G
     groups = _groups(statement, a, b)
     if groups is None:
         return None
-    batch, m, n = (ordered(g, out, buffers) for g in groups[:3])
-    k = ordered(groups[3], _leader_of_k(groups[3], a, b, buffers), buffers)
+    batch, m, n = (context.ordered(g, out) for g in groups[:3])
+    k = context.ordered(groups[3], _leader_of_k(groups[3], a, b, context))
     for access, parts in ((out, (m, n)), (a, (m, k)), (b, (k, n))):
-        if contraction_obstacle(access, buffers[access.buffer], ((*batch, *parts[0]), parts[1])):
+        if contraction_obstacle(access, context.buffer(access), ((*batch, *parts[0]), parts[1])):
             return None
     coeff, accumulate = statement.coeff, statement.accumulate
     return Gemm(out, a, b, batch, m, n, k, coeff, accumulate, scheme=PackingScheme())
 
 
-def arranged(
-    plain: Gemm,
-    scheme: PackingScheme,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
-) -> Gemm:
+def arranged(plain: Gemm, scheme: PackingScheme, context: CpuContext) -> Gemm:
     """A packed contraction by another scheme, with the roles and orders that this scheme needs.
 
     If tiles are staged and A is read in place, m ends on A's unit-stride variable; if B is read in
@@ -104,22 +93,23 @@ def arranged(
     if scheme.stage and scheme.pack_a:
         plain = exchanged(plain)
     elif scheme.stage:
-        lanes = fastest(plain.a, buffers[plain.a.buffer])
+        lanes = context.fastest(plain.a)
         plain = replace(plain, m=tuple(sorted(plain.m, key=lambda v: v.name == lanes)))
-    elif fastest(plain.b, buffers[plain.b.buffer]) in [v.name for v in plain.n[:-1]]:
-        m, k = elements(plain.m, extents), elements(plain.k, extents)
-        if k >= max(thresholds.any_order_k, m // thresholds.any_order_m_per_k):
-            plain = replace(plain, n=ordered(plain.n, plain.b, buffers))
-    if scheme.pack_a and not scheme.stage and elements(plain.k, extents) > thresholds.short_k:
-        last = _adjacent_tail(plain.m, plain.out, buffers)
-        others = ordered(plain.m[: len(plain.m) - len(last)], plain.a, buffers)
+    elif context.fastest(plain.b) in [v.name for v in plain.n[:-1]]:
+        m, k = context.elements(plain.m), context.elements(plain.k)
+        if k >= max(context.thresholds.any_order_k, m // context.thresholds.any_order_m_per_k):
+            plain = replace(plain, n=context.ordered(plain.n, plain.b))
+    long = context.elements(plain.k) > context.thresholds.short_k
+    if scheme.pack_a and not scheme.stage and long:
+        last = _adjacent_tail(plain.m, plain.out, context)
+        others = context.ordered(plain.m[: len(plain.m) - len(last)], plain.a)
         plain = replace(plain, m=(*others, *last))
     return replace(plain, scheme=scheme)
 
 
-def _adjacent_tail(group: Band, out: Access, buffers: Mapping[str, Buffer]) -> Band:
+def _adjacent_tail(group: Band, out: Access, context: CpuContext) -> Band:
     """The last variables of a group that are on adjacent axes of the target."""
-    order = memory_order(out, buffers[out.buffer])
+    order = context.memory_order(out)
     places = [order.index(v.name) for v in group]
     first = len(group) - 1
     while first > 0 and places[first - 1] + 1 == places[first]:
@@ -145,41 +135,37 @@ def _groups(statement: Statement, a: Access, b: Access) -> tuple[Band, Band, Ban
     return batch, m, n, k
 
 
-def _scheme(
-    plain: Gemm,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
-) -> PackingScheme:
+def _scheme(plain: Gemm, context: CpuContext) -> PackingScheme:
     """Which operands are packed: a small n (or m) does not repay the copies of packing.
 
     If A is large and its unit-stride variable is not that of the target, tiles are staged: C is
     smaller than A, so the kernel transposes tiles of C.
     """
+    thresholds = context.thresholds
     a, b = plain.a, plain.b
-    m, n, k, batch = (elements(g, extents) for g in (plain.m, plain.n, plain.k, plain.batch))
+    m, n, k, batch = (context.elements(g) for g in (plain.m, plain.n, plain.k, plain.batch))
     if n <= thresholds.staged_n and m * k * batch >= thresholds.unpacked_operand:
-        inner = fastest(a, buffers[a.buffer])
+        inner = context.fastest(a)
         if inner == plain.m[-1].name:
             return PackingScheme(pack_a=n > thresholds.unpacked_mn)
-        staged = k <= thresholds.staged_k and buffers[a.buffer].dtype != "complex128"
+        staged = k <= thresholds.staged_k and context.buffer(a).dtype != "complex128"
         if staged and inner in [v.name for v in plain.m]:
             return PackingScheme(pack_a=False, stage=True)
         if staged and inner in [v.name for v in plain.k]:
             return PackingScheme(
                 pack_b=False, stage=True
             )  # the operands are exchanged: A becomes B
-    along_k = fastest(b, buffers[b.buffer]) in [v.name for v in plain.k]
+    along_k = context.fastest(b) in [v.name for v in plain.k]
     most = thresholds.unpacked_m if along_k or k <= thresholds.short_k else thresholds.unpacked_mn
     if m <= most and n * k >= thresholds.unpacked_operand:
         return PackingScheme(pack_b=False)
     return PackingScheme()
 
 
-def _leader_of_k(k: Band, a: Access, b: Access, buffers: Mapping[str, Buffer]) -> Access:
+def _leader_of_k(k: Band, a: Access, b: Access, context: CpuContext) -> Access:
     """The operand whose memory order k follows."""
     names = [v.name for v in k]
-    along = [x for x in (a, b) if fastest(x, buffers[x.buffer]) in names]
+    along = [x for x in (a, b) if context.fastest(x) in names]
 
     def count(access: Access) -> int:
         return len(access.variables)

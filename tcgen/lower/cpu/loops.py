@@ -14,9 +14,10 @@ holds it. Loops over blocks of (i, j) by (a, b) load each line of both operands 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from ...dtypes import BY_NAME, FLOAT64
 from ...hardware import PAGE_BYTES
@@ -24,57 +25,42 @@ from ...ir.expr import Access, Delta, Equal, Expr, Subscript, leaves, map_leaves
 from ...ir.loops import Assign, BandVar, Buffer, Stmt
 from ...ir.reduction import Reduction
 from ...ir.tensor import Ref
-from ...thresholds import CpuThresholds
 from ..buffers import Memory
-from ..layout import (
-    Band,
-    Product,
-    elements,
-    fastest,
-    held_by,
-    memory_order,
-    ordered,
-    unit_stride,
-)
+from ..layout import Band, Context, CpuContext, held_by
+from ..products import Product
 from ..statements import Statement
 
 # Contiguous elements that are read about as fast as a whole array.
 _PAGE_ELEMENTS = PAGE_BYTES // FLOAT64.itemsize
 
 
-def bind_loops(
-    statement: Statement,
-    memory: Memory,
-    extents: Mapping[str, int],
-    room: int | None,
-    thresholds: CpuThresholds,
-) -> tuple[Stmt, ...]:
+def bind_loops(statement: Statement, memory: Memory, room: int | None) -> tuple[Stmt, ...]:
     """The loops of a statement, with the copies that make them faster.
 
     Before: ``y[b,a] = sum(i,j) x[j,i] * z[i,a,j,b]   for b, a, i, j``.
     After: ``t[a,b] = 0``, ``t[a,b] += x[j,i] * z[i,a,j,b]   for a, i, j, b``, ``y[b,a] = t[a,b]``.
     """
-    plain = bind_assign(statement, memory.buffers)
+    plain = bind_assign(statement, memory)
     crossing = None
     # Only sums are formed in blocks.
     if statement.reduction is Reduction.SUM:
-        crossing = crossing_of(statement, memory.buffers, extents, thresholds)
+        crossing = crossing_of(statement, memory)
     if crossing is not None:
-        blocks = blocked_band(crossing, statement, memory.buffers)
+        blocks = blocked_band(crossing, statement, memory)
         if blocks is not None:
             return (replace(plain, band=blocks, block=crossing.pair),)
-    band = _streamed(statement, memory.buffers, extents, thresholds)
+    band = _streamed(statement, memory)
     if band is None:
         return (plain,)
-    out, target = statement.out, memory.buffers[statement.out.buffer]
+    out, target = statement.out, memory.buffer(statement.out)
     free = tuple(v for v in band if v.name in out.variables)
     before: tuple[Stmt, ...] = ()
     after: tuple[Stmt, ...] = ()
     # Sums of single precision are added up in double, in memory as in a local sum.
     rounds = target.dtype == "float32" and not _sums_last(band, out)
-    if rounds or [v.name for v in free] != memory_order(out, target):
-        count, dtype = elements(free, extents), "float64" if rounds else target.dtype
-        pays = _pays(band, count, extents, thresholds)
+    if rounds or [v.name for v in free] != memory.memory_order(out):
+        count, dtype = memory.elements(free), "float64" if rounds else target.dtype
+        pays = _pays(band, count, memory)
         if not pays or (room is not None and count * BY_NAME[dtype].itemsize > room):
             return (plain,)
         scratch = memory.scratch(free, dtype, statement.home, statement.position)
@@ -83,31 +69,26 @@ def bind_loops(
         # The value has nothing to be combined with.
         if not statement.accumulate:
             copy = replace(copy, reduction=Reduction.SUM)
-        after = (bind_assign(copy, memory.buffers),)
+        after = (bind_assign(copy, memory),)
         statement = replace(statement, out=place, accumulate=False)
     if room is None:
-        expr, before = _transposed(statement, band, memory, extents, thresholds)
+        expr, before = _transposed(statement, band, memory)
         statement = replace(statement, expr=expr)
     if not statement.accumulate and not _sums_last(band, out):
         before = (*before, Assign(statement.out, statement.reduction.neutral, band=free))
         statement = replace(statement, accumulate=True)
     block = crossing.pair if crossing is not None else ()
-    bound = replace(bind_assign(statement, memory.buffers), band=band, block=block)
+    bound = replace(bind_assign(statement, memory), band=band, block=block)
     return (*before, bound, *after)
 
 
-def _pays(band: Band, count: int, extents: Mapping[str, int], thresholds: CpuThresholds) -> bool:
+def _pays(band: Band, count: int, context: CpuContext) -> bool:
     """True if loops over a band justify the transposition of ``count`` elements."""
-    least = max(thresholds.copied_points, thresholds.copied_reuse * count)
-    return elements(band, extents) >= least
+    least = max(context.thresholds.copied_points, context.thresholds.copied_reuse * count)
+    return context.elements(band) >= least
 
 
-def _streamed(
-    statement: Statement,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
-) -> Band | None:
+def _streamed(statement: Statement, context: CpuContext) -> Band | None:
     """Loops in the order of the operand with the most elements; None if these are not better.
 
     Variables of the target are outermost as long as the remaining ones fill a page, so that
@@ -118,49 +99,43 @@ def _streamed(
     held = out.variables
     summed = [v for v in statement.band if v.name not in held]
     triangular = any(v.below is not None for v in statement.band) or bool(statement.orbit)
-    main = largest(statement, extents)
-    names = memory_order(main, buffers[main.buffer])
+    main = largest(statement, context)
+    names = context.memory_order(main)
     if (
         not summed
         or triangular
-        or buffers[out.buffer].packed
+        or context.buffer(out).packed
         or any(v.name not in names for v in summed)
         or len(set(names)) != len(names)
     ):
         return None
     band = {v.name: v for v in statement.band}
-    if names[-1] not in band or unit_stride(main, buffers[main.buffer]) != names[-1]:
+    if names[-1] not in band or context.unit_stride(main) != names[-1]:
         return None
     walked = tuple(band[name] for name in names if name in band)
     ends_in_target = names[-1] in held
     run = tuple(
         itertools.takewhile(lambda v: (v.name in held) == ends_in_target, reversed(walked))
     )[::-1]
-    if ends_in_target and elements(run, extents) == 1:
+    if ends_in_target and context.elements(run) == 1:
         return None
     others = tuple(v for v in statement.band if v not in walked)
-    others = ordered(others, out, buffers)
+    others = context.ordered(others, out)
     outside = tuple(
         v
         for n, v in enumerate(walked)
-        if v.name in held and elements(walked[n + 1 :], extents) >= _PAGE_ELEMENTS
+        if v.name in held and context.elements(walked[n + 1 :]) >= _PAGE_ELEMENTS
     )
     inside = tuple(v for v in walked if v not in outside)
     run = tuple(v for v in run if v in inside)
-    while len(run) > 1 and elements((*others, *run), extents) > thresholds.l1_elements:
+    while len(run) > 1 and context.elements((*others, *run)) > context.thresholds.l1_elements:
         run = run[1:]
-    if elements((*others, *run), extents) > thresholds.l2_elements:
+    if context.elements((*others, *run)) > context.thresholds.l2_elements:
         return (*others, *outside, *inside)
     return (*outside, *inside[: len(inside) - len(run)], *others, *run)
 
 
-def streams_batch(
-    statement: Statement,
-    product: Product,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
-) -> bool:
+def streams_batch(statement: Statement, product: Product, context: CpuContext) -> bool:
     """True for a batch of small products that loops compute while they read the larger operand.
 
     If the batch is on the unit-stride axis of that operand, its points fill vectors; matrix
@@ -171,49 +146,43 @@ def streams_batch(
     batch = tuple(v for v in product.batch if v.name in first & second)
     if not batch:
         return False
-    main = largest(statement, extents)
-    inner = unit_stride(main, buffers[main.buffer])
+    main = largest(statement, context)
+    inner = context.unit_stride(main)
     if not (product.m and product.n):
         adds_up = inner in [v.name for v in product.k]
-        most = thresholds.batch_dot if adds_up else thresholds.batch_gemv
-        small = product.points < most * elements(batch, extents)
-        return small and _streamed(statement, buffers, extents, thresholds) is not None
+        most = context.thresholds.batch_dot if adds_up else context.thresholds.batch_gemv
+        small = product.points < most * context.elements(batch)
+        return small and _streamed(statement, context) is not None
     lanes = tuple(v for v in batch if v.name == inner)
     others = tuple(v for v in statement.band if v.name not in main.variables)
-    few = elements(others, extents) <= thresholds.batch_products
-    long = elements(lanes, extents) >= thresholds.batch_lanes
-    less, more = sorted(touched(f, statement, extents) for f in statement.factors)
-    small = thresholds.batch_reread * less <= more
-    small = small and touched(statement.out, statement, extents) <= more
-    streamed = _streamed(statement, buffers, extents, thresholds) is not None
+    few = context.elements(others) <= context.thresholds.batch_products
+    long = context.elements(lanes) >= context.thresholds.batch_lanes
+    less, more = sorted(touched(f, statement, context) for f in statement.factors)
+    small = context.thresholds.batch_reread * less <= more
+    small = small and touched(statement.out, statement, context) <= more
+    streamed = _streamed(statement, context) is not None
     return bool(lanes) and few and long and small and streamed
 
 
-def _transposed(
-    statement: Statement,
-    band: Band,
-    memory: Memory,
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
-) -> tuple[Expr, tuple[Stmt, ...]]:
+def _transposed(statement: Statement, band: Band, memory: Memory) -> tuple[Expr, tuple[Stmt, ...]]:
     """The expression with transposed copies of small operands, and the copies.
 
     Operands are copied that have the innermost variable on an axis other than that of unit stride.
     """
-    main, inner = largest(statement, extents), band[-1].name
+    main, inner = largest(statement, memory), band[-1].name
     copies: list[Stmt] = []
 
     def transposed(leaf: Ref | Access | Delta | Equal) -> Expr:
         if not isinstance(leaf, Access) or leaf == main:
             return leaf
-        buffer = memory.buffers[leaf.buffer]
+        buffer = memory.buffer(leaf)
         own = tuple(v for v in band if v.name in leaf.variables)
         once = len(own) == len([s for s in leaf.subscripts if s.variable is not None])
-        if inner not in leaf.variables or unit_stride(leaf, buffer) == inner or not once:
+        if inner not in leaf.variables or memory.unit_stride(leaf) == inner or not once:
             return leaf
-        count = elements(own, extents)
-        large = count > thresholds.largest_slice
-        if large or not _pays(band, count, extents, thresholds):
+        count = memory.elements(own)
+        large = count > memory.thresholds.largest_slice
+        if large or not _pays(band, count, memory):
             return leaf
         place, copy = copied(leaf, own, buffer.dtype, statement, memory)
         copies.append(copy)
@@ -228,7 +197,7 @@ def _sums_last(band: Band, out: Access) -> bool:
     return free == sorted(free, reverse=True)
 
 
-def bind_assign(statement: Statement, buffers: Mapping[str, Buffer]) -> Assign:
+def bind_assign(statement: Statement, context: Context[Any]) -> Assign:
     """Element loops in the order of the target's memory.
 
     Summed variables are innermost, in the order of the operand with the most variables. If the
@@ -236,27 +205,27 @@ def bind_assign(statement: Statement, buffers: Mapping[str, Buffer]) -> Assign:
     variable is innermost instead, so that the inner loop is a vector update.
     """
     out = statement.out
-    target = buffers[out.buffer]
+    target = context.buffer(out)
     operands = [x for x in leaves(statement.expr) if isinstance(x, Access)]
     main = max(operands, key=lambda x: len(x.variables), default=out)
-    free = ordered(held_by(out, statement.band), out, buffers)
+    free = context.ordered(held_by(out, statement.band), out)
     summed = tuple(v for v in statement.band if v.name not in out.variables)
-    summed = ordered(summed, main, buffers)
+    summed = context.ordered(summed, main)
     if target.packed:
         free = packed_band(free, out.subscripts, target)
     band = (*free, *summed)
-    inner = unit_stride(out, target)
+    inner = context.unit_stride(out)
     block: tuple[str, str] | tuple[()] = ()
     if statement.reduction is Reduction.SUM:
-        read = unit_stride(main, buffers[main.buffer])
-        block = _blocked(free, summed, fastest(out, target), read)
+        read = context.unit_stride(main)
+        block = _blocked(free, summed, context.fastest(out), read)
         if target.packed and {*block} != {v.name for v in free[-2:]}:
             # Loops between the two would leave a block's lines before they are used.
             block = ()
     if block and statement.expr == main and _is_rectangle(free, (out, main)):
-        band = transposed_band(main, block, statement, buffers)
+        band = transposed_band(main, block, statement, context)
     if statement.accumulate and summed and free and free[-1].name == inner:
-        ends = [unit_stride(x, buffers[x.buffer]) for x in operands]
+        ends = [context.unit_stride(x) for x in operands]
         if inner in ends:
             band = (*free[:-1], *summed, free[-1])
     return Assign(
@@ -337,7 +306,7 @@ def copied(
     """
     scratch = memory.scratch(axes, dtype, statement.home, statement.position)
     place = placed(scratch, axes)
-    return place, bind_assign(copy_to(place, access, (*axes, *summed), statement), memory.buffers)
+    return place, bind_assign(copy_to(place, access, (*axes, *summed), statement), memory)
 
 
 def copy_to(place: Access, access: Access, band: Band, statement: Statement) -> Statement:
@@ -375,28 +344,23 @@ class Crossing:
         return self.outer, self.inner
 
 
-def crossing_of(
-    statement: Statement,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
-) -> Crossing | None:
+def crossing_of(statement: Statement, context: CpuContext) -> Crossing | None:
     """The largest operand and another operand with a different unit-stride variable, or None.
 
     Any order of loops reads one of them across its cache lines, unless both unit-stride variables
     are blocked. Reading across lines is nevertheless faster as long as the TLB still holds the
     pages of these lines when they are needed again, for the next point of ``outer``.
     """
-    packed = buffers[statement.out.buffer].packed
+    packed = context.buffer(statement.out).packed
     if packed or any(v.below is not None for v in statement.band) or statement.orbit:
         return None
     names = [v.name for v in statement.band]
-    main = largest(statement, extents)
-    inner = unit_stride(main, buffers[main.buffer])
+    main = largest(statement, context)
+    inner = context.unit_stride(main)
     for other in dict.fromkeys(leaves(statement.expr)):
         if not isinstance(other, Access):
             continue
-        outer = unit_stride(other, buffers[other.buffer])
+        outer = context.unit_stride(other)
         if inner is None or outer is None or inner == outer:
             continue
         if not all(
@@ -405,46 +369,39 @@ def crossing_of(
             for name in (inner, outer)
         ):
             continue
-        if buffers[main.buffer].packed or buffers[other.buffer].packed:
+        if context.buffer(main).packed or context.buffer(other).packed:
             continue
-        order = memory_order(main, buffers[main.buffer])
+        order = context.memory_order(main)
         # Beyond the block the main operand has one element along the outer loop.
         if order.index(outer) > order.index(inner):
             continue
         crossing = Crossing(main, other, inner, outer)
-        if _pages_between(crossing, statement, buffers, extents) > thresholds.tlb_pages:
+        if _pages_between(crossing, statement, context) > context.thresholds.tlb_pages:
             return crossing
     return None
 
 
-def _pages_between(
-    crossing: Crossing,
-    statement: Statement,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-) -> int:
+def _pages_between(crossing: Crossing, statement: Statement, context: CpuContext) -> int:
     """Pages of ``other`` that the loops meet from one point of ``outer`` to the next."""
     band = {v.name: v for v in statement.band}
-    loops, order = (memory_order(x, buffers[x.buffer]) for x in (crossing.main, crossing.other))
+    loops, order = (context.memory_order(x) for x in (crossing.main, crossing.other))
     inside = [n for n in loops[loops.index(crossing.outer) + 1 :] if n in order and n in band]
     first = min(order.index(n) for n in inside)
     region = tuple(band[n] for n in order[first:] if n in band)
-    lines = elements(tuple(band[n] for n in inside), extents)
-    return min(lines, elements(region, extents) // (PAGE_BYTES // FLOAT64.itemsize))
+    lines = context.elements(tuple(band[n] for n in inside))
+    return min(lines, context.elements(region) // (PAGE_BYTES // FLOAT64.itemsize))
 
 
-def blocked_band(
-    crossing: Crossing, statement: Statement, buffers: Mapping[str, Buffer]
-) -> Band | None:
+def blocked_band(crossing: Crossing, statement: Statement, context: CpuContext) -> Band | None:
     """Loops that visit all points of a sum for each block of the target; None if that is slower.
 
     It is slower if the target holds both variables and a sum is outside of them in main's memory:
     then main is read in its own order, and the target is read and written several times.
     """
     held = {*statement.out.variables}
-    order = memory_order(crossing.main, buffers[crossing.main.buffer])
+    order = context.memory_order(crossing.main)
     runs = [
-        _adjacent_run(name, (crossing.main, crossing.other), statement, buffers)
+        _adjacent_run(name, (crossing.main, crossing.other), statement, context)
         for name in crossing.pair
     ]
     others = [v for v in statement.band if all(v not in run for run in runs)]
@@ -462,7 +419,7 @@ def blocked_band(
 
 
 def transposed_band(
-    source: Access, pair: tuple[str, str], statement: Statement, buffers: Mapping[str, Buffer]
+    source: Access, pair: tuple[str, str], statement: Statement, context: Context[Any]
 ) -> Band:
     """Loops of a transposition: the blocked pair innermost, so that blocks stay in a cache.
 
@@ -470,20 +427,20 @@ def transposed_band(
     precede one of them on adjacent axes of both arrays stay beside it, to be joined with it,
     unless one of them walks a tile.
     """
-    runs = [_adjacent_run(name, (source,), statement, buffers) for name in pair]
+    runs = [_adjacent_run(name, (source,), statement, context) for name in pair]
     inner, outer = (run[-1:] if any(v.base for v in run) else run for run in runs)
     others = (v for v in statement.band if v not in (*inner, *outer))
-    return (*ordered(tuple(others), statement.out, buffers), *outer, *inner)
+    return (*context.ordered(tuple(others), statement.out), *outer, *inner)
 
 
 def _adjacent_run(
-    name: str, operands: Sequence[Access], statement: Statement, buffers: Mapping[str, Buffer]
+    name: str, operands: Sequence[Access], statement: Statement, context: Context[Any]
 ) -> Band:
     """A variable, after those that precede it on adjacent axes of all arrays."""
     band = {v.name: v for v in statement.band}
     held = statement.out.variables
     arrays = (*operands, *((statement.out,) if name in held else ()))
-    orders = [memory_order(x, buffers[x.buffer]) for x in arrays]
+    orders = [context.memory_order(x) for x in arrays]
     run: Band = (band[name],)
     while all(run[0].name in order[1:] for order in orders):
         first, *different = {order[order.index(run[0].name) - 1] for order in orders}
@@ -493,12 +450,12 @@ def _adjacent_run(
     return run
 
 
-def largest(statement: Statement, extents: Mapping[str, int]) -> Access:
+def largest(statement: Statement, context: CpuContext) -> Access:
     """The operand with the most elements that the loops touch."""
     operands = [x for x in leaves(statement.expr) if isinstance(x, Access)]
-    return max(operands, key=lambda x: touched(x, statement, extents), default=statement.out)
+    return max(operands, key=lambda x: touched(x, statement, context), default=statement.out)
 
 
-def touched(access: Access, statement: Statement, extents: Mapping[str, int]) -> int:
+def touched(access: Access, statement: Statement, context: CpuContext) -> int:
     """Elements of an operand that the loops of a statement touch."""
-    return elements(held_by(access, statement.band), extents)
+    return context.elements(held_by(access, statement.band))

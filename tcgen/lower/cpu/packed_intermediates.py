@@ -20,6 +20,7 @@ from ...ir.plan import FusionPlan
 from ...ir.program import FormulaSequence
 from ...ir.tensor import Packing, Role, Tensor
 from ..buffers import Memory, walks_whole
+from ..layout import CpuContext
 from ..statements import Statement
 from .symmetric_groups import Groupings, points_of, reads_of, stored_groups
 
@@ -42,7 +43,7 @@ def pack_intermediates(
         kept = dict(packed)
         for name in kept:
             others = {n: b for n, b in packed.items() if n != name}
-            if not _pays(touching[name], groupings, memory.buffers, packed, others):
+            if not _pays(touching[name], groupings, memory, packed, others):
                 packed = others
     memory.buffers.update(packed)
 
@@ -82,14 +83,14 @@ def _symmetric_axes(program: FormulaSequence, tensor: Tensor) -> Iterator[Packin
 def _pays(
     statements: Sequence[Statement],
     groupings: Groupings,
-    buffers: Mapping[str, Buffer],
+    context: CpuContext,
     packed: Mapping[str, Buffer],
     others: Mapping[str, Buffer],
 ) -> bool:
     """True if statements take no longer with a packed buffer than if only the others are packed."""
 
     def costs(stored: Mapping[str, Buffer]) -> list[int | None]:
-        held = ChainMap(dict(stored), dict(buffers))
+        held = context.with_buffers(ChainMap(dict(stored), dict(context.buffers)))
         return [_cost(s, groupings, held, frozenset(stored)) for s in statements]
 
     with_it, without_it = costs(packed), costs(others)
@@ -99,25 +100,22 @@ def _pays(
 
 
 def _cost(
-    statement: Statement,
-    groupings: Groupings,
-    buffers: Mapping[str, Buffer],
-    packed: Container[str],
+    statement: Statement, groupings: Groupings, context: CpuContext, packed: Container[str]
 ) -> int | None:
     """Flops of a contraction, and those in the time of all copies; None if it has to be whole."""
     summed = any(v.name not in statement.out.variables for v in statement.band)
     mine = [x for x in statement.accesses if x.buffer in packed]
     if statement.factors and summed:
-        grouping, cost = groupings.cheapest(statement, buffers)
+        grouping, cost = groupings.cheapest(statement, context)
         return None if mine and grouping is None else cost
     if mine and summed:
         return None
-    stored = stored_groups(statement.out, buffers[statement.out.buffer])
-    walked = points_of(stored, statement.band, groupings.plan.extent_of)
+    stored = stored_groups(statement.out, context.buffer(statement.out))
+    walked = points_of(stored, statement.band, context)
     chains = [set(group.names) for group in stored]
     reads = 0
     for access in mine:
-        groups = [group.names for group in stored_groups(access, buffers[access.buffer])]
+        groups = [group.names for group in stored_groups(access, context.buffer(access))]
         if not all(any(set(names) <= chain for chain in chains) for names in groups):
-            reads += reads_of(groups, groupings.thresholds)
-    return groupings.thresholds.pair_copy_flops * walked * reads
+            reads += reads_of(groups, context)
+    return context.thresholds.pair_copy_flops * walked * reads

@@ -9,7 +9,7 @@ there is one tile in memory and threads divide its statements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -19,41 +19,34 @@ from ...ir.loop_analysis import (
     parallel_chain,
     private_to,
     summed_numbers,
-    used_buffers,
+    vector_obstacle,
 )
 from ...ir.loops import Assign, Buffer, Gemm, Kernel, Loop, Stmt, Zero
-from ...thresholds import CpuThresholds
-from ..buffers import buffer_bytes
-from ..layout import elements, iterations, points
+from ...records.loops import buffer_bytes
+from ..layout import CpuContext
 
 
-def mark_parallel(
-    kernel: Kernel,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    limit: int | None,
-    thresholds: CpuThresholds,
-) -> Kernel:
+def mark_parallel(kernel: Kernel, context: CpuContext, limit: int | None) -> Kernel:
     """The kernel with every parallel flag that is legal and, under planning extents, useful.
 
     ``limit`` is the number of bytes that the program may allocate, or None.
     """
-    most = thresholds.thread_bytes
+    most = context.thresholds.thread_bytes
     if limit is not None:
-        most = min(most, limit // thresholds.machine_threads)
+        most = min(most, limit // context.thresholds.machine_threads)
     body: list[Stmt] = []
     for stmt in kernel.body:
         parallel = None
         if isinstance(stmt, Loop):
-            own = private_to(stmt, kernel, buffers)
-            separate = own | summed_numbers(stmt, buffers)
-            parallel = _parallel_iterations(stmt, separate, buffers, extents, thresholds)
-            small = sum(buffer_bytes(buffers[n], extents) for n in own) <= most
-            if parallel and not _divides_iterations(parallel, extents, thresholds, small=small):
+            own = private_to(stmt, kernel, context.buffers)
+            separate = own | summed_numbers(stmt, context.buffers)
+            parallel = _parallel_iterations(stmt, separate, context)
+            small = sum(buffer_bytes(context.buffers[n], context.extents) for n in own) <= most
+            if parallel and not _divides_iterations(parallel, context, small=small):
                 parallel = None
-        body.append(parallel or _marked(stmt, extents, thresholds, nested=False))
+        body.append(parallel or _marked(stmt, context, nested=False))
     marked = replace(kernel, body=tuple(body))
-    return replace(marked, body=tuple(_with_vectors(s, marked, buffers) for s in body))
+    return replace(marked, body=tuple(_with_vectors(s, marked, context.buffers) for s in body))
 
 
 def _with_vectors(stmt: Stmt, kernel: Kernel, buffers: Mapping[str, Buffer]) -> Stmt:
@@ -62,92 +55,64 @@ def _with_vectors(stmt: Stmt, kernel: Kernel, buffers: Mapping[str, Buffer]) -> 
         return stmt
     if any(isinstance(s, Loop) for s in stmt.body):
         return replace(stmt, body=tuple(_with_vectors(s, kernel, buffers) for s in stmt.body))
-    single = all(isinstance(s, Assign) and not s.band for s in stmt.body)
-    if not single or stmt.var.tile or stmt.var.below:
-        return stmt
-    used = [name for s in stmt.body for name in used_buffers(s)]
-    everywhere = [name for s in _in_all_loops(kernel.body) for name in used_buffers(s)]
-    own = frozenset(
-        name
-        for name in used
-        if buffers[name].place == "register" and everywhere.count(name) == used.count(name)
-    )
-    return replace(stmt, vector=blocks_parallel(stmt, own) is None)
-
-
-def _in_all_loops(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """The statements in all loops."""
-    for stmt in body:
-        if isinstance(stmt, Loop):
-            yield from _in_all_loops(stmt.body)
-        else:
-            yield stmt
+    return replace(stmt, vector=vector_obstacle(stmt, kernel, buffers) is None)
 
 
 def _parallel_iterations(
-    loop: Loop,
-    separate: frozenset[str],
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
-    before: int = 1,
+    loop: Loop, separate: frozenset[str], context: CpuContext, before: int = 1
 ) -> Loop | None:
     """The loop as parallel, with inner loops while iterations are few; None if that is illegal."""
     if blocks_parallel(loop, separate) is not None:
         return None
-    count = before * iterations(loop.var, extents)
+    count = before * context.iterations(loop.var)
     (inner, *others), body = loop.body, loop.body
     if (
-        count < thresholds.even_iterations
+        count < context.thresholds.even_iterations
         and isinstance(inner, Loop)
         and not others
-        and points((inner,), buffers, extents)
-        >= thresholds.iteration_points * iterations(inner.var, extents)
+        and context.points((inner,))
+        >= context.thresholds.iteration_points * context.iterations(inner.var)
     ):
-        deeper = _parallel_iterations(inner, separate, buffers, extents, thresholds, count)
+        deeper = _parallel_iterations(inner, separate, context, count)
         body = (deeper or inner,)
     return replace(loop, parallel=True, body=body)
 
 
-def _divides_iterations(
-    loop: Loop, extents: Mapping[str, int], thresholds: CpuThresholds, *, small: bool
-) -> bool:
+def _divides_iterations(loop: Loop, context: CpuContext, *, small: bool) -> bool:
     """True if threads should divide the iterations rather than the statements inside."""
     count = 1
     for one in parallel_chain(loop):
-        count *= iterations(one.var, extents)
-    busy = count >= thresholds.busy_iterations
-    return not _is_long(loop, extents, thresholds) or (busy and small)
+        count *= context.iterations(one.var)
+    busy = count >= context.thresholds.busy_iterations
+    return not _is_long(loop, context) or (busy and small)
 
 
-def _is_long(stmt: Stmt, extents: Mapping[str, int], thresholds: CpuThresholds) -> bool:
+def _is_long(stmt: Stmt, context: CpuContext) -> bool:
     """True if a statement justifies to start threads for it again and again."""
     match stmt:
         case Loop():
-            return any(_is_long(s, extents, thresholds) for s in stmt.body)
+            return any(_is_long(s, context) for s in stmt.body)
         case Zero():
             return False
         case Assign() | Gemm():
-            return elements(band_of(stmt), extents) >= thresholds.nested_points
+            return context.elements(band_of(stmt)) >= context.thresholds.nested_points
         case _:
             assert_never(stmt)
 
 
-def _marked(
-    stmt: Stmt, extents: Mapping[str, int], thresholds: CpuThresholds, *, nested: bool
-) -> Stmt:
+def _marked(stmt: Stmt, context: CpuContext, *, nested: bool) -> Stmt:
     """The statement with its own parallel flags; ``nested``: it is in a sequential loop."""
     match stmt:
         case Loop():
-            body = tuple(_marked(s, extents, thresholds, nested=True) for s in stmt.body)
+            body = tuple(_marked(s, context, nested=True) for s in stmt.body)
             return replace(stmt, body=body)
         case Zero():
             return stmt
         case Assign():
-            pays = not nested or _is_long(stmt, extents, thresholds)
+            pays = not nested or _is_long(stmt, context)
             return replace(stmt, parallel=_outer_loops(stmt) if pays else 0)
         case Gemm():
-            pays = not nested or _is_long(stmt, extents, thresholds)
+            pays = not nested or _is_long(stmt, context)
             return replace(stmt, parallel=pays)
         case _:
             assert_never(stmt)

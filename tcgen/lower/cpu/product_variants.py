@@ -19,7 +19,6 @@ from math import prod
 
 from ...dtypes import FLOAT64
 from ...hardware import CACHE_LINE_BYTES
-from ...ir.cost import extent_of
 from ...ir.expr import Access, Prod, Subscript
 from ...ir.loop_analysis import band_of
 from ...ir.loops import (
@@ -37,19 +36,14 @@ from ...ir.loops import (
 )
 from ...ir.pretty.loops import format_variant
 from ...ir.tensor import Role, Space, Storage, Tensor
-from ...thresholds import CpuThresholds, GpuThresholds
 from ..buffers import callers_buffer
-from ..layout import as_product, elements, fastest, unit_stride
+from ..layout import CpuContext, GpuContext
+from ..products import as_product
 from ..statements import Statement
 from .kernel_scheme import arranged, exchanged, packed_contraction
 
 
-def variants_of(
-    product: Gemm,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
-) -> tuple[Gemm, ...]:
+def variants_of(product: Gemm, context: CpuContext) -> tuple[Gemm, ...]:
     """Every variant of a product, each once, the given one first."""
     statement = Statement(
         out=product.out,
@@ -62,14 +56,14 @@ def variants_of(
         home=None,
         position=0,
     )
-    plain = packed_contraction(statement, buffers)
+    plain = packed_contraction(statement, context)
     if plain is None:
         # Only the BLAS can compute it.
         return (product,)
-    schemes = [(plain, s) for s in _staged(plain, buffers, extents, thresholds)]
-    schemes += [(p, s) for p in (plain, exchanged(plain)) for s in _packing(p, buffers)]
-    variants = [arranged(p, s, buffers, extents, thresholds) for p, s in schemes]
-    whole = as_product(statement, buffers, extents, thresholds)
+    schemes = [(plain, s) for s in _staged(plain, context)]
+    schemes += [(p, s) for p in (plain, exchanged(plain)) for s in _packing(p, context)]
+    variants = [arranged(p, s, context) for p, s in schemes]
+    whole = as_product(statement, context)
     if whole is not None and not (whole.copy_a or whole.copy_b or whole.copy_out):
         batch, m, n, k = whole.batch, whole.m, whole.n, whole.k
         variants.append(replace(product, batch=batch, m=m, n=n, k=k, scheme=None))
@@ -79,28 +73,23 @@ def variants_of(
     return tuple(dict.fromkeys((product, *complete)))
 
 
-def _packing(plain: Gemm, buffers: Mapping[str, Buffer]) -> Iterator[PackingScheme]:
+def _packing(plain: Gemm, context: CpuContext) -> Iterator[PackingScheme]:
     """Schemes without staging; complex operands are packed, and A unless m ends on its lanes."""
     yield PackingScheme()
-    if buffers[plain.out.buffer].dtype == "complex128":
+    if context.buffer(plain.out).dtype == "complex128":
         return
     yield PackingScheme(pack_b=False)
-    if fastest(plain.a, buffers[plain.a.buffer]) == plain.m[-1].name:
+    if context.fastest(plain.a) == plain.m[-1].name:
         yield PackingScheme(pack_a=False)
 
 
-def _staged(
-    plain: Gemm,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
-) -> Iterator[PackingScheme]:
+def _staged(plain: Gemm, context: CpuContext) -> Iterator[PackingScheme]:
     """Schemes with staged tiles: real elements, and a k that a tile takes at once."""
-    is_complex = buffers[plain.out.buffer].dtype == "complex128"
-    if is_complex or elements(plain.k, extents) > thresholds.staged_k:
+    is_complex = context.buffer(plain.out).dtype == "complex128"
+    if is_complex or context.elements(plain.k) > context.thresholds.staged_k:
         return
     yield PackingScheme(pack_b=False, stage=True)
-    lanes = fastest(plain.a, buffers[plain.a.buffer])
+    lanes = context.fastest(plain.a)
     if lanes in [v.name for v in plain.m[:-1]]:
         yield PackingScheme(pack_a=False, stage=True)
 
@@ -127,18 +116,15 @@ class ProductBenchmark:
 
 
 def product_benchmark(
-    variants: Sequence[Gemm],
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds | GpuThresholds,
+    variants: Sequence[Gemm], context: CpuContext | GpuContext
 ) -> ProductBenchmark:
     """The program of variants of one product: one target, two operands, the same variables."""
     product = variants[0]
-    names = _Names(extents)
+    names = _Names(context.extents)
     for var in band_of(product):
         names.add(var)
     roles = (("target", product.out), ("left", product.a), ("right", product.b))
-    arguments = {x: names.array(name, x, buffers[x.buffer]) for name, x in roles}
+    arguments = {x: names.array(name, x, context.buffer(x)) for name, x in roles}
     arrays = [buffer for buffer, _ in arguments.values()]
     repeats = [Space(f"n{number}") for number in range(len(variants))]
     tensors = (
@@ -176,14 +162,15 @@ def product_benchmark(
         host_constant=(),
         host_volatile=(Launch("product"),),
     )
-    inner = {unit_stride(place, buffer) for buffer, place in arguments.values()}
+    held = context.with_buffers({b.name: b for b in arrays})
+    inner = {held.unit_stride(place) for _, place in arguments.values()}
     short = _shortened(
         names.extents,
         [v.space for v in names.variables.values()],
         8 if dtype == "complex128" else 2,
         [[axis.space.bases for axis in b.axes] for b in arrays],
         {v.space for v in names.variables.values() if v.name in inner},
-        thresholds,
+        context,
     )
     sizes = tuple((s.name, extent) for s, extent in (short | dict.fromkeys(repeats, 0)).items())
     return ProductBenchmark(module, tuple(map(format_variant, renamed)), sizes)
@@ -209,7 +196,7 @@ class _Names:
 
     def add(self, var: BandVar) -> None:
         """Add a variable over one tile; the columns of a triangle have the space of its rows."""
-        whole = extent_of(var.space, self.given)
+        whole = var.space.extent_in(self.given)
         row = None if var.below is None else self.variables[var.below]
         space = row.space if row else self._space(min(var.tile or whole, whole))
         name = f"v{len(self.variables)}"
@@ -231,7 +218,7 @@ class _Names:
             variable, space = self._walk(access.subscripts[axis].variable or "")
             length = buffer.axes[axis].length
             if length is None:
-                length = extent_of(buffer.axes[axis].space, self.given)
+                length = buffer.axes[axis].space.extent_in(self.given)
             # The slowest axis may be shorter than that of the buffer: it changes no stride.
             if axis != order[0] or buffer.packed:
                 space = self._axis(space, length)
@@ -279,7 +266,7 @@ def _shortened(
     flops: int,
     arrays: Sequence[Sequence[tuple[Space, ...]]],
     inner: set[Space],
-    thresholds: CpuThresholds | GpuThresholds,
+    context: CpuContext | GpuContext,
 ) -> dict[Space, int]:
     """Extents by base space, the longest halved until the product is small enough.
 
@@ -293,9 +280,9 @@ def _shortened(
         return sum(prod(sum(short[s] for s in axis) for axis in axes) for axes in arrays)
 
     while True:
-        if flops * prod(short[s] for s in walked) > thresholds.benchmark_flops:
+        if flops * prod(short[s] for s in walked) > context.thresholds.benchmark_flops:
             pool = list(walked)
-        elif elements() > thresholds.benchmark_elements:
+        elif elements() > context.thresholds.benchmark_elements:
             pool = list(short)
         else:
             return short

@@ -7,78 +7,67 @@ packed triangles, and an unpacked copy of all of v would be several times as lar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from ...ir.cost import extent_of
 from ...ir.expr import Access, Const, Prod
-from ...ir.loops import Assign, BandVar, Buffer, Gemm, Loop, LoopVar, Stmt
-from ...thresholds import CpuThresholds
+from ...ir.loops import Assign, BandVar, Gemm, Loop, LoopVar, Stmt
 from ..buffers import Memory
-from ..layout import elements, held_by, memory_order, unit_stride
+from ..layout import CpuContext, held_by
 from ..names import renamed_access
 from ..statements import Statement
 from .kernel_scheme import as_contraction
 from .loops import bind_assign, copy_to, placed
 
 
-def unpacked_contraction(
-    statement: Statement,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
-) -> Gemm | None:
+def unpacked_contraction(statement: Statement, context: CpuContext) -> Gemm | None:
     """The contraction of a statement as if its packed factors were not packed, or None."""
-    whole = {f.buffer: replace(buffers[f.buffer], packed=()) for f in statement.factors}
-    return as_contraction(statement, {**buffers, **whole}, extents, thresholds)
+    whole = {f.buffer: replace(context.buffer(f), packed=()) for f in statement.factors}
+    return as_contraction(statement, context.with_buffers({**context.buffers, **whole}))
 
 
-def bind_sliced(
-    statement: Statement, memory: Memory, extents: Mapping[str, int], thresholds: CpuThresholds
-) -> tuple[Stmt, ...] | None:
+def bind_sliced(statement: Statement, memory: Memory) -> tuple[Stmt, ...] | None:
     """A contraction whose one large packed factor is unpacked in slices; None for any other."""
-    packed = [f for f in statement.factors if memory.buffers[f.buffer].packed]
+    packed = [f for f in statement.factors if memory.buffer(f).packed]
     if len(packed) != 1:
         return None
     (factor,) = packed
-    if unpacked_contraction(statement, memory.buffers, extents, thresholds) is None:
+    if unpacked_contraction(statement, memory) is None:
         return None
     held = held_by(factor, statement.band)
     if len(held) < len(factor.variables):
         # A loop around the statement walks the rest.
         return None
     cuts = cuts_of(statement, factor, memory)
-    if elements(held, extents) <= thresholds.largest_slice or not cuts:
+    if memory.elements(held) <= memory.thresholds.largest_slice or not cuts:
         return None
     # The target's unit-stride variable stays whole if another variable can be cut.
-    lanes = unit_stride(statement.out, memory.buffers[statement.out.buffer])
+    lanes = memory.unit_stride(statement.out)
     cut = next((v for v in cuts if v.name != lanes), cuts[0])
-    tiles = ((cut, tile_of(statement, factor, cut, extents, thresholds)),)
-    return bind_slices(statement, factor, tiles, (), memory, extents, thresholds)
+    tiles = ((cut, tile_of(statement, factor, cut, memory)),)
+    return bind_slices(statement, factor, tiles, (), memory)
 
 
-def unpack_factors(
-    statement: Statement, memory: Memory, extents: Mapping[str, int], thresholds: CpuThresholds
-) -> tuple[tuple[Stmt, ...], Statement]:
+def unpack_factors(statement: Statement, memory: Memory) -> tuple[tuple[Stmt, ...], Statement]:
     """Copies that unpack the packed factors of a product, and the product of the copies.
 
     A factor is unpacked in the order of its memory, where neighbours stay neighbours; binding puts
     a copy in another order only if the kernel needs it. Nothing is copied for other statements.
     """
     copies: list[Stmt] = []
-    if unpacked_contraction(statement, memory.buffers, extents, thresholds) is None:
+    if unpacked_contraction(statement, memory) is None:
         return (), statement
     named = {v.name: v for v in statement.band}
     for factor in statement.factors:
-        buffer = memory.buffers[factor.buffer]
-        order = memory_order(factor, buffer)
+        buffer = memory.buffer(factor)
+        order = memory.memory_order(factor)
         once = len(set(order)) == len(order)
         # A diagonal, or a factor that a loop around the statement walks in part, stays packed.
         if not buffer.packed or not once or not named.keys() >= set(order):
             continue
         own = tuple(named[name] for name in order)
-        if elements(own, extents) > thresholds.largest_slice:
+        if memory.elements(own) > memory.thresholds.largest_slice:
             continue
         scratch = memory.scratch(own, buffer.dtype, statement.home, statement.position)
         whole = placed(scratch, own)
@@ -94,7 +83,7 @@ def cuts_of(statement: Statement, factor: Access, memory: Memory) -> tuple[BandV
     others = {n for f in statement.factors if f is not factor for n in f.variables}
     free = (
         band[name]
-        for name in memory_order(factor, memory.buffers[factor.buffer])
+        for name in memory.memory_order(factor)
         if name in statement.out.variables and name not in others and name in band
     )
     return tuple(v for v in free if v.base is None and v.below is None)
@@ -106,8 +95,6 @@ def bind_slices(
     cuts: Sequence[tuple[BandVar, int]],
     order: Sequence[str],
     memory: Memory,
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
 ) -> tuple[Stmt, ...]:
     """Loops over the slices of a factor: each is copied to new scratch and multiplied.
 
@@ -115,18 +102,18 @@ def bind_slices(
     has the variables of a slice, the slowest first; if empty, they follow the factor's memory.
     """
     other = next(f for f in statement.factors if f is not factor)
-    buffer = memory.buffers[factor.buffer]
+    buffer = memory.buffer(factor)
     loops = {v: LoopVar(f"{memory.next_scratch()}_{v.name}", v.space, tile) for v, tile in cuts}
     band = tuple(
         replace(v, base=loops[v].name, tile=loops[v].tile) if v in loops else v
         for v in statement.band
     )
     named = {v.name: v for v in band}
-    own = tuple(named[name] for name in order or memory_order(factor, buffer))
+    own = tuple(named[name] for name in order or memory.memory_order(factor))
     scratch = memory.scratch(own, buffer.dtype, statement.home, statement.position)
     part = placed(scratch, own)
     small = replace(statement, expr=Prod((part, other)), factors=(part, other), band=band)
-    product = as_contraction(small, memory.buffers, extents, thresholds)
+    product = as_contraction(small, memory)
     assert product is not None, "a slice suits the kernel as well as the whole operand"
     body: tuple[Stmt, ...] = (*_unpacked(small, part, factor, own, memory), product)
     for loop in reversed(loops.values()):
@@ -134,17 +121,11 @@ def bind_slices(
     return body
 
 
-def tile_of(
-    statement: Statement,
-    factor: Access,
-    cut: BandVar,
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
-) -> int:
+def tile_of(statement: Statement, factor: Access, cut: BandVar, context: CpuContext) -> int:
     """Points of a cut variable in an unpacked slice."""
     held = held_by(factor, statement.band)
-    extent, count = extent_of(cut.space, extents), elements(held, extents)
-    return max(1, min(extent, thresholds.largest_slice * extent // max(1, count)))
+    extent, count = cut.space.extent_in(context.extents), context.elements(held)
+    return max(1, min(extent, context.thresholds.largest_slice * extent // max(1, count)))
 
 
 def _unpacked(
@@ -154,12 +135,12 @@ def _unpacked(
 
     A block between two parts of a joined space has no pairs: each element has one place.
     """
-    buffer = memory.buffers[factor.buffer]
+    buffer = memory.buffer(factor)
     copy = copy_to(part, factor, own, statement)
     row, column = own[-2:]
     pair = next((p for p in buffer.packed if buffer.order[-1] in p.axes), None)
     if pair is None or row.base or column.base or row.space != column.space:
-        return (bind_assign(copy, memory.buffers),)
+        return (bind_assign(copy, memory),)
     below = replace(column, below=row.name, strict=pair.antisymmetric)
     lower = replace(copy, band=(*own[:-1], below))
     mirror = replace(
@@ -172,6 +153,6 @@ def _unpacked(
     diagonal = Assign(
         renamed_access(part, {column.name: row.name}), Const(Fraction(0)), band=own[:-1]
     )
-    both = [replace(bind_assign(s, memory.buffers), band=s.band, block=()) for s in (lower, mirror)]
+    both = [replace(bind_assign(s, memory), band=s.band, block=()) for s in (lower, mirror)]
     both[1] = replace(both[1], block=(row.name, column.name))
     return (*both, diagonal) if pair.antisymmetric else tuple(both)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from math import factorial, prod
 
-from ...ir.cost import extent_of
 from ...ir.exchange_symmetry import tensor_sign
 from ...ir.expr import Access, Subscript
 from ...ir.loops import Buffer
@@ -21,8 +20,7 @@ from ...ir.plan import FusionPlan
 from ...ir.program import Contract, FormulaSequence, Phase, Step
 from ...ir.tensor import Index, Ref, Role, Tensor
 from ...simplices import parity, stored_values
-from ...thresholds import CpuThresholds
-from ..layout import Band, elements, held_by, memory_order
+from ..layout import Band, CpuContext, held_by
 from ..statements import Statement
 from .kernel_scheme import packed_contraction
 
@@ -74,69 +72,66 @@ class Grouping:
         return tuple(g for g in sums if factor == (other if g.changed is None else g.changed))
 
     def placed(
-        self, factor: int, statement: Statement, buffers: Mapping[str, Buffer]
+        self, factor: int, statement: Statement, context: CpuContext
     ) -> tuple[Access, int] | None:
         """A factor as :func:`in_place` has it; None if the product needs a copy of it."""
         if self.weights(factor, statement) or any(g.changed == factor for g in self.groups):
             return None
-        return in_place(statement.factors[factor], self.groups, statement, buffers)
+        return in_place(statement.factors[factor], self.groups, statement, context)
 
 
 class Groupings:
     """Finds the groups of the visits of a plan; what symmetry proves is found once for a step."""
 
-    def __init__(self, plan: FusionPlan, thresholds: CpuThresholds) -> None:
-        self.plan, self.thresholds = plan, thresholds
+    def __init__(self, plan: FusionPlan) -> None:
+        self.plan = plan
         self._proven: dict[int, tuple[_Symmetric, ...]] = {}
 
-    def of(self, statement: Statement, buffers: Mapping[str, Buffer]) -> Grouping | None:
+    def of(self, statement: Statement, context: CpuContext) -> Grouping | None:
         """The groups with which the contraction of an unfused visit is cheapest, or None."""
-        return self.cheapest(statement, buffers)[0]
+        return self.cheapest(statement, context)[0]
 
-    def cheapest(
-        self, statement: Statement, buffers: Mapping[str, Buffer]
-    ) -> tuple[Grouping | None, int]:
+    def cheapest(self, statement: Statement, context: CpuContext) -> tuple[Grouping | None, int]:
         """The groups of a contraction, and its flops with those in the time of its copies."""
         visit = self.plan.visits[statement.position]
-        step, extents = self.plan.program.steps[visit.step], self.plan.extent_of
-        flops = 2 * elements(statement.band, extents)
-        if visit.loops or not isinstance(step.op, Contract) or flops < self.thresholds.pair_flops:
+        step = self.plan.program.steps[visit.step]
+        flops = 2 * context.elements(statement.band)
+        thresholds = context.thresholds
+        if visit.loops or not isinstance(step.op, Contract) or flops < thresholds.pair_flops:
             return None, flops
         if step.id not in self._proven:
             self._proven[step.id] = tuple(_symmetric_indices(self.plan.program, step))
         named = {i: v.name for i, v in zip(step.indices, statement.band, strict=True)}
-        found = [g.group(named, statement, buffers) for g in self._proven[step.id]]
-        found += _stored_parts(found, statement, buffers)
-        matrix = _is_matrix_product(statement, buffers)
+        found = [g.group(named, statement, context) for g in self._proven[step.id]]
+        found += _stored_parts(found, statement, context)
+        matrix = _is_matrix_product(statement, context)
         operands = (step.op.a, step.op.b)
         # A copy for element loops takes longer than the loops: it pays in the same call or never.
         one, two = (matrix and is_constant(self.plan.program, step, x.tensor) for x in operands)
 
         def cost(groups: tuple[Group, ...]) -> int:
             grouping = Grouping(groups, (one, two), 0, matrix)
-            return _cost(grouping, statement, buffers, extents, self.thresholds)
+            return _cost(grouping, statement, context)
 
-        best = min(_choices(found, self.thresholds.summed_images), key=cost, default=())
+        best = min(_choices(found, thresholds.summed_images), key=cost, default=())
         whole, least = cost(()), cost(best)
         if whole <= least:
             return None, whole
         return Grouping(best, (one, two), whole - least, matrix), least
 
 
-def _is_matrix_product(statement: Statement, buffers: Mapping[str, Buffer]) -> bool:
+def _is_matrix_product(statement: Statement, context: CpuContext) -> bool:
     """True if the generated kernel can compute a contraction once its operands are copied."""
-    dtype = buffers[statement.out.buffer].dtype
+    dtype = context.buffer(statement.out).dtype
     used = (statement.out, *statement.factors)
-    plain = {x.buffer: replace(buffers[x.buffer], packed=(), dtype=dtype) for x in used}
-    return packed_contraction(statement, plain) is not None
+    plain = {x.buffer: replace(context.buffer(x), packed=(), dtype=dtype) for x in used}
+    return packed_contraction(statement, context.with_buffers(plain)) is not None
 
 
-def _stored_parts(
-    found: Sequence[Group], statement: Statement, buffers: Mapping[str, Buffer]
-) -> list[Group]:
+def _stored_parts(found: Sequence[Group], statement: Statement, context: CpuContext) -> list[Group]:
     """Parts of groups in which an operand or the target is stored, so that it is used in place."""
     used = (statement.out, *statement.factors)
-    stored = [g for access in used for g in stored_groups(access, buffers[access.buffer])]
+    stored = [g for access in used for g in stored_groups(access, context.buffer(access))]
     parts = [
         replace(group, names=tuple(n for n in group.names if n in part.names))
         for group in found
@@ -177,13 +172,11 @@ class _Symmetric:
     changed: int | None = None
     needs: tuple[Index, ...] = ()
 
-    def group(
-        self, named: Mapping[Index, str], statement: Statement, buffers: Mapping[str, Buffer]
-    ) -> Group:
+    def group(self, named: Mapping[Index, str], statement: Statement, context: CpuContext) -> Group:
         """The variables, in the memory order of the operand with the most axes."""
         names = [named[i] for i in self.members]
-        held = [(x, buffers[x.buffer]) for x in statement.factors if names[0] in x.variables]
-        order = memory_order(*max(held, key=lambda pair: len(pair[1].axes)))
+        held = (x for x in statement.factors if names[0] in x.variables)
+        order = context.memory_order(max(held, key=lambda x: len(x.subscripts)))
         needs = tuple(named[i] for i in self.needs)
         ordered = tuple(sorted(names, key=order.index))
         return Group(ordered, self.sign < 0, self.summed, self.changed, needs)
@@ -255,43 +248,37 @@ def _sign(
     return tensor_sign(program, ref.tensor, perm)
 
 
-def _cost(
-    grouping: Grouping,
-    statement: Statement,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
-) -> int:
+def _cost(grouping: Grouping, statement: Statement, context: CpuContext) -> int:
     """Flops of a contraction by groups, and the flops in the time of its copies."""
     groups, copied = grouping.groups, 0
     for n, access in enumerate(statement.factors):
-        if grouping.constant[n] or grouping.placed(n, statement, buffers) is not None:
+        if grouping.constant[n] or grouping.placed(n, statement, context) is not None:
             continue
         images = prod(factorial(len(g.names)) for g in groups if g.changed == n)
-        copied += images * points_of(groups, held_by(access, statement.band), extents)
-    if in_place(statement.out, groups, statement, buffers) is None:
-        stored = stored_groups(statement.out, buffers[statement.out.buffer])
-        points = points_of(stored, held_by(statement.out, statement.band), extents)
+        copied += images * points_of(groups, held_by(access, statement.band), context)
+    if in_place(statement.out, groups, statement, context) is None:
+        stored = stored_groups(statement.out, context.buffer(statement.out))
+        points = points_of(stored, held_by(statement.out, statement.band), context)
         mine = [g.names for g in groups if g.names[0] in statement.out.variables]
-        copied += 2 * points * reads_of(mine, thresholds)
-    flops = 2 * points_of(groups, statement.band, extents)
-    return flops + thresholds.pair_copy_flops * copied
+        copied += 2 * points * reads_of(mine, context)
+    flops = 2 * points_of(groups, statement.band, context)
+    return flops + context.thresholds.pair_copy_flops * copied
 
 
-def points_of(groups: tuple[Group, ...], band: Band, extents: Mapping[str, int]) -> int:
+def points_of(groups: tuple[Group, ...], band: Band, context: CpuContext) -> int:
     """Points of a band, of a group in it those of its distinct values."""
     held = {v.name: v for v in band}
     inside = [g for g in groups if g.names[0] in held]
     single = tuple(v for v in band if all(v.name not in g.names for g in inside))
-    return elements(single, extents) * prod(
-        stored_values(extent_of(held[g.names[0]].space, extents), len(g.names), g.strict)
+    return context.elements(single) * prod(
+        stored_values(held[g.names[0]].space.extent_in(context.extents), len(g.names), g.strict)
         for g in inside
     )
 
 
-def reads_of(groups: Iterable[tuple[str, ...]], thresholds: CpuThresholds) -> int:
+def reads_of(groups: Iterable[tuple[str, ...]], context: CpuContext) -> int:
     """Elements that are copied in the time in which one element is found in its groups."""
-    return thresholds.group_reads if any(len(names) > 2 for names in groups) else 1
+    return context.thresholds.group_reads if any(len(names) > 2 for names in groups) else 1
 
 
 def stored_groups(access: Access, buffer: Buffer) -> tuple[Group, ...]:
@@ -307,18 +294,15 @@ def stored_groups(access: Access, buffer: Buffer) -> tuple[Group, ...]:
 
 
 def in_place(
-    access: Access,
-    groups: tuple[Group, ...],
-    statement: Statement,
-    buffers: Mapping[str, Buffer],
+    access: Access, groups: tuple[Group, ...], statement: Statement, context: CpuContext
 ) -> tuple[Access, int] | None:
     """An operand with its variables in the order of the groups, and the sign of that; or None.
 
     The operand must be stored in its groups, and in no others.
     """
-    buffer, spaces = buffers[access.buffer], {v.name: v.space for v in statement.band}
+    buffer, spaces = context.buffer(access), {v.name: v.space for v in statement.band}
     mine = {frozenset(g.names): g for g in groups if g.names[0] in access.variables}
-    if len(buffer.packed) != len(mine) or buffer.dtype != buffers[statement.out.buffer].dtype:
+    if len(buffer.packed) != len(mine) or buffer.dtype != context.buffer(statement.out).dtype:
         return None
     subscripts, sign = list(access.subscripts), 1
     for packing in buffer.packed:

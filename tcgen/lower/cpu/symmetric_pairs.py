@@ -7,7 +7,7 @@ and multiplied, and each result is added twice, the second time as ``r[j,i,b,a]`
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from dataclasses import replace
 from fractions import Fraction
 
@@ -15,9 +15,7 @@ from ...ir.expr import Access, Const, Equal, Prod, Subscript, Sum
 from ...ir.halved_products import Exchange
 from ...ir.loops import Assign, BandVar, Stmt
 from ...ir.tensor import Packing
-from ...thresholds import CpuThresholds
 from ..buffers import Memory
-from ..layout import memory_order
 from ..names import renamed_access
 from ..statements import Statement
 from .grouped_products import GroupedProduct
@@ -27,26 +25,21 @@ from .sliced_operands import bind_slices, cuts_of, tile_of, unpacked_contraction
 
 
 def bind_half(
-    statement: Statement,
-    exchange: Exchange,
-    memory: Memory,
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
-    constant: Container[str],
+    statement: Statement, exchange: Exchange, memory: Memory, constant: Container[str]
 ) -> GroupedProduct | None:
     """The statements that compute one of each pair of ``exchange``; None if the kernel cannot.
 
     ``constant`` has the buffers of constant inputs and intermediates. Half of a packed one is
     copied once for a bound program, since it is not read in place by any call.
     """
-    whole = unpacked_contraction(statement, memory.buffers, extents, thresholds)
+    whole = unpacked_contraction(statement, memory)
     if whole is None or whole.batch:
         return None
     pair = (exchange.first, exchange.second)
     factor, other = statement.factors
     if pair[0] not in factor.variables:
         factor, other = other, factor
-    sliced = bool(memory.buffers[other.buffer].packed)
+    sliced = bool(memory.buffer(other).packed)
     cuts = cuts_of(statement, other, memory)[:1] if sliced else ()
     if sliced and not cuts:
         return None
@@ -57,16 +50,16 @@ def bind_half(
 
     def half(access: Access, first: int) -> tuple[Access, tuple[BandVar, ...]]:
         """Scratch for half of an operand, and its loops; the pair follows ``first`` axes."""
-        order = memory_order(access, memory.buffers[access.buffer])
+        order = memory.memory_order(access)
         others = [n for n in order if n not in pair]
         names = (*others[:first], *front, *others[first:])
         own = tuple(held[n] for n in dict.fromkeys(names) if n in order and n in held)
-        dtype = memory.buffers[access.buffer].dtype
+        dtype = memory.buffer(access).dtype
         buffer = memory.scratch(own, dtype, statement.home, statement.position, (Packing(first),))
         return Access(buffer.name, tuple(Subscript(v.name) for v in own)), own
 
     # In the result the pair stands where the target has it: both are walked in long runs.
-    order = memory_order(statement.out, memory.buffers[statement.out.buffer])
+    order = memory.memory_order(statement.out)
     slower = 0 if sliced else max(order.index(n) for n in pair) - 1
     left, left_band = half(factor, 0)
     result, result_band = half(statement.out, slower)
@@ -76,18 +69,18 @@ def bind_half(
     small = replace(small, accumulate=False)
     product: tuple[Stmt, ...]
     if sliced:
-        tiles = ((cuts[0], tile_of(small, other, cuts[0], extents, thresholds)),)
-        product = bind_slices(small, other, tiles, (), memory, extents, thresholds)
+        tiles = ((cuts[0], tile_of(small, other, cuts[0], memory)),)
+        product = bind_slices(small, other, tiles, (), memory)
     else:
-        gemm = as_contraction(small, memory.buffers, extents, thresholds)
+        gemm = as_contraction(small, memory)
         assert gemm is not None, "a triangle suits the kernel as well as its variables"
         product = (gemm,)
     plain = replace(statement, factors=(), coeff=Fraction(1), orbit=())
     copy = replace(plain, out=left, expr=factor, band=left_band, accumulate=False)
     direct = replace(plain, expr=result, band=result_band)
     each = (copy, _mirror(direct, exchange, result), direct)
-    loops = [_triangle(bind_assign(s, memory.buffers), pair) for s in each]
-    if memory.buffers[factor.buffer].packed and factor.buffer in constant:
+    loops = [_triangle(bind_assign(s, memory), pair) for s in each]
+    if memory.buffer(factor).packed and factor.buffer in constant:
         return GroupedProduct((loops[0],), (*product, *loops[1:]))
     return GroupedProduct((), (loops[0], *product, *loops[1:]))
 

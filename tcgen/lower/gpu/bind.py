@@ -48,18 +48,16 @@ from ...ir.loops import (
     Zero,
 )
 from ...ir.thread_mapping import Library, Nest, ThreadNest
-from ...records.loops import launched
+from ...records.loops import buffer_bytes, launched
 from ...thresholds.gpu import GpuThresholds
-from ..buffers import buffer_bytes
 from ..host import variables_of
-from ..layout import iterations, points
+from ..layout import GpuContext
 from ..names import unique
 from .conjugates import with_conjugates
 from .fuse_launches import as_assign
 from .launch_order import LaunchFuser
 from .liveness import most_held, with_lives, without_tile_targets
 from .thread_mapping import mapping_of, pointwise
-from .tiles import Context
 
 _THREADS = 128  # threads of a block of a nest
 
@@ -110,7 +108,7 @@ def _fused(
 ) -> Module:
     """The module with fused launches; ``moving``: launches may be reordered for that."""
     buffers = {b.name: b for b in cut.buffers}
-    context = Context(buffers, extents, thresholds)
+    context = GpuContext(buffers, extents, thresholds)
     inlinable = frozenset(n for n, b in buffers.items() if b.place == "arena" and not b.keep)
     kernels = {k.name: k for k in cut.kernels}
     fuser = LaunchFuser(kernels, context, inlinable, moving=moving)
@@ -131,7 +129,7 @@ class _Binder:
     def __init__(
         self, module: Module, extents: Mapping[str, int], thresholds: GpuThresholds
     ) -> None:
-        self.context = Context({b.name: b for b in module.buffers}, extents, thresholds)
+        self.context = GpuContext({b.name: b for b in module.buffers}, extents, thresholds)
         self.kernels = {k.name: k for k in module.kernels}
         self.made: dict[str, Kernel] = {}
 
@@ -177,9 +175,9 @@ class _Binder:
             return False
         if pointwise(loop, own, self.context):
             return True
-        count, thresholds = iterations(loop.var, extents), self.context.thresholds
+        count, thresholds = self.context.iterations(loop.var), self.context.thresholds
         busy = count >= thresholds.nest_iterations
-        return busy or points((loop,), buffers, extents) <= thresholds.block_points * count
+        return busy or self.context.points((loop,)) <= thresholds.block_points * count
 
     def mapped(self, module: Module) -> Module:
         """The module with a thread mapping in every kernel."""
@@ -194,7 +192,7 @@ class _Binder:
         return replace(module, buffers=tuple(buffers.values()), kernels=kernels)
 
 
-def _mapped(kernel: Kernel, context: Context) -> Kernel:
+def _mapped(kernel: Kernel, context: GpuContext) -> Kernel:
     """The kernel with its thread mapping."""
     (first, *_) = kernel.body
     if isinstance(first, Gemm):

@@ -78,7 +78,7 @@ def _folded(module: Module, place: _Place) -> Module | None:
     ):
         return None
     kernels = {k.name: k for k in module.kernels}
-    users = [k.name for k in module.kernels if target in _uses(k)]
+    users = [k.name for k in module.kernels if any(target in used_buffers(s) for s in k.body)]
     uses = [uses_of(item, kernels) for item in place.later]
     ends = [n for n, u in enumerate(uses) if target in u.reads | u.writes | u.adds]
     readers = [name for name in launched(place.later) if name in users]
@@ -135,10 +135,6 @@ def _element(place: _Place, access: Access) -> Access | None:
         if made != read:
             return None
     return renamed_access(place.source, names)
-
-
-def _uses(kernel: Kernel) -> set[str]:
-    return {name for stmt in kernel.body for name in used_buffers(stmt)}
 
 
 def _without(name: str, host: tuple[Host, ...]) -> tuple[Host, ...]:

@@ -6,7 +6,6 @@ Reads and makes kernels of level 4: by tiles of several shapes, or by a library.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -15,7 +14,6 @@ from ...ir.expr import factors_in_order, two_factors
 from ...ir.loop_analysis import contraction_of, gemm_obstacle
 from ...ir.loops import (
     Assign,
-    Buffer,
     Gemm,
     Host,
     HostLoop,
@@ -27,9 +25,9 @@ from ...ir.loops import (
 )
 from ...ir.thread_mapping import Library, Tiles
 from ..cpu.product_variants import ProductBenchmark, product_benchmark
-from ..layout import elements
+from ..layout import GpuContext
 from .fuse_launches import as_assign, terms_of, tile_of
-from .tiles import Context, TileShape, Tiling, groups_of, tilings_of
+from .tiles import TileShape, Tiling, groups_of, tilings_of
 
 Variant: TypeAlias = Tiling | Library
 
@@ -39,7 +37,7 @@ _ALIGNED = 4  # elements
 
 
 def variants_of(
-    kernel: Kernel, context: Context, libraries: tuple[Library, ...]
+    kernel: Kernel, context: GpuContext, libraries: tuple[Library, ...]
 ) -> tuple[Variant, ...]:
     """The variants of a kernel, that of its mapping first; none for other than contractions.
 
@@ -52,11 +50,11 @@ def variants_of(
     tilings = tilings_of(terms, context)[: context.thresholds.benchmark_tilings]
     found: list[Variant] = [now, *tilings]
     if len(kernel.body) == 1:
-        found += [x for x in libraries if _suits(x, kernel, context.buffers)]
+        found += [x for x in libraries if _suits(x, kernel, context)]
     return tuple(dict.fromkeys(found))
 
 
-def with_variant(kernel: Kernel, variant: Variant, context: Context) -> Kernel:
+def with_variant(kernel: Kernel, variant: Variant, context: GpuContext) -> Kernel:
     """The kernel, computed in another way."""
     tiled = _in_tiles(kernel)
     if isinstance(variant, Library):
@@ -67,17 +65,17 @@ def with_variant(kernel: Kernel, variant: Variant, context: Context) -> Kernel:
     return replace(tiled, mapping=mapping)
 
 
-def product_of(kernel: Kernel, context: Context) -> Gemm:
+def product_of(kernel: Kernel, context: GpuContext) -> Gemm:
     """The contraction of a kernel, that with the longest sum if there are several."""
     (first, *_) = kernel.body
     if isinstance(first, Gemm):
         return first
-    products = [_as_product(s, context.buffers) for s in terms_of(kernel)]
-    return max(products, key=lambda p: elements(p.k, context.extents))
+    products = [_as_product(s, context) for s in terms_of(kernel)]
+    return max(products, key=lambda p: context.elements(p.k))
 
 
 def variant_benchmark(
-    kernel: Kernel, variants: tuple[Variant, ...], context: Context
+    kernel: Kernel, variants: tuple[Variant, ...], context: GpuContext
 ) -> ProductBenchmark:
     """The program of the contraction of a kernel in several ways, without its other statements.
 
@@ -86,10 +84,10 @@ def variant_benchmark(
     """
     product = product_of(kernel, context)
     classes = {name: extent_class(extent) for name, extent in context.extents.items()}
-    thresholds = context.thresholds
-    copies = product_benchmark((product,) * len(variants), context.buffers, classes, thresholds)
+    copies = product_benchmark((product,) * len(variants), replace(context, extents=classes))
     module = copies.module
-    held = Context({b.name: b for b in module.buffers}, dict(copies.extents), thresholds)
+    buffers = {b.name: b for b in module.buffers}
+    held = replace(context, buffers=buffers, extents=dict(copies.extents))
     (whole,) = module.kernels
     body, around = _inside(whole.body, len(variants))
     kernels: list[Kernel] = []
@@ -137,23 +135,23 @@ def _in_tiles(kernel: Kernel) -> Kernel:
     return replace(kernel, body=(as_assign(first),))
 
 
-def _as_product(stmt: Assign, buffers: Mapping[str, Buffer]) -> Gemm:
+def _as_product(stmt: Assign, context: GpuContext) -> Gemm:
     """The product of a term; factors are not conjugated, which changes no time."""
-    groups = groups_of(stmt, buffers)
+    groups = groups_of(stmt, context)
     assert groups is not None, "the terms of tiles are products"
     a, b = (f.access for f in factors_in_order(stmt.expr, swapped=groups.swapped))
     bands = (groups.batch, groups.m, groups.n, groups.k)
     return Gemm(stmt.out, a, b, *bands, stmt.coeff, stmt.accumulate, step=stmt.step)
 
 
-def _suits(library: Library, kernel: Kernel, buffers: Mapping[str, Buffer]) -> bool:
+def _suits(library: Library, kernel: Kernel, context: GpuContext) -> bool:
     """True for a product whose operands the library takes in their layouts, as they are."""
     (stmt,) = _in_tiles(kernel).body
     assert isinstance(stmt, Assign)
     factors = two_factors(stmt.expr)
     if factors is None or any(f.conjugated for f in factors):
         return False
-    product = contraction_of(stmt) if library.name == CUTENSOR else _as_product(stmt, buffers)
+    product = contraction_of(stmt) if library.name == CUTENSOR else _as_product(stmt, context)
     if product is None:
         return False
     operands = (
@@ -161,11 +159,11 @@ def _suits(library: Library, kernel: Kernel, buffers: Mapping[str, Buffer]) -> b
         (product.a, (product.m, product.k)),
         (product.b, (product.k, product.n)),
     )
-    held = [buffers[x.buffer] for x, _ in operands]
+    held = [context.buffer(x) for x, _ in operands]
     if len({b.dtype for b in held}) > 1 or any(b.place not in ("caller", "arena") for b in held):
         return False
     return library.name == CUTENSOR or all(
-        gemm_obstacle(x, buffers[x.buffer], groups) is None for x, groups in operands
+        gemm_obstacle(x, context.buffer(x), groups) is None for x, groups in operands
     )
 
 

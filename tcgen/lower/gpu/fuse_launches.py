@@ -18,15 +18,16 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ...errors import VerifyError
-from ...ir.expr import Const, Expr, Prod, Quot, Sum, accesses_of, leaves, map_leaves
+from ...ir.expr import Expr, Prod, Quot, Sum, accesses_of, leaves, map_leaves, scaled
 from ...ir.loop_analysis import band_of, is_total
 from ...ir.loops import Assign, BandVar, Buffer, Gemm, Kernel, Stmt
 from ...ir.reduction import Reduction
 from ...ir.thread_mapping import Tiles
 from ...ir.verify.thread_mapping import check_epilogue
 from ...thresholds.gpu import GpuThresholds
+from ..layout import GpuContext
 from ..names import renamed
-from .tiles import Context, Groups, Tiling, groups_of, tiles_for
+from .tiles import Groups, Tiling, groups_of, tiles_for
 
 
 def as_assign(product: Gemm) -> Assign:
@@ -48,7 +49,7 @@ def terms_of(kernel: Kernel) -> tuple[Assign, ...]:
     return tuple(terms)
 
 
-def tile_of(kernel: Kernel, context: Context, tiling: Tiling | None = None) -> Tiles | None:
+def tile_of(kernel: Kernel, context: GpuContext, tiling: Tiling | None = None) -> Tiles | None:
     """The tiles of a kernel of products and their epilogue; None if tiles do not suit it.
 
     Without a tiling it is the one of least estimate.
@@ -67,7 +68,7 @@ def tile_of(kernel: Kernel, context: Context, tiling: Tiling | None = None) -> T
     return tiles
 
 
-def with_addition(one: Kernel, two: Kernel, context: Context) -> Kernel | None:
+def with_addition(one: Kernel, two: Kernel, context: GpuContext) -> Kernel | None:
     """Both kernels as one if the second adds to the elements that the first writes; else None."""
     first, second = one.body[0], two.body[0]
     if not isinstance(first, Assign) or not isinstance(second, Assign) or len(two.body) > 1:
@@ -89,7 +90,7 @@ def with_addition(one: Kernel, two: Kernel, context: Context) -> Kernel | None:
         merged = _sum_of(first, other, context.thresholds)
         return None if merged is None else united(one, two, (merged,))
     if terms:
-        if _tile_groups(first, context.buffers) != _tile_groups(other, context.buffers):
+        if _tile_groups(first, context) != _tile_groups(other, context):
             return None
         return _with_body(one, two, (*terms, other, *rest), context)
     if not is_pointwise(first) or reads(first, first.out.buffer):
@@ -100,7 +101,7 @@ def with_addition(one: Kernel, two: Kernel, context: Context) -> Kernel | None:
     return _with_body(one, two, (head, replace(first, accumulate=True)), context)
 
 
-def with_epilogue(one: Kernel, two: Kernel, context: Context) -> Kernel | None:
+def with_epilogue(one: Kernel, two: Kernel, context: GpuContext) -> Kernel | None:
     """Tiles of products with a statement that reads their elements as epilogue; else None."""
     terms = terms_of(one)
     (second, *more) = two.body
@@ -118,7 +119,7 @@ def with_epilogue(one: Kernel, two: Kernel, context: Context) -> Kernel | None:
     return _with_body(one, two, (*one.body, other), context)
 
 
-def inlined(one: Kernel, two: Kernel, context: Context) -> Kernel | None:
+def inlined(one: Kernel, two: Kernel, context: GpuContext) -> Kernel | None:
     """The second kernel with the first one's expression in place of its target; else None.
 
     The first kernel overwrites elements that no other kernel reads.
@@ -141,12 +142,14 @@ def inlined(one: Kernel, two: Kernel, context: Context) -> Kernel | None:
     of_first, of_second = (len(tuple(leaves(s.expr))) for s in (first, second))
     if len(found) * of_first + of_second > context.thresholds.expression_leaves:
         return None
-    value = _scaled(other.coeff, other.expr)
+    value = scaled(other.coeff, other.expr)
     expr = map_leaves(second.expr, lambda leaf: value if leaf == found[0] else leaf)
     return united(one, two, (replace(second, expr=expr),))
 
 
-def _with_body(one: Kernel, two: Kernel, body: tuple[Stmt, ...], context: Context) -> Kernel | None:
+def _with_body(
+    one: Kernel, two: Kernel, body: tuple[Stmt, ...], context: GpuContext
+) -> Kernel | None:
     """A kernel of tiles with that body, or None if tiles do not suit it."""
     kernel = united(one, two, body)
     return None if tile_of(kernel, context) is None else kernel
@@ -175,11 +178,9 @@ def _common(stmt: Assign, buffers: Mapping[str, Buffer]) -> str:
     return "complex128" if "complex128" in dtypes else next(iter(dtypes), "")
 
 
-def _tile_groups(
-    stmt: Assign, buffers: Mapping[str, Buffer]
-) -> tuple[frozenset[BandVar], ...] | None:
+def _tile_groups(stmt: Assign, context: GpuContext) -> tuple[frozenset[BandVar], ...] | None:
     """Batch, m and n of a product; products with equal groups use one tile."""
-    groups: Groups | None = groups_of(stmt, buffers)
+    groups: Groups | None = groups_of(stmt, context)
     if groups is None:
         return None
     return tuple(frozenset(g) for g in (groups.batch, groups.m, groups.n))
@@ -216,11 +217,4 @@ def _divides(expr: Expr) -> bool:
 def _summands(stmt: Assign) -> tuple[Expr, ...]:
     if stmt.coeff == 1 and isinstance(stmt.expr, Sum):
         return stmt.expr.args
-    return (_scaled(stmt.coeff, stmt.expr),)
-
-
-def _scaled(coeff: Fraction, expr: Expr) -> Expr:
-    if coeff == 1:
-        return expr
-    factors = expr.args if isinstance(expr, Prod) else (expr,)
-    return Prod((Const(coeff), *factors))
+    return (scaled(stmt.coeff, stmt.expr),)

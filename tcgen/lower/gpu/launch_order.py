@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from ...ir.loop_analysis import operands_of, used_buffers, written_buffers
 from ...ir.loops import Assign, Fetch, Host, HostLoop, Kernel, Launch, Loop, Zero
 from ...ir.reduction import Reduction
+from ..layout import GpuContext
 from .fuse_launches import inlined, terms_of, with_addition, with_epilogue
-from .tiles import Context
 
-Fuse = Callable[[Kernel, Kernel, Context], Kernel | None]
+Fuse = Callable[[Kernel, Kernel, GpuContext], Kernel | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class LaunchFuser:
     """
 
     kernels: dict[str, Kernel]
-    context: Context
+    context: GpuContext
     inlinable: frozenset[str]
     moving: bool = True
     parts: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class LaunchFuser:
             host = self._pass(host, fuse)
         return host
 
-    def _inlined(self, one: Kernel, two: Kernel, context: Context) -> Kernel | None:
+    def _inlined(self, one: Kernel, two: Kernel, context: GpuContext) -> Kernel | None:
         first = one.body[0]
         if not isinstance(first, Assign) or first.out.buffer not in self.inlinable or terms_of(two):
             return None

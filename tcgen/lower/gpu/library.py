@@ -13,29 +13,26 @@ same time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Any
 
 from ...dtypes import BY_NAME
-from ...ir.loops import Assign, Buffer, Gemm, Stmt
+from ...ir.loops import Assign, Gemm, Stmt
 from ...thresholds.gpu import GpuThresholds
 from ...thresholds.time_model import GENERATED_TILE_SIDE, LIBRARY_TILE_SIDE, ProductSize
 from ..buffers import Memory
 from ..cpu.bind import bind_operands, bind_target
 from ..cpu.loops import bind_assign
-from ..layout import Band, Product, elements, products_of
+from ..layout import Band, Context, GpuContext
+from ..products import Product, products_of
 from ..statements import Statement
-from .tiles import Context, groups_of, on_tensor_cores, real_products, term_of
+from .tiles import groups_of, on_tensor_cores, real_products, term_of
 
 
 def bind_library(
-    statement: Statement,
-    memory: Memory,
-    extents: Mapping[str, int],
-    room: int | None,
-    thresholds: GpuThresholds,
+    statement: Statement, memory: Memory, room: int | None, thresholds: GpuThresholds
 ) -> tuple[Stmt, ...] | None:
     """The product of a library with its transpositions, or None if a generated kernel is faster."""
-    context = Context(memory.buffers, extents, thresholds)
+    context = GpuContext(memory.buffers, memory.extents, thresholds)
     own, choices = _times(statement, room, context)
     if not choices:
         return None
@@ -53,22 +50,20 @@ def bind_library(
 
 
 def contraction_time(
-    statement: Statement,
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-    thresholds: GpuThresholds,
+    statement: Statement, context: Context[Any], thresholds: GpuThresholds
 ) -> float:
     """The least time of a contraction, by the order of the axes of its arrays; else 0."""
-    own, choices = _times(statement, None, Context(buffers, extents, thresholds))
+    on_gpu = GpuContext(context.buffers, context.extents, thresholds)
+    own, choices = _times(statement, None, on_gpu)
     return min([own, *(time for time, _ in choices)])
 
 
 def _times(
-    statement: Statement, room: int | None, context: Context
+    statement: Statement, room: int | None, context: GpuContext
 ) -> tuple[float, list[tuple[float, Product]]]:
     """Times of a generated kernel, and of the products of the library whose scratch has room."""
     scratch = context.thresholds.library_scratch
-    products = products_of(statement, context.buffers, context.extents)
+    products = products_of(statement, context)
     if not products or not products[0].m or not products[0].n:
         return 0.0, []
     most = scratch if room is None else min(room, scratch)
@@ -77,68 +72,68 @@ def _times(
     return _own_time(products[0], statement, context), choices
 
 
-def _library_time(product: Product, statement: Statement, context: Context) -> float:
+def _library_time(product: Product, statement: Statement, context: GpuContext) -> float:
     """Time of the calls and of the transpositions."""
-    extents, thresholds = context.extents, context.thresholds
+    thresholds = context.thresholds
     item = BY_NAME[product.dtype].itemsize
     bands = _operand_bands(product, statement)
     adds = statement.accumulate and not product.copy_out
-    calls = elements(product.batch, extents)
-    calls //= max((elements((v,), extents) for v in product.batch), default=1)
+    calls = context.elements(product.batch)
+    calls //= max((context.elements((v,)) for v in product.batch), default=1)
     copied = 0
     again = 1 if statement.accumulate else 0
     passes = (2 * product.copy_a, 2 * product.copy_b, (2 + again) * product.copy_out)
     for band, count in zip(bands, passes, strict=True):
-        copied += count * item * elements(band, extents)
+        copied += count * item * context.elements(band)
     launches = calls + sum(map(bool, passes))
     real = BY_NAME[product.dtype].parts ** 2
-    size, moved = _size(product, extents, real), _moved(product, bands, extents, adds=adds)
+    size, moved = _size(product, context, real), _moved(product, bands, context, adds=adds)
     percent, side = thresholds.library_percent, LIBRARY_TILE_SIDE
     multiplied = thresholds.product_bytes(size, moved, percent, side)
     return multiplied + thresholds.copy_bytes(copied, launches)
 
 
-def _own_time(product: Product, statement: Statement, context: Context) -> float:
+def _own_time(product: Product, statement: Statement, context: GpuContext) -> float:
     """Time of a generated kernel; inside a loop it may be a part of one launch."""
-    extents, thresholds = context.extents, context.thresholds
-    stmt = bind_assign(statement, context.buffers)
+    thresholds = context.thresholds
+    stmt = bind_assign(statement, context)
     percent = _own_percent(stmt, context)
-    real = real_products(stmt, context.buffers)
+    real = real_products(stmt, context)
     bands = _operand_bands(product, statement)
     launch = thresholds.launch_bytes if statement.home is None else 0
-    size = _size(product, extents, real)
-    moved = _moved(product, bands, extents, adds=statement.accumulate)
+    size = _size(product, context, real)
+    moved = _moved(product, bands, context, adds=statement.accumulate)
     return launch + thresholds.product_bytes(size, moved, percent, GENERATED_TILE_SIDE)
 
 
-def _own_percent(stmt: Assign, context: Context) -> int:
+def _own_percent(stmt: Assign, context: GpuContext) -> int:
     """The share of the largest rate that a generated kernel reaches."""
-    buffers, thresholds = context.buffers, context.thresholds
-    groups = groups_of(stmt, buffers)
+    thresholds = context.thresholds
+    groups = groups_of(stmt, context)
     if groups is None or any(
-        elements(g, context.extents) < thresholds.least_mnk for g in (groups.m, groups.n, groups.k)
+        context.elements(g) < thresholds.least_mnk for g in (groups.m, groups.n, groups.k)
     ):
         return thresholds.point_percent
-    if not on_tensor_cores((stmt,), buffers):
+    if not on_tensor_cores((stmt,), context):
         return thresholds.tile_percent
-    if term_of(stmt, groups, buffers).blocked:
+    if term_of(stmt, groups, context).blocked:
         return thresholds.blocked_percent
     return thresholds.tensor_percent
 
 
-def _size(product: Product, extents: Mapping[str, int], real: int) -> ProductSize:
+def _size(product: Product, context: GpuContext, real: int) -> ProductSize:
     """Points of a product, with ``real`` products of real numbers for each product."""
     groups = (product.batch, product.m, product.n, product.k)
-    batch, m, n, k = (elements(group, extents) for group in groups)
+    batch, m, n, k = (context.elements(group) for group in groups)
     return ProductSize(batch, m, n, k, real)
 
 
 def _moved(
-    product: Product, bands: tuple[Band, Band, Band], extents: Mapping[str, int], *, adds: bool
+    product: Product, bands: tuple[Band, Band, Band], context: GpuContext, *, adds: bool
 ) -> int:
     """Bytes that a product reads and writes."""
     touched = (*bands, bands[2]) if adds else bands
-    return BY_NAME[product.dtype].itemsize * sum(elements(band, extents) for band in touched)
+    return BY_NAME[product.dtype].itemsize * sum(context.elements(band) for band in touched)
 
 
 def _operand_bands(product: Product, statement: Statement) -> tuple[Band, Band, Band]:

@@ -14,8 +14,7 @@ from dataclasses import replace
 from ...ir.loop_analysis import positions, used_buffers
 from ...ir.loops import Assign, Fetch, Host, HostLoop, Kernel, Launch, Loop, Module, Stmt
 from ...ir.thread_mapping import Tiles
-from ...records.loops import host_items
-from ..buffers import buffer_bytes
+from ...records.loops import buffer_bytes, host_items
 
 Key = tuple[str, int]  # a kernel, or the n-th fetch into a buffer
 

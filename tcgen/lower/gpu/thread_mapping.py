@@ -12,16 +12,15 @@ from ...ir.expr import Access, accesses_of, leaves
 from ...ir.loop_analysis import accesses, blocks_parallel, walked_in_step, written_buffers
 from ...ir.loops import Assign, BandVar, Buffer, Gemm, Kernel, Loop, Stmt, Zero
 from ...ir.thread_mapping import Points, Sums, ThreadMapping, Transpose
-from ..layout import elements, held_by, iterations, unit_stride
+from ..layout import GpuContext, held_by
 from .fuse_launches import reads, tile_of
-from .tiles import Context
 
 _THREADS = 256  # threads of a block
 _SIDE = 32  # elements on each side of a transposed tile
 _POINTS_EACH = 4  # least points of a sum for each thread of a block
 
 
-def mapping_of(kernel: Kernel, context: Context) -> Kernel:
+def mapping_of(kernel: Kernel, context: GpuContext) -> Kernel:
     """A kernel of statements outside of loops with its thread mapping."""
     (first, *more) = kernel.body
     if isinstance(first, Zero):
@@ -33,23 +32,23 @@ def mapping_of(kernel: Kernel, context: Context) -> Kernel:
     return replace(kernel, mapping=_transposed(stmt, context) or _simple(stmt, context))
 
 
-def _transposed(stmt: Assign, context: Context) -> Transpose | None:
+def _transposed(stmt: Assign, context: GpuContext) -> Transpose | None:
     """Tiles through shared memory if a source has another unit-stride variable than the target.
 
     Of several such sources the one with the most bytes is transposed; the others are read with
     strides, as packed arrays are.
     """
-    buffers, extents = context.buffers, context.extents
+    buffers = context.buffers
     held = stmt.out.variables
     band = {v.name: v for v in stmt.band}
-    column = unit_stride(stmt.out, buffers[stmt.out.buffer])
+    column = context.unit_stride(stmt.out)
     if (
         column not in band
         or buffers[stmt.out.buffer].packed
         or stmt.orbit
         or any(v.below or v.name not in held for v in stmt.band)
         or reads(stmt, stmt.out.buffer)
-        or elements(stmt.band, extents) < context.thresholds.few_elements
+        or context.elements(stmt.band) < context.thresholds.few_elements
     ):
         return None
     best, most = None, 0
@@ -60,32 +59,32 @@ def _transposed(stmt: Assign, context: Context) -> Transpose | None:
         buffer = buffers[source.buffer]
         if buffer.packed:
             continue
-        row = unit_stride(source, buffer)
+        row = context.unit_stride(source)
         if row is None or row == column or row not in band:
             continue
-        if min(elements((band[name],), extents) for name in (row, column)) < _SIDE // 4:
+        if min(context.elements((band[name],)) for name in (row, column)) < _SIDE // 4:
             continue
         own = held_by(source, stmt.band)
-        moved = BY_NAME[buffer.dtype].itemsize * elements(own, extents)
+        moved = BY_NAME[buffer.dtype].itemsize * context.elements(own)
         if moved > most:
             best, most = Transpose(source, row, column, _SIDE, _THREADS), moved
     return best
 
 
-def _simple(stmt: Assign, context: Context) -> ThreadMapping:
+def _simple(stmt: Assign, context: GpuContext) -> ThreadMapping:
     """A thread for each element, or thread blocks if elements are few and sums are long."""
-    extents, thresholds = context.extents, context.thresholds
+    thresholds = context.thresholds
     held = stmt.out.variables
     free: tuple[BandVar, ...] = tuple(v for v in stmt.band if v.name in held)
     summed = tuple(v for v in stmt.band if v.name not in held)
-    many, long = elements(free, extents), elements(summed, extents)
+    many, long = context.elements(free), context.elements(summed)
     few = many < thresholds.few_elements
     if not summed or long < thresholds.long_sum or not few or reads(stmt, stmt.out.buffer):
         return Points(_THREADS, _lanes(stmt, context.buffers))
     along, most = None, -(-long // (_POINTS_EACH * _THREADS))
     if (pair := _along(stmt, summed, context)) is not None:
         band = {v.name: v for v in summed}
-        lane, several = (elements((band[name],), extents) for name in pair)
+        lane, several = (context.elements((band[name],)) for name in pair)
         rows = long // max(lane * several, 1) * -(-several // _POINTS_EACH)
         warps = _THREADS // WARP_THREADS
         if lane >= thresholds.lane_points and rows >= warps:
@@ -101,48 +100,49 @@ def _lanes(stmt: Assign, buffers: Mapping[str, Buffer]) -> int:
     return max(1, COPY_BYTES // sizes.pop()) if len(sizes) == 1 else 1
 
 
-def _along(stmt: Assign, summed: tuple[BandVar, ...], context: Context) -> tuple[str, str] | None:
+def _along(
+    stmt: Assign, summed: tuple[BandVar, ...], context: GpuContext
+) -> tuple[str, str] | None:
     """The unit-stride variable of the largest operand, and that of another one.
 
     A thread that takes successive values of the second variable reads whole sectors of the other
     operand. If there is none, the second variable is the slowest one.
     """
     names = [v.name for v in summed]
-    extents = context.extents
     operands = sorted(
-        accesses_of(stmt.expr), key=lambda x: -elements(held_by(x, stmt.band), extents)
+        accesses_of(stmt.expr), key=lambda x: -context.elements(held_by(x, stmt.band))
     )
-    units = [unit_stride(x, context.buffers[x.buffer]) for x in operands]
+    units = [context.unit_stride(x) for x in operands]
     ordered = list(dict.fromkeys(n for n in units if n in names))
     ordered += [n for n in names if n not in ordered]
     return (ordered[0], ordered[1]) if any(n in names for n in units) and len(ordered) > 1 else None
 
 
-def pointwise(loop: Loop, own: frozenset[str], context: Context) -> bool:
+def pointwise(loop: Loop, own: frozenset[str], context: GpuContext) -> bool:
     """True for a nest that single threads should compute: a point each, with nothing to share.
 
     Buffers of its own are single elements. Outside of serial sums every statement has one element,
     so that neighbouring threads access neighbouring elements. Where points are few, sums are short.
     """
-    extents, thresholds = context.extents, context.thresholds
-    inside, many = loop, iterations(loop.var, extents)
+    thresholds = context.thresholds
+    inside, many = loop, context.iterations(loop.var)
     while len(inside.body) == 1 and isinstance(inner := inside.body[0], Loop):
         if blocks_parallel(inner, own) is not None:
             break
-        inside, many = inner, many * iterations(inner.var, extents)
+        inside, many = inner, many * context.iterations(inner.var)
     single = all(a.length == 1 for name in own for a in context.buffers[name].axes)
-    short = many >= thresholds.few_elements or _longest(inside.body, extents) <= thresholds.long_sum
+    short = many >= thresholds.few_elements or _longest(inside.body, context) <= thresholds.long_sum
     return single and short and loop.var.tile is None and _one_element(inside.body, own)
 
 
-def _longest(body: tuple[Stmt, ...], extents: Mapping[str, int]) -> int:
+def _longest(body: tuple[Stmt, ...], context: GpuContext) -> int:
     """Points of the longest serial sum of a thread."""
     longest = 1
     for stmt in body:
         if isinstance(stmt, Loop):
-            longest = max(longest, iterations(stmt.var, extents) * _longest(stmt.body, extents))
+            longest = max(longest, context.iterations(stmt.var) * _longest(stmt.body, context))
         elif isinstance(stmt, Assign):
-            longest = max(longest, elements(stmt.band, extents))
+            longest = max(longest, context.elements(stmt.band))
     return longest
 
 

@@ -9,14 +9,13 @@ predicts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
 from ...dtypes import BY_NAME, DType
 from ...hardware import COPY_BYTES
 from ...ir.expr import Access, factors_in_order, two_factors
-from ...ir.loops import Assign, BandVar, Buffer
+from ...ir.loops import Assign, BandVar
 from ...ir.reduction import Reduction
 from ...ir.thread_mapping import Strip, Term, Tiles, resident_blocks
 from ...thresholds.gpu import GpuThresholds
@@ -27,7 +26,7 @@ from ...thresholds.time_model import (
     thread_tile_work,
     tile_cycles,
 )
-from ..layout import elements, memory_order, ordered, unit_stride
+from ..layout import GpuContext
 
 _TILE_BYTES = 80 * 1024  # A and B in shared memory: two blocks fit a multiprocessor from sm_80 on
 _CANDIDATE_SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
@@ -165,15 +164,6 @@ def _thread_cost(shape: TileShape, size: ProductSize, thresholds: GpuThresholds)
     return thread_tile_work(tile, threads, splits, size, thresholds.multiprocessors)
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """Buffers of a module, planning extents and thresholds, which decide on thread mappings."""
-
-    buffers: Mapping[str, Buffer]
-    extents: Mapping[str, int]
-    thresholds: GpuThresholds
-
-
 _RUN = 8  # elements that are neighbours in memory on each side of a transposed tile
 
 
@@ -191,7 +181,7 @@ class Groups:
     swapped: bool
 
 
-def groups_of(stmt: Assign, buffers: Mapping[str, Buffer]) -> Groups | None:
+def groups_of(stmt: Assign, context: GpuContext) -> Groups | None:
     """The groups of a statement that is a sum of products of two elements of arrays; else None.
 
     The result is also None if m, n or k is empty, over triangles, and for packed arrays, whose
@@ -201,7 +191,7 @@ def groups_of(stmt: Assign, buffers: Mapping[str, Buffer]) -> Groups | None:
     if factors is None or stmt.orbit or stmt.reduction is not Reduction.SUM:
         return None
     out, (x, y) = stmt.out, (f.access for f in factors)
-    held = [buffers[a.buffer] for a in (out, x, y)]
+    held = [context.buffer(a) for a in (out, x, y)]
     real = all(b.dtype != "complex128" for b in held)
     if (
         any(b.packed for b in held)
@@ -215,7 +205,7 @@ def groups_of(stmt: Assign, buffers: Mapping[str, Buffer]) -> Groups | None:
     only_x = [v for v in free if v.name in x.variables and v.name not in y.variables]
     only_y = [v for v in free if v.name in y.variables and v.name not in x.variables]
     # B is the factor with the last of the target's variables that only one factor has.
-    order = memory_order(out, held[0])
+    order = context.memory_order(out)
     last = max((order.index(v.name) for v in (*only_x, *only_y)), default=-1)
     swapped = any(order.index(v.name) == last for v in only_x)
     a, b = (y, x) if swapped else (x, y)
@@ -226,53 +216,50 @@ def groups_of(stmt: Assign, buffers: Mapping[str, Buffer]) -> Groups | None:
         return None
     return Groups(
         tuple(v for v in free if v.name not in own),
-        ordered(tuple(m), a, buffers),
-        ordered(tuple(n), out, buffers),
-        _order_of_k(k, a, b, buffers),
+        context.ordered(tuple(m), a),
+        context.ordered(tuple(n), out),
+        _order_of_k(k, a, b, context),
         swapped,
     )
 
 
-def _order_of_k(
-    k: list[BandVar], a: Access, b: Access, buffers: Mapping[str, Buffer]
-) -> tuple[BandVar, ...]:
+def _order_of_k(k: list[BandVar], a: Access, b: Access, context: GpuContext) -> tuple[BandVar, ...]:
     """The order of k: the memory order of a factor with unit stride along it, of A if both have.
 
     If the two unit strides are along different variables, A's is the last and B's the one before.
     """
     names = {v.name: v for v in k}
-    along_a, along_b = (unit_stride(f, buffers[f.buffer]) for f in (a, b))
+    along_a, along_b = (context.unit_stride(f) for f in (a, b))
     if along_a in names:
-        order = ordered(tuple(k), a, buffers)
+        order = context.ordered(tuple(k), a)
         if along_b in names and along_b != along_a:
             ends = (names[along_b], names[along_a])
             return (*(v for v in order if v not in ends), *ends)
         return order
     if along_b in names:
-        return ordered(tuple(k), b, buffers)
-    return ordered(tuple(k), max(a, b, key=lambda access: len(access.variables)), buffers)
+        return context.ordered(tuple(k), b)
+    return context.ordered(tuple(k), max(a, b, key=lambda access: len(access.variables)))
 
 
 def tiles_for(
-    stmts: tuple[Assign, ...], context: Context, tiling: Tiling | None = None
+    stmts: tuple[Assign, ...], context: GpuContext, tiling: Tiling | None = None
 ) -> Tiles | None:
     """The thread mapping of statements that are products of two factors; None if it does not pay.
 
     All have the same target and, by name, the same m and n; the default tiling has least estimate.
     """
-    buffers = context.buffers
-    groups = [g for s in stmts if (g := groups_of(s, buffers)) is not None]
+    groups = [g for s in stmts if (g := groups_of(s, context)) is not None]
     tiling = tiling or next(iter(tilings_of(stmts, context)), None)
     if tiling is None or len(groups) != len(stmts):
         return None
     shape = tiling.shape
-    first, by_cores = groups[0], on_tensor_cores(stmts, buffers)
-    tile_k, stages = depth_and_stages(shape, _dtype(stmts, buffers).itemsize)
+    first, by_cores = groups[0], on_tensor_cores(stmts, context)
+    tile_k, stages = depth_and_stages(shape, _dtype(stmts, context).itemsize)
     return Tiles(
         batch=tuple(v.name for v in first.batch),
         m=(Strip(tuple(v.name for v in first.m), shape.m),),
         n=_strips_of_n(stmts[0], first, shape.n, context),
-        terms=tuple(term_of(s, g, buffers) for s, g in zip(stmts, groups, strict=True)),
+        terms=tuple(term_of(s, g, context) for s, g in zip(stmts, groups, strict=True)),
         threads_m=shape.threads_m,
         threads_n=shape.threads_n,
         tile_k=tile_k,
@@ -282,61 +269,63 @@ def tiles_for(
     )
 
 
-def tilings_of(stmts: tuple[Assign, ...], context: Context) -> tuple[Tiling, ...]:
+def tilings_of(stmts: tuple[Assign, ...], context: GpuContext) -> tuple[Tiling, ...]:
     """The tilings of these statements, that of least estimate first; none if tiles do not pay."""
-    buffers, extents, thresholds = context.buffers, context.extents, context.thresholds
-    groups = [g for s in stmts if (g := groups_of(s, buffers)) is not None]
+    thresholds = context.thresholds
+    groups = [g for s in stmts if (g := groups_of(s, context)) is not None]
     if len(groups) != len(stmts):
         return ()
     first = groups[0]
-    m, n = elements(first.m, extents), elements(first.n, extents)
-    depths = [elements(g.k, extents) for g in groups]
+    m, n = context.elements(first.m), context.elements(first.n)
+    depths = [context.elements(g.k) for g in groups]
     k = sum(depths)
     if min(m, n, k) < thresholds.least_mnk:
         return ()
-    each = (real_products(s, buffers) for s in stmts)
+    each = (real_products(s, context) for s in stmts)
     products = sum(depth * count for depth, count in zip(depths, each, strict=True)) / k
-    size = ProductSize(elements(first.batch, extents), m, n, k, products)
-    by_cores = on_tensor_cores(stmts, buffers)
-    return best_tilings(size, _dtype(stmts, buffers), thresholds, tensor_cores=by_cores)
+    size = ProductSize(context.elements(first.batch), m, n, k, products)
+    by_cores = on_tensor_cores(stmts, context)
+    return best_tilings(size, _dtype(stmts, context), thresholds, tensor_cores=by_cores)
 
 
-def real_products(stmt: Assign, buffers: Mapping[str, Buffer]) -> int:
+def real_products(stmt: Assign, context: GpuContext) -> int:
     """Products of real numbers in one of two factors: 4 of complex numbers, 2 if one is real."""
     factors = two_factors(stmt.expr)
     assert factors is not None, "a contraction is a product of two elements"
-    return prod(BY_NAME[buffers[f.access.buffer].dtype].parts for f in factors)
+    return prod(BY_NAME[context.buffer(f.access).dtype].parts for f in factors)
 
 
-def _dtype(stmts: tuple[Assign, ...], buffers: Mapping[str, Buffer]) -> DType:
-    return BY_NAME[buffers[stmts[0].out.buffer].dtype]
+def _dtype(stmts: tuple[Assign, ...], context: GpuContext) -> DType:
+    return BY_NAME[context.buffer(stmts[0].out).dtype]
 
 
-def on_tensor_cores(stmts: tuple[Assign, ...], buffers: Mapping[str, Buffer]) -> bool:
+def on_tensor_cores(stmts: tuple[Assign, ...], context: GpuContext) -> bool:
     """True if tensor cores multiply the elements of the target's type, or may round them."""
-    return _dtype(stmts, buffers).tensor_cores or all(s.tf32 for s in stmts)
+    return _dtype(stmts, context).tensor_cores or all(s.tf32 for s in stmts)
 
 
-def _strips_of_n(stmt: Assign, groups: Groups, tile_n: int, context: Context) -> tuple[Strip, ...]:
+def _strips_of_n(
+    stmt: Assign, groups: Groups, tile_n: int, context: GpuContext
+) -> tuple[Strip, ...]:
     """One strip, or two if B's unit-stride variable is in n and is not that of the target."""
     names = tuple(v.name for v in groups.n)
     _, b = factors_in_order(stmt.expr, swapped=groups.swapped)
-    inner = unit_stride(b.access, context.buffers[b.access.buffer])
+    inner = context.unit_stride(b.access)
     if inner is None or inner == names[-1] or inner not in names:
         return (Strip(names, tile_n),)
     run = _RUN
-    while run > elements(groups.n[-1:], context.extents) and run > 1:
+    while run > context.elements(groups.n[-1:]) and run > 1:
         run //= 2
     others = tuple(n for n in names[:-1] if n != inner)
     return (Strip((*others, inner), tile_n // run), Strip(names[-1:], run))
 
 
-def term_of(stmt: Assign, groups: Groups, buffers: Mapping[str, Buffer]) -> Term:
+def term_of(stmt: Assign, groups: Groups, context: GpuContext) -> Term:
     """The reads of a product's factors by its tiles."""
     names = tuple(v.name for v in groups.k)
     a, b = (f.access for f in factors_in_order(stmt.expr, swapped=groups.swapped))
-    along_a, along_b = (unit_stride(f, buffers[f.buffer]) for f in (a, b))
+    along_a, along_b = (context.unit_stride(f) for f in (a, b))
     # Tensor cores take several neighbours at once.
-    several = _dtype((stmt,), buffers).itemsize < COPY_BYTES and on_tensor_cores((stmt,), buffers)
+    several = _dtype((stmt,), context).itemsize < COPY_BYTES and on_tensor_cores((stmt,), context)
     blocked = several and along_a != along_b and along_a in names and along_b in names
     return Term(groups.swapped, names, along_a in names, along_b in names, blocked)

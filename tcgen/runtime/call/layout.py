@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...artifact.arena import Layout
-from ...artifact.manifest import Manifest, array_bytes, stored_shape
-from ...records.loops import Buffer, Host, Launch
+from ...artifact.manifest import Manifest, array_bytes
+from ...records.arena import Layout
+from ...records.loops import Buffer, Host, Launch, stored_shape
 from ...records.tensors import Tensor, element_type
 from ..host_program import on_host
 from ..memory import MemoryUse, memory_use, packs

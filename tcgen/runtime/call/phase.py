@@ -13,9 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ...artifact.manifest import stored_shape
 from ...errors import ArgumentError
-from ...records.loops import Fetch
+from ...records.loops import Fetch, stored_shape
 from ...records.tensors import Tensor, element_type
 from ..arguments import Source, check_here
 from ..device_protocol import Device

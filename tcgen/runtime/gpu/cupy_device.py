@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...artifact.arena import Layout
 from ...artifact.kernel_abi import rounds_each
 from ...errors import (
     ArgumentError,
@@ -26,6 +25,7 @@ from ...errors import (
     pip_install,
 )
 from ...hardware import CUBLAS, CUTENSOR, SECTOR_BYTES
+from ...records.arena import Layout
 from ...thresholds.time_model import COPIED_SHARE, GPUS, Machine
 from ..device_protocol import Array, Contraction, Function, MatrixProduct
 from .cuda_libraries import Cublas, Cutensor

@@ -14,10 +14,10 @@ from functools import partial
 from itertools import product as combinations
 from math import prod
 
-from ...artifact.manifest import KernelEntry, Manifest, stored_shape
+from ...artifact.manifest import KernelEntry, Manifest
 from ...errors import ExtentError
 from ...hardware import CUTENSOR
-from ...records.loops import Access, BandVar, Buffer, Gemm
+from ...records.loops import Access, BandVar, Buffer, Gemm, stored_shape
 from ..call.host_loops import PhaseBuffers
 from ..device_protocol import Contraction, Gpu, Matrix, MatrixProduct, Operand
 from ..host_program import Values

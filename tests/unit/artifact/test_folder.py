@@ -16,10 +16,10 @@ import pytest
 from support import hand_modules as hand
 from support.messages import mentions, says
 from support.paths import ROOT
-from tcgen.artifact.arena import Block, aligned, place
 from tcgen.artifact.folder import Artifact
 from tcgen.emit import emit_artifact
 from tcgen.errors import ArgumentError, ArtifactError, UnavailableError, VerifyError
+from tcgen.records.arena import Block, aligned, place
 from tcgen.runtime.program import Program, load
 
 EXTRA = (("report.json", '{"answer": 42}\n'), ("explain.txt", "all of it\n"))

@@ -18,7 +18,6 @@ from support import hand_modules as hand
 from support.command_line import invoke
 from support.messages import mentions
 from tcgen.artifact.folder import Artifact, _canonical, _digest
-from tcgen.artifact.manifest import stored_shape
 from tcgen.compiler.documents import (
     read_artifact_system,
     read_compile_records,
@@ -27,6 +26,7 @@ from tcgen.compiler.documents import (
 )
 from tcgen.emit import emit_artifact
 from tcgen.errors import ArtifactError
+from tcgen.records.loops import stored_shape
 from tcgen.runtime.program import load
 
 EXTENTS = {"o": 2, "v": 3}

@@ -27,6 +27,10 @@ r[i,j] = {number}*A[i,j] + c*A[j,i]
         ("1e200*1e200", "float64", "6:10 floating-point"),
         ("sqrt(-1)", "float64", "6:10 sqrt(-1) complex128 --dtype"),
         ("log(-1/2)", "float32", "6:10 complex128"),
+        ("sqrt(-sqrt(2))", "float64", "6:10 sqrt(-sqrt(2)) complex128 --dtype"),
+        ("log(cos(3))", "float64", "6:10 log(cos(3)) complex128 --dtype"),
+        ("arccos(2)", "float64", "6:10 arccos(2) sqrt log"),
+        ("pow(-1,1/2)", "complex128", "6:10 pow(-1, 1/2) sqrt log"),
     ],
 )
 def test_numbers_outside_the_range_are_refused(number, dtype, shown, target) -> None:

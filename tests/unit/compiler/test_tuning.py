@@ -31,6 +31,7 @@ from tcgen.ir.pretty.loops import format_variant
 from tcgen.ir.system import System
 from tcgen.ir.tensor import Packing, Role, Storage
 from tcgen.lower.cpu.product_variants import ProductBenchmark, product_benchmark, variants_of
+from tcgen.lower.layout import CpuContext
 from tcgen.options import Options
 from tcgen.runtime.cpu.blas import set_threads
 from tcgen.runtime.program import Program
@@ -79,14 +80,14 @@ def buffers_of(module: Module) -> dict[str, Any]:
 
 def variants(module: Module, extents: dict[str, int]) -> tuple[Gemm, ...]:
     """Every variant of the only product of a module."""
-    return variants_of(product_of(module), buffers_of(module), extents, CpuThresholds())
+    return variants_of(product_of(module), CpuContext(buffers_of(module), extents, CpuThresholds()))
 
 
 def benchmark(
     variants: tuple[Gemm, ...], module: Module, extents: dict[str, int]
 ) -> ProductBenchmark:
     """The program that measures variants of a product of a module."""
-    return product_benchmark(variants, buffers_of(module), extents, CpuThresholds())
+    return product_benchmark(variants, CpuContext(buffers_of(module), extents, CpuThresholds()))
 
 
 @pytest.mark.few(2)

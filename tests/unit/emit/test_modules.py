@@ -11,11 +11,11 @@ import pytest
 from support import hand_modules as hand
 from support.golden import check_golden, head_and_kernels, not_of_templates
 from support.marks import slow
-from tcgen.artifact.manifest import stored_shape
 from tcgen.emit import emit_artifact
 from tcgen.interp.modules import run_module
 from tcgen.ir.loops import Module
 from tcgen.ir.tensor import Role, element_type
+from tcgen.records.loops import stored_shape
 from tcgen.runtime.cpu.backend import CpuBackend
 from tcgen.runtime.cpu.blas import blas_threads
 from tcgen.runtime.program import Program

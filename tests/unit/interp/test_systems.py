@@ -9,7 +9,8 @@ import pytest
 
 from support.messages import mentions
 from tcgen.algebra import form_sequence
-from tcgen.errors import ArgumentError, ExtentError, ShapeError
+from tcgen.compiler.driver import compile_system
+from tcgen.errors import ArgumentError, ExtentError, ShapeError, SpecError
 from tcgen.frontend import read_spec
 from tcgen.interp import evaluate_program, evaluate_system
 from tcgen.ir.expr import Call, Const, Delta, Pow, Prod, Quot, Sum
@@ -458,6 +459,11 @@ def test_what_the_caller_did_wrong(arrays: dict, error: type[Exception], message
         ("sqrt(-2)", 1j * 2**0.5),
         ("log(1/2 - 3)", np.log(-2.5 + 0j)),
         ("2/(1 + 3j)", 2 / (1 + 3j)),
+        ("sqrt(-sqrt(2))", 1j * 2**0.25),
+        ("log(cos(3))", np.log(np.cos(3) + 0j)),
+        ("sqrt(pow(-2,3))", 1j * 8**0.5),
+        ("exp(2)*sqrt(arccos(0) - 2)", 1j * np.exp(2) * (2 - np.pi / 2) ** 0.5),
+        ("sqrt(where(less(1,2), -4, 9))", 2j),
     ],
 )
 def test_complex_numbers_make_a_complex_program(number: str, value: complex) -> None:
@@ -474,3 +480,19 @@ def test_complex_numbers_make_a_complex_program(number: str, value: complex) -> 
         np.testing.assert_allclose(found["r"], value * x, rtol=1e-15)
     with pytest.raises(ArgumentError, match=mentions("not real complex128")):
         evaluate_system(equations, {"x": x}, {"o": 2}, dtype="float64")
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["arccos(2)", "arcsin(-1 - sqrt(2))", "pow(-1,1/2)", "2*exp(pow(-sqrt(2),0.5))", "arccos(1j)"],
+)
+def test_real_functions_of_numbers_are_real_or_refused(number: str) -> None:
+    """They gave NaN, or the function of the real part, in every program."""
+    text = f"space o = 2\nindex i : o\ninput x[o]\noutput r\nr[i] = {number}*x[i]"
+    equations = read_spec(text)
+    for dtype in (None, "float64", "complex128"):
+        with pytest.raises(ArgumentError, match=mentions("not real sqrt log")):
+            evaluate_system(equations, {"x": np.ones(2)}, {"o": 2}, dtype=dtype)
+    for dtype in ("float64", "complex128"):
+        with pytest.raises(SpecError, match=r"5:8: .*(not real|may be complex)"):
+            compile_system(equations, Options(dtype=dtype, target="numpy"))

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from support.campaigns import cases
 from tcgen.interp.storage import caller_shape, read_block, to_caller, to_logical
-from tcgen.ir.layouts import dense_shape, pack, stored_shape, unpack
+from tcgen.ir.layouts import dense_shape, pack, unpack
 from tcgen.ir.tensor import Packing, Role, Space, Storage, Tensor
+from tcgen.records.loops import stored_shape
 from tcgen.simplices import parity
 
 SPACES = {n: Space(f"s{n}") for n in (0, 1, 2, 3, 5)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tcgen.artifact.arena import Block, place
+from tcgen.records.arena import Block, place
 from tcgen.runtime import host_device
 from tcgen.runtime.host_device import HostDevice, address
 from tcgen.runtime.memory import Ledger

@@ -43,9 +43,11 @@ def test_a_gpu_is_planned_for_as_one() -> None:
     assert Options(target="cpu").constants == Machine() == default_machine("numpy")
     limited = Options(target="cuda", objective="memory", machine="call=1")
     assert (limited.constants.call, limited.constants.bandwidth) == (1, GPUS["h100"].bandwidth)
-    for target, objective in (("cuda", "none"), ("cpu", "memory")):
-        with pytest.raises(tcgen.ArgumentError, match=mentions(f"no effect {objective} time")):
-            Options(target=target, objective=objective, machine="call=1")
+    # A byte takes as long as the flops of four cores of a processor, or of the whole GPU.
+    assert Options(target="cpu").byte_weight == 10
+    assert Options(target="cpu", machine="bandwidth=1e10").byte_weight == 20
+    assert Options(target="cuda", machine="flops=6e13").byte_weight == 20
+    assert Options(byte_weight=3).byte_weight == 3
 
 
 def test_products_on_a_processor() -> None:

@@ -14,7 +14,7 @@ from support.paths import DATA
 from tcgen.algebra import form_sequence
 from tcgen.algebra.equations.normal_form import NormalForms
 from tcgen.algebra.factoring.factor import factored
-from tcgen.algebra.factoring.rank_one import (
+from tcgen.algebra.rational_matrices import (
     Vector,
     coordinates,
     decomposed,

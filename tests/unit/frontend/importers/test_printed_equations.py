@@ -333,6 +333,48 @@ def test_pdaggerq_errors(text: str, message: str) -> None:
     assert "eq.txt:1:" in str(caught.value)
 
 
+@pytest.mark.parametrize("key", [*LINE, "coeff_rational", "conditions", "target", "operands"])
+@pytest.mark.parametrize("value", [None, True, 0, 2.5, "x", [], {}, [None], {"a": 1}])
+def test_values_of_other_types_are_named(key: str, value: object) -> None:
+    line = {**LINE, "target": tensor("e", "", ""), "operands": [tensor("x", "", "")], key: value}
+    right = [("is_assignment", True), ("coeff", 0), ("coeff", 2.5)]
+    if (key, value) in [*right, ("conditions", []), ("operands", [])]:
+        from_pdaggerq(json.dumps(line))
+        return
+    with pytest.raises(SpecError) as caught:
+        from_pdaggerq(json.dumps(line))
+    message = str(caught.value)
+    assert key in message or "object of a tensor" in message or "'x' is not a number" in message
+    assert "NoneType" not in message
+
+
+@pytest.mark.parametrize("part", ["name", "indices", "classes", "is_intermediate"])
+@pytest.mark.parametrize("value", [None, 1, 2.5, {}, [None], {"a": 1}, "o"])
+def test_values_of_tensors_of_other_types_are_named(part: str, value: object) -> None:
+    one = tensor("x", "i", "o")
+    for target, operand in (({**one, part: value}, one), (one, {**one, part: value})):
+        names = {"name": "e" if part != "name" or operand != one else value}
+        line = ir(**LINE, target={**target, **names}, operands=[operand])
+        if part == "name" and value == "o":
+            from_pdaggerq(line)
+            continue
+        with pytest.raises(SpecError, match=f"{part} is "):
+            from_pdaggerq(line)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"coeff": 0.25, "coeff_rational": "1/3"}, "coeff 0.25 coeff_rational 1/3"),
+        ({"target": tensor("e", "i", "v")}, "index i o v"),
+    ],
+)
+def test_values_that_contradict_each_other(changes: dict[str, object], message: str) -> None:
+    line = {**LINE, "target": tensor("e", "i", "o"), "operands": [tensor("x", "i", "o")]}
+    with pytest.raises(SpecError, match=mentions(message)):
+        from_pdaggerq(json.dumps(line | changes))
+
+
 @pytest.mark.parametrize("first", ["[", ",", "//", "x = "])
 def test_no_line_of_json_is_skipped(first: str) -> None:
     line = ir(**LINE, target=tensor("e", "", ""), operands=[tensor("x", "", "")])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from support.spec_sample import SPEC_SAMPLE
 from tcgen.frontend import read, read_spec
 from tcgen.frontend.spec.writer import spec_text
 from tcgen.interp import evaluate_system
-from tcgen.ir.system import System
+from tcgen.ir.system import Permutation, System
 from tcgen.ir.tensor import Role, Storage
 from tcgen.testing import (
     assert_same_values,
@@ -84,3 +86,20 @@ def test_random_systems_round_trip(data: st.DataObject) -> None:
     again = read_spec(text, f"{system.name}.spec")
     again.verify()
     check_same(system, again, extents)
+
+
+@pytest.mark.parametrize("factor", ["", "A[i]", "A[k]", "B[i,k]", "B[k,j]"])
+@pytest.mark.parametrize(
+    "images",
+    [[(1, 2, 0)], [(0, 2, 1), (1, 0, 2)], [(1, 0, 2), (2, 0, 1)], [*permutations(range(3))]],
+)
+def test_left_indices_without_a_factor_are_deltas(images: list, factor: str) -> None:
+    """Also where the permutations of a term have no identity."""
+    text = f"space o\nindex i j k : o\ninput A[o], B[o,o]\noutput r\nr[i,j,k] = {factor or 1}"
+    ones = "".join(f"*delta[{i},{i}]" for i in "ijk")
+    system = read_spec(text + ones)
+    (equation,) = system.equations
+    perms = tuple(Permutation((-1) ** n, image) for n, image in enumerate(images))
+    terms = (replace(equation.terms[0], perms=perms),)
+    changed = replace(system, equations=(replace(equation, terms=terms),))
+    check_same(changed, read_spec(spec_text(changed)), {"o": 3})

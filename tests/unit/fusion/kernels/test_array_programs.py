@@ -12,14 +12,14 @@ import pytest
 
 from support.paths import ROOT
 from tcgen.fusion.kernels import wsp
-from tcgen.fusion.kernels.cost_models import COST_MODELS, lower_bound
+from tcgen.fusion.kernels.cost_models import TRAFFIC, lower_bound
 from tcgen.fusion.kernels.merging import Merging, greedy
-from tcgen.fusion.kernels.partition import partition
 from tcgen.fusion.kernels.wsp import Graph, Operation, View, is_legal, wsp_graph
 
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.array_programs.bohrium import PROGRAMS
+from benchmarks.array_programs.cost_models import COST_MODELS, partitioned
 from benchmarks.array_programs.recorder import recorded
 
 LARGE = ("lattice_boltzmann",)
@@ -33,13 +33,13 @@ LARGE = ("lattice_boltzmann",)
 def test_all_programs_of_the_paper_are_proven(name: str, model: str) -> None:
     """Its branch and bound left five of them open."""
     operations = recorded(PROGRAMS[name])
-    found = partition(operations, "optimal", model, 30_000)
+    found = partitioned(operations, "optimal", model, 30_000)
     assert found.status == "OPTIMAL"
     graph = wsp_graph(operations)
     assert is_legal(graph, found.blocks)
     assert lower_bound(graph, COST_MODELS[model]) <= found.cost
-    assert found.cost <= partition(operations, "greedy", model).cost
-    assert found.cost <= partition(operations, "linear", model).cost
+    assert found.cost <= partitioned(operations, "greedy", model).cost
+    assert found.cost <= partitioned(operations, "linear", model).cost
 
 
 def view(base: str, first: int = 1, end: int = 11, step: int = 1) -> View:
@@ -66,7 +66,7 @@ def test_figure_21_contracts_all_that_it_can() -> None:
     )
     graph, arrays = wsp_graph(operations), COST_MODELS["max-contract"]
     for model in ("bytes", "accesses", "max-contract", "robinson"):
-        found = partition(operations, "optimal", model)
+        found = partitioned(operations, "optimal", model)
         assert found.status == "OPTIMAL"
         assert arrays.of(graph, found.blocks) == 0
         blocks = {v: n for n, block in enumerate(found.blocks) for v in block}
@@ -118,7 +118,7 @@ def test_operations_that_access_an_array_alike_cost_it_once(
 ) -> None:
     """A block of many readers is priced by few of them: the price of a merge does not grow."""
     longest = 0
-    model = COST_MODELS["bytes"]
+    model = TRAFFIC
 
     def counted(graph: Graph, name: str, own: Sequence[int]) -> int:
         nonlocal longest
@@ -153,7 +153,7 @@ def test_greedy_compares_few_pairs_of_the_readers_of_one_array(
     for n in range(400):
         x, y = View("x", ((n % views, 9 + n % views),)), View(f"y{n}", ((0, 9),))
         readers.append(Operation(y.base, reads=(x,), writes=(y,), new=(y.base,)))
-    found = greedy(wsp_graph(readers), COST_MODELS["bytes"])
+    found = greedy(wsp_graph(readers), TRAFFIC)
     assert found == tuple(tuple(range(n, 400, views)) for n in range(views))
     assert compared <= 50 * 400
 

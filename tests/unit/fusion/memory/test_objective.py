@@ -26,7 +26,7 @@ from tcgen.errors import VerifyError
 from tcgen.fusion import plan_fusion
 from tcgen.fusion.memory.descent import Descent
 from tcgen.fusion.memory.objective import least_value
-from tcgen.fusion.placement.memory import Interval, live_ranges, once_elements, pack
+from tcgen.fusion.placement.memory import live_ranges, once_elements, pack
 from tcgen.fusion.placement.nest import place_arrangement
 from tcgen.fusion.placement.plan import build_plan, shared_axes
 from tcgen.fusion.sharing.candidates import fusion_candidates
@@ -37,6 +37,7 @@ from tcgen.ir.program import Contract, FormulaSequence
 from tcgen.ir.tensor import Role
 from tcgen.lower import lower_plan
 from tcgen.options import Options
+from tcgen.records.arena import Block
 from tcgen.resources import spec_path
 from tcgen.runtime.program import Program as Compiled
 from tcgen.thresholds import PlannerThresholds, Thresholds
@@ -389,14 +390,15 @@ def test_offsets_reach_the_peak_where_first_fit_does_not():
     rng = random.Random(3)
     for _ in range(20):
         rows = []
-        for _ in range(14):
+        for n in range(14):
             first = rng.randint(0, 10)
-            rows.append(Interval(8 * rng.randint(1, 60), first, rng.randint(first, 12)))
+            rows.append(Block(f"{n}", 8 * rng.randint(1, 60), first, rng.randint(first, 12)))
         found = pack(tuple(rows), 1.0)
-        for n, (a, at) in enumerate(zip(rows, found.offsets, strict=True)):
+        for n, (a, (_, at)) in enumerate(zip(rows, found.offsets, strict=True)):
             assert at + a.bytes <= found.total
-            for b, to in zip(rows[:n], found.offsets[:n], strict=True):
-                assert not a.meets(b) or at + a.bytes <= to or to + b.bytes <= at
+            for b, (_, to) in zip(rows[:n], found.offsets[:n], strict=True):
+                apart = a.last < b.first or b.last < a.first
+                assert apart or at + a.bytes <= to or to + b.bytes <= at
         peak = max(sum(a.bytes for a in rows if a.first <= t <= a.last) for t in range(13))
         assert found.total == peak
     assert pack((), 1.0).total == 0

@@ -127,6 +127,11 @@ BAD_STATEMENTS: list[tuple[object, str]] = [
     (assign(place("R", "i", "j"), place("s"), i, j, i), "i twice"),
     (loop(loop()), "loop i"),
     (loop(assign(place("R", "i", "j"), place("s"), i, j)), "i twice"),
+    (loop(assign(place("R", "i", "j"), place("s"), j), vector=True), "i vector single"),
+    (
+        Loop(LoopVar("j", N), (loop(assign(place("R", "j", "j"), place("s")), vector=True),)),
+        "i vector R",
+    ),
     (assign(place("R", "i", None), place("s"), i), "contracted"),
     (assign(place("t", "i", "j"), place("s"), i, j), "contracted axis"),
     (assign(place("R", "i", "k"), place("s"), i, k), "m start"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.campaigns import cases
 from support.contraction_programs import contraction_module
 from tcgen.dtypes import BY_NAME
-from tcgen.lower.buffers import buffer_bytes
+from tcgen.records.loops import buffer_bytes
 from tcgen.thresholds.cpu import CpuThresholds
 
 EXTENTS = (1, 2, 3, 7, 16, 31, 48, 60, 257, 900, 1000, 2000)

@@ -1,7 +1,7 @@
 """One arena for many arrays: arrays whose lifetimes overlap have separate memory.
 
-Offsets are a pure function of bytes and lifetimes. The runtime places arrays at the actual extents,
-reports at any extents.
+Offsets are a pure function of bytes and lifetimes. The planner places arrays at the planning
+extents, the runtime at the actual ones, and reports at any.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def place(blocks: tuple[Block, ...], alignment: int = ALIGNMENT) -> Layout:
         lambda n: (blocks[n].first - blocks[n].last,),
         lambda n: (blocks[n].rank, -spans[n]),
     )
-    lower_bound = _most_live_bytes(blocks, spans)
+    lower_bound = most_live_bytes(blocks, spans)
     best: list[int] = []
     extent = -1
     for key in keys:
@@ -97,7 +97,7 @@ def place(blocks: tuple[Block, ...], alignment: int = ALIGNMENT) -> Layout:
     return Layout(offsets, total, alignment)
 
 
-def _most_live_bytes(blocks: tuple[Block, ...], spans: list[int]) -> int:
+def most_live_bytes(blocks: tuple[Block, ...], spans: list[int]) -> int:
     """The most bytes of blocks that are live at one position: a lower bound of the arena."""
     changes = [(b.first, n) for b, n in zip(blocks, spans, strict=True)]
     changes += [(b.last + 1, -n) for b, n in zip(blocks, spans, strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 
-from tcgen.artifact.arena import Block, place
+from tcgen.records.arena import Block, place
 
 
 def first_fit(blocks: list[Block], order: list[int]) -> list[int]:
