@@ -106,7 +106,9 @@ def _row(
             tile = f" by {loop.tile}" if loop.tile else ""
             fused.append(f"{letters[axis]}{tile} ({_saved(edge, axis, extents):,})")
         elif by := excluding(plan, walks, inside):
-            excluded.append(f"{letters[axis]} is excluded by {', '.join(map(str, by))}")
+            more = f" and {len(by) - 2} more" if len(by) > 2 else ""
+            named = ", ".join(map(str, by[:2]))
+            excluded.append(f"{letters[axis]} is excluded by {named}{more}")
         else:
             free.append(letters[axis])
     steps = (

@@ -129,7 +129,8 @@ def least_memory(
         n: element_bytes(i.array, dtype) if peak else 1 for n, i in enumerate(candidates.instances)
     }
     thresholds = options.thresholds.planner.fusion
-    seconds, hint = thresholds.memory.seconds * options.effort, arrangement_of(start)
+    seconds = (thresholds.linear_seconds if linear else thresholds.memory.seconds) * options.effort
+    hint = arrangement_of(start)
     progress = _Progress(candidates, weights, dict(extents), seconds, thresholds, [start], hint)
     most = sum(table[0][1] for table in tables_of(candidates, weights, dict(extents), {}).values())
 
@@ -196,6 +197,11 @@ def _search_peak(progress: _Progress, effort: int, *, tree: bool, static: bool) 
 
 def _search_static(progress: _Progress) -> None:
     """Fewest elements in all: first loops, then an order for them."""
+    if progress.candidates.linear:
+        # Single axes count, so that a choice of one after the other is good, and quick.
+        small = progress.shrunk(progress.hint, progress.weights)
+        if small is not None:
+            progress.placements.append(place_arrangement(progress.candidates, small.arrangement))
     if constraint_count(progress.candidates) > progress.thresholds.memory.static_constraints:
         # Too large for the solver. The sum of all arrays is at least the peak.
         parts = progress.by_parts()

@@ -114,7 +114,10 @@ class FusionModel(LoopConstraints):
         return tuple(sorted(nodes))
 
     def _memory(self, n: int, instance: Instance) -> IntVar | int:
-        """Units of an array's size, with one literal for each set of contracted axes."""
+        """Units of an array's size, with one literal for each set of contracted axes.
+
+        The linearised size is a sum over the axes, and needs no such literals.
+        """
         table = [(axes, (size // self.unit) >> self.shift) for axes, size in self.tables[n]]
         for axis, members in instance.axes:
             one_loop = self.model.new_bool_var(f"x{n},{axis}")
@@ -127,6 +130,13 @@ class FusionModel(LoopConstraints):
                     self.model.add_implication(one_loop, shared)
         if len(table) == 1:
             return table[0][1]
+        if self.candidates.linear:
+            size = dict(self.tables[n])
+            left = {a: size[()] - size[a,] for a, _ in instance.axes if (a,) in size}
+            units = {a: (saved // self.unit) >> self.shift for a, saved in left.items()}
+            memory = self.model.new_int_var(0, sum(units.values()), f"mem{n}")
+            self.model.add(memory == sum(u * ~self.x[n, a] for a, u in units.items()))
+            return memory
         chosen = []
         for axes, _ in table:
             literal = self.model.new_bool_var(f"m{n}{axes}")
