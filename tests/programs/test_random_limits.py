@@ -85,14 +85,14 @@ def check(system: System, options: Options, share: float | None, *, built: bool)
 
 
 @pytest.mark.filterwarnings("ignore:output .* is zero")
-@cases(5, 2000)
+@cases(5, 300)
 @given(case=programs())
 def test_loops_within_a_limit_equal_the_equations(case) -> None:
     check(*case, built=False)
 
 
 @pytest.mark.slow
-@cases(3, 500)
+@cases(3, 100)
 @given(case=programs())
 def test_generated_c_within_a_limit_equals_the_equations(case) -> None:
     check(*case, built=True)
