@@ -71,7 +71,7 @@ BLOCKS = (
     Block("slow-loops", 6, (*_LOOPS, "tests/unit/fusion/", "tests/unit/lower/")),
     Block("slow-programs", 8, (*_CPU, *_LOOPS, "tests/programs/", "tests/support/")),
     Block("slow-arrays", 3, (*_ARRAYS, *_WORKERS, "tests/unit/lazy_arrays/")),
-    Block("slow-gpu", 6, (*_GPU, "tests/cuda/")),
+    Block("slow-gpu", 10, (*_GPU, "tests/cuda/")),
     Block("slow-chem", 5, (*_CHEM, *_ALGEBRA)),
     Block("campaign-programs", 4, (*_ALGEBRA, *_LOOPS, *_CPU)),
     Block("campaign-arrays", 4, (*_ARRAYS, *_WORKERS)),

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -77,7 +78,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 @cache
 def spec(
-    name: str, objective: str = "none", dtype: str = "float64", *, optimize: bool = True
+    name: str, objective: str = "none", dtype: str = "float64", **more: Any
 ) -> tuple[System, Artifact]:
     system = read_system(tcgen.spec_path(name))
     options = Options(
@@ -85,8 +86,8 @@ def spec(
         target="cuda",
         objective=objective,
         dtype=dtype,
-        optimize=optimize,
         library=False,
+        **more,
     )
     return system, compile_system(system, options).artifact
 
@@ -192,7 +193,8 @@ def test_specs_compile_without_spills(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ccd_spin_orbital", *LARGE_SPECS])
 def test_large_specs_compile_without_spills(name: str) -> None:
-    compiled(spec(name)[1])
+    # With the weight of an H100, a map of (T) over spin orbitals spills 108 bytes on sm_80.
+    compiled(spec(name, byte_weight=1.0)[1])
 
 
 @pytest.mark.few(1)
