@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from concurrent.futures import Executor
 from importlib.util import find_spec
@@ -11,6 +12,7 @@ from typing import Any, SupportsIndex
 from ..errors import ArgumentError, MemoryLimitError, PlanError, UnavailableError, pip_install
 from ..options import parse_bytes
 from ..runtime.program import Program
+from ..runtime.queries import EQUATIONS
 from .executor import Engine, ExecutorEngine
 from .run import DistributedProgram
 
@@ -58,14 +60,20 @@ def distribute(
         (4, 2)
     """
     engine = engine_of(where, None if scratch is None else Path(scratch))
-    allowed = engine.agreed(lambda: _allowed(program, engine, memory))
+
+    def agreed() -> tuple[str, int]:
+        allowed = _allowed(program, engine, memory)
+        options = f"memory={allowed}, task_seconds={task_seconds}, along={along}"
+        return f"distribute {_described(program)} with {options}", allowed
+
+    allowed = engine.agreed(agreed)
     return DistributedProgram(
         program, engine, allowed, task_seconds=task_seconds, along=along, progress=progress
     )
 
 
-def _allowed(program: Program, engine: Engine, memory: str | SupportsIndex) -> tuple[str, int]:
-    """What is to be distributed, and the bytes that a worker may use."""
+def _allowed(program: Program, engine: Engine, memory: str | SupportsIndex) -> int:
+    """The bytes that a worker may use."""
     manifest = program.manifest
     for tensor in manifest.outputs:
         if tensor.accumulate:
@@ -80,8 +88,19 @@ def _allowed(program: Program, engine: Engine, memory: str | SupportsIndex) -> t
             f"memory={allowed:,} bytes a worker is more than a worker has, {limit:,}: give "
             f"memory={limit}, or start fewer workers on a node"
         )
+    return allowed
+
+
+def _described(program: Program) -> str:
+    """A program for the message that ranks compare: its equations, not how they are planned.
+
+    The nodes of a cluster may differ, and with them the plans that ranks make of one spec.
+    """
+    manifest, artifact = program.manifest, program.artifact
+    equations = artifact.text(EQUATIONS) if artifact.has(EQUATIONS) else ""
+    digest = hashlib.sha256(repr((equations, manifest.tensors)).encode()).hexdigest()[:8]
     names = ", ".join(t.name for t in manifest.tensors if t.is_input or t in manifest.outputs)
-    return f"distribute {manifest.name} of {names} in {manifest.dtype}", allowed
+    return f"{manifest.name} (equations {digest}) of {names} in {manifest.dtype}"
 
 
 def engine_of(where: Any, scratch: Path | None = None) -> Engine:

@@ -117,6 +117,7 @@ class DistributedProgram:
         self._held: dict[str, Stored | Handle] = {}
         self._plans: dict[tuple[tuple[str, int], ...], _Ready] = {}
         self._report: RunReport | None = None
+        self._closed = 0  # times
         self._name = engine.once(lambda: uuid4().hex)
         self._seen: dict[str, set[Hashable]] = {}  # pieces on each worker
 
@@ -141,7 +142,7 @@ class DistributedProgram:
             raise ArgumentError(f"{self.program.manifest.name}: call it first, then ask for report")
         return self._report
 
-    def bind(self, /, **constants: object) -> DistributedProgram:
+    def bind(self, /, *unnamed: object, **constants: object) -> DistributedProgram:
         """Fix some of the inputs: workers load each once, and store it between calls.
 
         Args:
@@ -153,6 +154,7 @@ class DistributedProgram:
         """
 
         def check() -> tuple[str, dict[str, Any]]:
+            self._refuse(unnamed)
             values = {name: by_reference(value) for name, value in constants.items()}
             found = _checked(self.program, {**self._held_values, **values}, complete=False)
             return f"bind {self._described(found)}", found
@@ -191,7 +193,7 @@ class DistributedProgram:
         )
         return make_plan(self.program, extents, held, cluster, self._along)
 
-    def __call__(self, /, **arrays: object) -> dict[str, Any]:
+    def __call__(self, /, *unnamed: object, **arrays: object) -> dict[str, Any]:
         """Run the program on the workers.
 
         Args:
@@ -208,7 +210,7 @@ class DistributedProgram:
             UnavailableError: workers cannot be reached, or die again and again.
         """
         start = time.perf_counter()
-        every, extents = self._engine.agreed(lambda: self._arguments(arrays))
+        every, extents = self._engine.agreed(lambda: self._arguments(unnamed, arrays))
         lazy = any(is_dask_array(value) for value in every.values())
         ready = self._ready(extents)
         for name, value in self._held_values.items():
@@ -224,10 +226,17 @@ class DistributedProgram:
         self._report = call.report(time.perf_counter() - start)
         return {t.name: results[t.name] for t in self.program.manifest.outputs}
 
+    def _refuse(self, unnamed: Sequence[object]) -> None:
+        """Refuse arrays without names here, so that all ranks raise if one rank passes them."""
+        if unnamed:
+            name = next(t.name for t in self.program.manifest.tensors)
+            raise ArgumentError(f"arrays are passed by name: {name}=array")
+
     def _arguments(
-        self, arrays: Mapping[str, object]
+        self, unnamed: Sequence[object], arrays: Mapping[str, object]
     ) -> tuple[str, tuple[dict[str, Any], dict[str, int]]]:
         """What a call is to do, its arrays with those that are bound, and the extents."""
+        self._refuse(unnamed)
         twice = [name for name in arrays if name in self._held_values]
         if twice:
             raise ArgumentError(f"{', '.join(twice)} is bound already: leave it out of the call")
@@ -248,15 +257,21 @@ class DistributedProgram:
             f"{'stored ' if isinstance(a, Stored) else ''}{n} of shape {tuple(a.shape)}"
             for n, a in arrays.items()
         )
-        return f"{self.program.manifest.name} (run {self._name[:8]}) with {each or 'no arrays'}"
+        closed = f", closed {self._closed} times" if self._closed else ""
+        name = self.program.manifest.name
+        return f"{name} (run {self._name[:8]}{closed}) with {each or 'no arrays'}"
 
     def close(self) -> None:
-        """Drop the values on workers. The client, communicator or executor stays open."""
+        """Drop the values on workers. The client, communicator or executor stays open.
+
+        All ranks of a communicator close a program that they call again.
+        """
         handles = [h for ready in self._plans.values() for h in ready.stages]
         handles += [h for h in self._held.values() if not isinstance(h, Stored)]
         self._engine.forget(handles)
         self._plans.clear()
         self._held.clear()
+        self._closed += 1
         self._engine.close()
 
     def _share(self, value: Array) -> Handle:

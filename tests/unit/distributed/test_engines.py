@@ -384,7 +384,7 @@ from mpi4py import MPI
 
 comm = MPI.COMM_WORLD
 other = comm.rank == 1
-program = tcgen.compile('''
+SPEC = '''
 space o = 4
 space v = 6
 index i : o
@@ -392,7 +392,9 @@ index a b : v
 input f[v,v] constant, t[o,v]
 output r
 r[i,a] = f[a,b]*t[i,b]
-''', target="numpy")
+'''
+program = tcgen.compile(SPEC, target="numpy")
+twice = tcgen.compile(SPEC.replace("= f", "= 2*f"), target="numpy")
 f, t = np.ones((6, 6)), np.ones((4, 6))
 np.save(sys.argv[1], f)
 options = {"along": "v", "task_seconds": 0}
@@ -401,6 +403,12 @@ held = run.bind(f=f)
 failing = tcgen.distribute(program, comm, **options, progress=lambda *_: 1 // (not other))
 cases = {
     "memory": lambda: tcgen.distribute(program, comm, "much" if other else "1GiB", **options),
+    "bytes": lambda: tcgen.distribute(program, comm, 2**30 + other, **options),
+    "seconds": lambda: tcgen.distribute(program, comm, along="v", task_seconds=float(other)),
+    "along": lambda: tcgen.distribute(program, comm, along="o" if other else "v"),
+    "equations": lambda: tcgen.distribute(twice if other else program, comm, **options),
+    "closed": lambda: (other and run.close(), run(f=f, t=t)),
+    "name": lambda: run(f, t=t) if other else run(f=f, t=t),
     "element type": lambda: run(f=f, t=t.astype("f4") if other else t),
     "missing": lambda: run(f=f) if other else run(f=f, t=t),
     "unknown": lambda: run.bind(g=f) if other else run.bind(f=f),
@@ -423,6 +431,8 @@ for name, case in cases.items():
         told = "nothing"
     assert told != "nothing", name
     assert other or told != "ZeroDivisionError"
+    if name == "closed" and not other:
+        run.close()
     assert (run(f=2 * f, t=t)["r"] == 12).all() and (held(t=t)["r"] == 6).all(), name
 print("rank", comm.rank, "done")
 """
