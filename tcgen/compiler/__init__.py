@@ -4,11 +4,11 @@ Requests: ``api`` reads the arguments of :func:`tcgen.compile`; ``target`` choos
 target and the machine model of a GPU; ``progress`` shows the stages.
 
 Pipeline: ``driver`` calls the stages through ``tracer``, which times and verifies them; ``faults``
-tries plainer plans where a stage fails.
-``element_types`` refuses numbers and arguments that the element type cannot hold, ``limits`` plans
-and lowers again until a program keeps its limits, ``tuning`` replaces variants of products by the
-fastest measured ones, and ``documents`` writes and reads the equations, plan and reports in an
-artifact.
+tries plainer plans where a stage fails. ``element_types`` refuses numbers and arguments that the
+element type cannot hold, ``sequences`` chooses among formula sequences, ``unfused`` between a fused
+plan and the unfused one, ``limits`` plans and lowers again until a program keeps its limits,
+``tuning`` replaces variants of products by the fastest measured ones, and ``documents`` writes and
+reads the equations, plan and reports in an artifact.
 
 Caches: ``plan_cache`` stores sequences and plans on disk, ``timings`` measured times;
 ``program_cache`` holds the programs of a process.

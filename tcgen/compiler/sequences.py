@@ -24,8 +24,9 @@ from ..ir.program import FormulaSequence, Phase
 from ..ir.system import System, planning_extents
 from ..options import Options
 from ..thresholds.time_model import Machine
-from .limits import lower_within, plan_within, planned_use
+from .limits import lower_within, planned_use
 from .plan_cache import cached
+from .unfused import faster_plan
 
 # Sequences and plans whose predicted times differ by less are equally fast, and the one of less
 # memory is taken: the error of the prediction is larger.
@@ -123,7 +124,7 @@ def fastest_sequence(found: Sequence[FormulaSequence], options: Options) -> Form
 
 def plan_of(program: FormulaSequence, options: Options, *, use_cache: bool) -> FusionPlan:
     """The plan of the options' objective, from the cache if it is there."""
-    make = partial(plan_within, program, options)
+    make = partial(faster_plan, program, options)
     if use_cache:
         make = partial(cached, "plan", program, replace(options, tune=False), FusionPlan, make)
     return make()

@@ -146,6 +146,7 @@ class DistributedProgram:
         """Fix some of the inputs: workers load each once, and store it between calls.
 
         Args:
+            unnamed: refused, on all ranks of a communicator alike.
             constants: arrays of NumPy; references (``tcgen.stored``), data sets of h5py and arrays
                 of zarr, which workers read from their files themselves.
 
@@ -197,6 +198,7 @@ class DistributedProgram:
         """Run the program on the workers.
 
         Args:
+            unnamed: refused, on all ranks of a communicator alike.
             arrays: the inputs that are not bound, by name: arrays of NumPy, or references. On a
                 dask Client also arrays of dask: the results then are arrays of dask.
 

@@ -1,0 +1,54 @@
+"""The choice between a fused plan and the unfused one, by the flops that both execute.
+
+Planning predicts the flops of steps from level 2. Where a step shares no loop, lowering may compute
+only distinct elements of symmetric arrays, a quarter of the flops or less; a shared loop prevents
+that. Only the lowered modules show it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from ..fusion import plan_fusion
+from ..fusion.solver.time_cost import Saved, plan_picoseconds
+from ..ir.executed import executed_by, totals
+from ..ir.loops import Module
+from ..ir.plan import FusionPlan
+from ..ir.program import Contract, FormulaSequence
+from ..options import Options
+from .limits import lower_within, plan_within, planned_use
+
+# A fused plan that is predicted to take less than this many percent longer is taken: it needs less
+# memory, and the error of the prediction is larger.
+_CLOSE_PERCENT = 3
+
+
+def faster_plan(program: FormulaSequence, options: Options) -> FusionPlan:
+    """The plan of the options' objective; for ``time`` on a CPU the unfused one if it is faster."""
+    plan = plan_within(program, options)
+    if options.objective != "time" or options.target != "cpu" or not plan.loops or options.sliced:
+        return plan
+    unfused = plan_fusion(program, replace(options, objective="none", memory_limit=None))
+    module = lower_within(unfused, options)
+    limit = options.memory_limit
+    if limit is not None and planned_use(module, options).peak > limit:
+        return plan
+    fused, whole = (
+        plan_picoseconds(p, options.constants, options.dtype, _saved(p, m))
+        for p, m in ((plan, lower_within(plan, options)), (unfused, module))
+    )
+    if 100 * fused <= (100 + _CLOSE_PERCENT) * whole:
+        return plan
+    return replace(unfused, solve=replace(plan.solve, value=Fraction(whole, 10**12), bound=None))
+
+
+def _saved(plan: FusionPlan, module: Module) -> Saved:
+    """Flops that the module saves in each contraction that shares no loop."""
+    done = totals(executed_by(module), plan.extent_of).steps
+    steps = [plan.program.steps[visit.step] for visit in plan.visits if not visit.loops]
+    return {
+        (s.out, s.op): max(0, s.flops.value(plan.extent_of) - done[s.id].flops)
+        for s in steps
+        if isinstance(s.op, Contract) and s.id in done
+    }
