@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 from math import gcd, isqrt, lcm
 from typing import TypeAlias
@@ -38,8 +39,9 @@ class Pair:
         return sum(map(bool, self.row)) + sum(map(bool, self.column))
 
 
+@lru_cache(4096)
 def decomposed(
-    matrices: Sequence[Vector], rows: int, most_pairs: int | None = None
+    matrices: tuple[Vector, ...], rows: int, most_pairs: int | None = None
 ) -> tuple[tuple[Pair, ...], tuple[Vector, ...]]:
     """Pairs whose span holds every matrix, and the coefficients of each matrix in them.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import inf
+from math import inf, log
 
 from ..algebra import Sequences, form_sequences, without_constant_phase
 from ..algebra.cost_model import CostModel
@@ -62,8 +62,9 @@ def sequences(
 ) -> tuple[FormulaSequence, ...]:
     """The sequences of :func:`tcgen.algebra.form_sequences`, from the cache if they are there.
 
-    A large system is searched at its typical extents, so that all extents share that search, and
-    factored greedily at those of the options. Only if this costs less, they are searched as well.
+    A large system is searched at its typical extents, or at extents of similar ratios, so that most
+    extents share that search, and factored greedily at those of the options. Only if this costs
+    less, they are searched as well.
     """
 
     def search(wish: Options, *, greedy: bool = False) -> tuple[FormulaSequence, ...]:
@@ -73,7 +74,7 @@ def sequences(
             make = partial(cached, "program", given, key, Sequences, make)
         return make().found
 
-    typical = _typical_extents(system)
+    typical = _typical_extents(system, options)
     terms = sum(len(e.terms) for e in system.equations)
     few = options.thresholds.planner.algebra.direct_terms
     if not options.optimize or terms <= few or typical in (None, options.extents):
@@ -86,11 +87,21 @@ def sequences(
     return tuple(replace(p, each_term=here[0].each_term) for p in usual)
 
 
-def _typical_extents(system: System) -> tuple[tuple[str, int], ...] | None:
+def _typical_extents(system: System, options: Options) -> tuple[tuple[str, int], ...] | None:
+    """Typical extents, each times the power of 4 that brings its ratio to the first one near.
+
+    None if the system has spaces without typical extents.
+    """
     try:
-        return planning_extents(system, {})
+        typical = planning_extents(system, {})
     except ExtentError:
         return None
+    given = options.extent_of
+    ratios = {name: max(1, given[name]) / n for name, n in typical}
+    first = ratios[typical[0][0]]
+    return tuple(
+        (name, max(1, round(n * 4.0 ** round(log(ratios[name] / first, 4))))) for name, n in typical
+    )
 
 
 def _read_by_factoring(options: Options) -> Options:

@@ -31,6 +31,10 @@ Block: TypeAlias = tuple[Space, ...]
 
 def reduced(system: System, forms: NormalForms, thresholds: AlgebraThresholds) -> System:
     """The system with the blocks that are read, without zeros and with each array once."""
+    return system.derived(f"reduced {thresholds}", lambda: _reduced(system, forms, thresholds))
+
+
+def _reduced(system: System, forms: NormalForms, thresholds: AlgebraThresholds) -> System:
     system = split_by_reads(system, forms.complex_values, thresholds.inlined_terms)
     zero: set[str] = set()
     equations: list[Equation] = []

@@ -38,6 +38,11 @@ def normalised(system: System, complex_values: bool = False) -> System:
         SpecError: declared symmetries do not follow from the equations; it names each tensor and
             symmetry.
     """
+    name = f"normalised, {'complex' if complex_values else 'real'}"
+    return system.derived(name, lambda: _normalised(system, complex_values))
+
+
+def _normalised(system: System, complex_values: bool) -> System:
     system = keep_needed(system)
     forms = NormalForms(complex_values)
     refused: list[Diagnostic] = []

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, prod
 from random import Random
+from typing import TypeAlias
 
 from ...ir.system import Equation, System
 from ...ir.tensor import Ref, Role
@@ -113,37 +114,42 @@ def _starts(
 
     Where two forms have nearly equal costs, the greedy search may choose the wrong one. At extents
     where the costs differ more it chooses well, and its result is often the best one here too. A
-    second state has squares, if these lower the cost. Without ``longer``, or if the best state for
-    another cost is ``known``, all spaces have their planning extents.
+    second state has squares, if these lower the cost. If the best state for another cost is
+    ``known``, all spaces have their planning extents; without ``longer`` the state is that of the
+    targets as they are, without changes of basis.
     """
-    if known is not None or not longer:
-        states = _started(search, targets)
-        return states if known is None else [*states, known.copy()]
+    if not longer:
+        return [_factored_from(search, search.start(targets), [])[0]]
+    changed, states = _started(search, targets)
+    if known is not None:
+        return [*states, known.copy()]
     costs = search.costs
-    best: list[State] = []
-    least = 0
-    for space in (None, *range(len(costs.product_costs.extents))):
-        if space is not None:
-            factor = search.thresholds.longer_extent_factor
-            search.costs = costs.at(costs.product_costs.with_longer(space, factor))
-        states = _started(search, targets)
+    least = min(costs.total(state.sums.values()) for state in states)
+    for space in range(len(costs.product_costs.extents)):
+        factor = search.thresholds.longer_extent_factor
+        search.costs = costs.at(costs.product_costs.with_longer(space, factor))
+        others = [_factored_from(search, *start)[0] for start in changed]
         search.costs = costs
-        cost = min(costs.total(state.sums.values()) for state in states)
-        if not best or cost < least:
-            best, least = states, cost
-    return best
+        cost = min(costs.total(state.sums.values()) for state in others)
+        if cost < least:
+            states, least = others, cost
+    return states
 
 
-def _started(search: Search, targets: Mapping[int, TermSum]) -> list[State]:
-    """The targets factored greedily, after the changes of basis that lower the cost.
+# Sums before they are factored, and the arrays in them that changes of basis made.
+_Raw: TypeAlias = tuple[State, list[int]]
+
+
+def _started(search: Search, targets: Mapping[int, TermSum]) -> tuple[list[_Raw], list[State]]:
+    """The targets after the changes of basis that lower the cost, and factored greedily.
 
     A second state follows if squares lower the cost further. They come last: what they replace is
     no longer there for a change of basis.
     """
     raw = search.start(targets)
-    made: list[int] = []  # arrays that changes made, not factored yet
+    made: list[int] = []
     best, least = _factored_from(search, raw, made)
-    states = [best]
+    starts: list[tuple[_Raw, State]] = []
     for proposed in (changes, squares):
         pending = list(raw.targets)
         for label in pending:  # the list grows in the loop
@@ -155,14 +161,12 @@ def _started(search: Search, targets: Mapping[int, TermSum]) -> list[State]:
                 state, cost = _factored_from(search, trial, [*made, *new])
                 if cost < least:
                     best, least, raw = state, cost, trial
-                    made += [n for n in new if n not in made]
+                    made = [*made, *(n for n in new if n not in made)]
                     pending += [label, *new]
                     break
-        if proposed is changes:
-            states = [best]
-        elif best is not states[0]:
-            states.append(best)
-    return states
+        if not starts or best is not starts[0][1]:
+            starts.append(((raw.copy(), made), best))
+    return [start for start, _ in starts], [state for _, state in starts]
 
 
 def _factored_from(search: Search, raw: State, made: list[int]) -> tuple[State, int]:

@@ -70,7 +70,7 @@ def test_decomposition_gives_the_matrices_back(
 ) -> None:
     shape = vectors(rows * columns)
     matrices = data.draw(st.lists(shape, min_size=count, max_size=count))
-    pairs, weights = decomposed(matrices, rows)
+    pairs, weights = decomposed(tuple(matrices), rows)
     assert len(pairs) <= rows * columns
     assert len(pairs) >= len(reduced(matrices))
     for matrix, weight in zip(matrices, weights, strict=True):
@@ -100,7 +100,7 @@ def test_two_by_two_tensors_of_known_rank_are_found(data: st.DataObject, rank: i
         )
         for r in rights
     ]
-    assert len(decomposed(matrices, 2)[0]) == rank
+    assert len(decomposed(tuple(matrices), 2)[0]) == rank
 
 
 def test_matrices_without_enough_of_rank_one_are_covered_by_elements() -> None:
