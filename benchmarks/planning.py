@@ -113,7 +113,7 @@ def main() -> None:
             cpu = " | ".join(f"{x:.2f}" for x in found["cpu"])
             peaks = " / ".join(f"{x:,}" for x in found["peak"])
             print(
-                f"| {found['case']} | {cpu} | {found['operations']:.3f} | {peaks} "
+                f"| {found['case']} | {cpu} | {found['flops']:.3f} | {peaks} "
                 f"| {found['time']:.3f} |",
                 flush=True,
             )
