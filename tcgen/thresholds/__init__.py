@@ -4,6 +4,10 @@
 :class:`Thresholds` joins them, and :class:`tcgen.options.Options` carries them to every pass.
 ``legal_range`` gives each field its range, so that a test can run every pass at both ends.
 ``time_model`` predicts seconds and holds all constants of these predictions.
+
+Thresholds are rounded, most to powers of two. Those without a source of their own were chosen
+before 2026-11-28 by trials on processors with AVX2 and AVX-512 and on an H100, which no script
+repeats; ``benchmarks/ablation.py`` and ``benchmarks/tccg_cpu.py`` show what another value costs.
 """
 
 from __future__ import annotations
