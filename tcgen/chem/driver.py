@@ -194,6 +194,7 @@ def _problem(
     dtype = options.dtype
     with reported(options.progress, program.manifest.target) as tell:
         tell("making integrals")
+        blocks.transform_for(setup.found.values())
         for name, found in setup.found.items():
             on_disk = name in setup.on_disk
             make = partial(blocks.dataset, file=file) if on_disk else blocks.array

@@ -83,8 +83,30 @@ class MeanFieldInputs:
         fock = frame.energies[: frame.occupied]
         return float(fock.sum() - np.einsum("ijij->", pairs) / 2)
 
+    def transform_for(self, inputs: Iterable[Found]) -> None:
+        """Transform the two-electron integrals of some inputs, at once where that is less work."""
+        blocks: list[tuple[Block, Block, Block, Block]] = []
+        for found in inputs:
+            if found.quantity in (
+                Quantity.CHEMIST,
+                Quantity.PHYSICIST,
+                Quantity.ANTISYMMETRISED,
+            ):
+                p, q, r, s = (self._block(space) for space in found.tensor.spaces)
+                chemist = found.quantity is Quantity.CHEMIST
+                blocks.append((p, q, r, s) if chemist else (p, r, q, s))
+                if found.quantity is Quantity.ANTISYMMETRISED:
+                    blocks.append((p, s, q, r))
+        self._integrals.transform_for(blocks)
+
     def array(self, found: Found, dtype: str) -> Array | Callable[..., None]:
         """The array of an input in its declared layout; a callable for a generated input."""
+        tensor = found.tensor
+        if found.quantity is Quantity.CHEMIST and tensor.role is not Role.GENERATED:
+            p, q, r, s = (self._block(space) for space in tensor.spaces)
+            stored = self._integrals.stored(tensor, (p, q, r, s))
+            if stored is not None:
+                return stored.astype(element_type(tensor, dtype), copy=False)
         logical = self._logical(found)
         if found.tensor.role is not Role.GENERATED:
             return in_layout(found.tensor, logical, dtype)
@@ -110,8 +132,9 @@ class MeanFieldInputs:
         return file.write(tensor, shape, axis, blocks(), element)
 
     def forget(self) -> None:
-        """Drop the transformed blocks."""
+        """Drop the transformed integrals."""
         self._integrals.forget()
+        self._integrals.forget_pairs()
 
     def _frame(self, space: Space) -> Frame:
         return self._reference.frames[self._frames[self._spaces.spin(space) or ""]]

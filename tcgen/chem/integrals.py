@@ -3,18 +3,28 @@
 A block names a frame of the reference and some of its orbitals. An integral over orbitals of
 different spin in one charge density is zero, so that the same code serves spatial orbitals, blocks
 by spin and spin orbitals.
+
+Several blocks are cut out of one transform over all orbitals, if that takes fewer flops than a
+transform for each and fits into memory.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
+from math import comb
 from typing import Any
 
 import numpy as np
 
 from ..ir.layouts import Array
+from ..ir.tensor import Tensor
+from ..simplices import positions
 from .reference import Frame, Reference, build_fit
+
+# Part of PySCF's memory for integrals over all pairs of orbitals.
+_IN_MEMORY = 1 / 4
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -37,6 +47,8 @@ class Integrals:
         self._auxbasis = auxbasis
         self._chemist: dict[tuple[Block, ...], Array] = {}
         self._factors: dict[tuple[Block, ...], Array] = {}
+        self._pairs: dict[tuple[int, int], Array] = {}
+        self._orbitals: list[Array] = []  # coefficients, each once
         self._fit: Any = None
 
     @property
@@ -48,6 +60,67 @@ class Integrals:
         """Drop the cached blocks."""
         self._chemist.clear()
         self._factors.clear()
+
+    def forget_pairs(self) -> None:
+        """Drop the integrals over all pairs of orbitals."""
+        self._pairs.clear()
+
+    def transform_for(self, blocks: Iterable[tuple[Block, Block, Block, Block]]) -> None:
+        """Transform all orbitals at once for blocks (pq|rs), if that is less work than each."""
+        if self._reference.density_fit is not None:
+            return
+        atomic = self._reference.mol.nao
+        apart: dict[object, float] = {}
+        wanted: set[tuple[int, int]] = set()
+        for p, q, r, s in blocks:
+            sides = tuple(sorted((tuple(sorted((p, q))), tuple(sorted((r, s))))))
+            for x, y in product(self._common_spins(p, q), self._common_spins(r, s)):
+                one, two = self._number(p, x), self._number(r, y)
+                wanted.add((min(one, two), max(one, two)))
+                lengths = (
+                    len(self._places(b, spin)) for b, spin in ((p, x), (q, x), (r, y), (s, y))
+                )
+                apart[sides, one, two] = _flops(atomic, *lengths)
+        count = [c.shape[1] for c in self._orbitals]
+        whole = sum(_flops(atomic, count[k], count[k], count[n], count[n]) for k, n in wanted)
+        elements = sum(comb(count[k] + 1, 2) * comb(count[n] + 1, 2) for k, n in wanted)
+        if whole >= sum(apart.values()) or elements * 8 > self._reference.memory * _IN_MEMORY:
+            return
+        from pyscf import ao2mo  # noqa: PLC0415
+
+        for k, n in wanted:
+            c, d = self._orbitals[k], self._orbitals[n]
+            self._pairs[k, n] = ao2mo.general(self._source, (c, c, d, d), compact=True)
+
+    def stored(self, tensor: Tensor, blocks: tuple[Block, Block, Block, Block]) -> Array | None:
+        """(pq|rs) in the layout of a tensor, cut out of the integrals over all pairs.
+
+        None if these were not made, or if the layout or the spins ask for more than one cut.
+        """
+        layout = [packing for _, packing in tensor.stored()]
+        if tensor.stored_order != (0, 1, 2, 3):
+            return None
+        shape: list[int] = []
+        numbers, places = [], []
+        for p, q in (blocks[:2], blocks[2:]):
+            spins = self._common_spins(p, q)
+            packing = layout.pop(0)
+            if packing is None and layout and layout[0] is None:
+                layout.pop(0)
+                i, j = (x.ravel() for x in np.indices((len(p.places), len(q.places))))
+                shape += (len(p.places), len(q.places))
+            elif packing is not None and packing.count == 2:
+                i, j = positions(len(p.places), 2, packing.antisymmetric)
+                shape.append(len(i))
+            else:
+                return None
+            left, right = (self._places(b, spins[0]) for b in (p, q))
+            if len(spins) != 1 or (len(left), len(right)) != (len(p.places), len(q.places)):
+                return None
+            numbers.append(self._number(p, spins[0]))
+            places.append(_pair(left[i], right[j]))
+        cut = self._cut(numbers[0], numbers[1], places[0], places[1])
+        return None if cut is None else cut.reshape(shape)
 
     def chemist(self, p: Block, q: Block, r: Block, s: Block) -> Array:
         """(pq|rs) with axes p, q, r, s, in Hartree; do not write to it."""
@@ -88,13 +161,44 @@ class Integrals:
         left = self._frame(p).coefficients
         return [spin for spin in left if spin in self._frame(q).coefficients]
 
+    @property
+    def _source(self) -> Any:
+        return self._reference.mol if self._reference.eri is None else self._reference.eri
+
+    def _number(self, block: Block, spin: str) -> int:
+        """The number of the coefficients of all orbitals of a frame with a part of this spin."""
+        c = self._frame(block).coefficients[spin]
+        c = c[:, np.any(c != 0, axis=0)]
+        for number, known in enumerate(self._orbitals):
+            if np.array_equal(known, c):
+                return number
+        self._orbitals.append(c)
+        return len(self._orbitals) - 1
+
+    def _places(self, block: Block, spin: str) -> Array:
+        """Places of a block's orbitals among those of its frame with a part of this spin."""
+        used = np.any(self._frame(block).coefficients[spin] != 0, axis=0)
+        number = np.cumsum(used) - 1
+        return np.array([number[k] for k in block.places if used[k]], int)
+
+    def _cut(self, one: int, two: int, rows: Array, columns: Array) -> Array | None:
+        """Integrals over some pairs of orbitals; None if all pairs were not transformed."""
+        pairs = self._pairs.get((min(one, two), max(one, two)))
+        if pairs is None:
+            return None
+        if one > two:
+            pairs = pairs.T
+        result = np.empty((len(rows), len(columns)))
+        for place, row in zip(result, rows, strict=True):
+            np.take(pairs[row], columns, out=place)
+        return result
+
     def _transformed(self, p: Block, q: Block, r: Block, s: Block) -> Array:
         if self._reference.density_fit is not None:
             left, right = self.three_index(p, q), self.three_index(r, s)
             return np.tensordot(left, right, axes=(0, 0))
         from pyscf import ao2mo  # noqa: PLC0415
 
-        source = self._reference.mol if self._reference.eri is None else self._reference.eri
         blocks = (p, q, r, s)
         whole = tuple(len(block.places) for block in blocks)
         result = np.zeros(whole)
@@ -103,7 +207,14 @@ class Integrals:
             shape = tuple(len(places) for _, places in parts)
             if 0 in shape:
                 continue
-            part = ao2mo.general(source, [c for c, _ in parts], compact=False).reshape(shape)
+            left, right = (
+                _pair(self._places(a, x)[:, None], self._places(b, x)[None, :]).ravel()
+                for a, b, x in ((p, q, one), (r, s, two))
+            )
+            part = self._cut(self._number(p, one), self._number(r, two), left, right)
+            if part is None:
+                part = ao2mo.general(self._source, [c for c, _ in parts], compact=False)
+            part = part.reshape(shape)
             if shape == whole:
                 result += part
             else:
@@ -138,3 +249,18 @@ class Integrals:
                 result[np.ix_(np.arange(start, stop), rows, columns)] += part
             start = stop
         return result
+
+
+def _pair(i: Array, j: Array) -> Array:
+    """Numbers of pairs of orbitals, in the order of PySCF."""
+    high: Array = np.maximum(i, j)
+    numbers: Array = high * (high + 1) // 2 + np.minimum(i, j)
+    return numbers
+
+
+def _flops(atomic: int, p: int, q: int, r: int, s: int) -> float:
+    """Flops of a transform of integrals over atomic orbitals, first half and second half."""
+    pairs = atomic * (atomic + 1) / 2
+    made = p * (p + 1) / 2 if p == q else p * q
+    first = pairs * 2 * (atomic**2 * min(p, q) + atomic * p * q)
+    return float(first + made * 2 * (atomic**2 * min(r, s) + atomic * r * s))

@@ -496,7 +496,10 @@ def test_a_file_of_several_solutions(chemistry: Chemistry, solve: Any, tmp_path:
             solve("t_closed_shell", reference, amplitudes=source).energies["e_t"]
             for source in (solution, chosen)
         ]
-    assert energies[0] == energies[1] != energies[2] == energies[3]
+    # Sums may depend on the alignment of arrays.
+    assert energies[0] == pytest.approx(energies[1], rel=1e-12)
+    assert energies[2] == pytest.approx(energies[3], rel=1e-12)
+    assert abs(energies[0] - energies[2]) > 1e-8
     # Amplitudes of other orbitals do not fit.
     solve("ccsd_spin_orbital", reference, amplitudes=path).save(path)
     solve("t_spin_orbital", reference, amplitudes=path)

@@ -1,0 +1,81 @@
+"""Blocks of integrals cut out of one transform, beside blocks that are transformed one by one."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tcgen.chem.integrals import Block, Integrals
+from tcgen.chem.reference import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, read_reference
+from tcgen.ir.layouts import pack
+from tcgen.ir.tensor import Packing, Role, Space, Storage, Tensor
+
+
+@pytest.fixture(scope="module")
+def fields(blocks: Any) -> dict[str, Any]:
+    """Mean fields of a radical and of its anion, one of them with mixed spins."""
+    from pyscf import scf
+
+    atoms = "O 0 0 0; H 0.3 0.7 0.5"
+    closed = blocks.mean_field(blocks.molecule(atoms, "6-31g", charge=-1))
+    radical = blocks.mean_field(blocks.molecule(atoms, "6-31g", spin=1), "UHF")
+    general = scf.addons.convert_to_ghf(radical)
+    cosine, sine = np.cos(0.3), np.sin(0.3)
+    turn = np.kron(np.array([[cosine, -sine], [sine, cosine]]), np.eye(radical.mol.nao))
+    general.mo_coeff = turn @ general.mo_coeff
+    return {"RHF": closed, "UHF": radical, "GHF": general}
+
+
+@pytest.mark.parametrize(
+    ("kind", "frames"),
+    [("RHF", [SPATIAL]), ("UHF", [ALPHA, BETA]), ("UHF", [SPIN_ORBITAL]), ("GHF", [SPIN_ORBITAL])],
+)
+def test_blocks_are_those_of_single_transforms(
+    fields: dict[str, Any], kind: str, frames: list[str]
+) -> None:
+    reference = read_reference(fields[kind], 1 if kind != "GHF" else 2)
+    parts = []
+    for name in frames:
+        frame = reference.frames[name]
+        occupied, virtual = range(frame.occupied), range(frame.occupied, frame.count)
+        parts.append((Block(name, tuple(occupied)), Block(name, tuple(virtual))))
+    pairs = [(p, q) for own in parts for p, q in product(own, own)]
+    blocks = [(*one, *two) for one, two in product(pairs, pairs)]
+    apart, together = Integrals(reference), Integrals(reference)
+    together.transform_for(blocks)
+    assert together._pairs
+    for block in blocks:
+        np.testing.assert_allclose(together.chemist(*block), apart.chemist(*block), atol=1e-12)
+    together.forget()
+    together.forget_pairs()
+    assert not together._pairs
+
+
+def test_packed_integrals_are_cut_without_a_dense_array(fields: dict[str, Any]) -> None:
+    reference = read_reference(fields["RHF"])
+    frame = reference.frames[SPATIAL]
+    virtual = Block(SPATIAL, tuple(range(frame.occupied, frame.count)))
+    occupied = Block(SPATIAL, tuple(range(frame.occupied)))
+    integrals = Integrals(reference)
+    v, o = Space("v"), Space("o")
+    both = Tensor("g", (v,) * 4, Role.INPUT, storage=Storage(packed=(Packing(0), Packing(2))))
+    mixed = Tensor("g", (o, v, v, v), Role.INPUT, storage=Storage(packed=(Packing(2),)))
+    cases = ((both, (virtual,) * 4), (mixed, (occupied, virtual, virtual, virtual)))
+    for tensor, blocks in cases:
+        assert integrals.stored(tensor, blocks) is None
+    pairs = list(product((occupied, virtual), repeat=2))
+    integrals.transform_for([(*one, *two) for one, two in product(pairs, pairs)])
+    for tensor, blocks in cases:
+        expected = pack(tensor, integrals.chemist(*blocks))
+        np.testing.assert_allclose(integrals.stored(tensor, blocks), expected, atol=1e-12)
+
+
+def test_one_small_block_is_transformed_alone(fields: dict[str, Any]) -> None:
+    reference = read_reference(fields["RHF"])
+    integrals = Integrals(reference)
+    occupied = Block(SPATIAL, (0, 1))
+    integrals.transform_for([(occupied,) * 4])
+    assert not integrals._pairs
