@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.api import compile, signature_with
+from ..compiler.api import compiled, signature_with
 from ..compiler.driver import read_system
 from ..compiler.progress import reported
 from ..errors import ArgumentError
@@ -175,14 +175,18 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
 def _compiled(setup: _Setup, options: SolveOptions) -> Program:
     """The program, which reads arrays on disk in slices."""
     planning = options.planning or Planning()
-    return compile(
+    return compiled(
         setup.system,
-        extents={name: max(1, extent) for name, extent in setup.extents.items()},
-        target=options.target,
-        dtype=options.dtype,
-        memory_limit=options.memory_limit,
-        planning=replace(planning, sliced=(*planning.sliced, *setup.on_disk)),
+        {name: max(1, extent) for name, extent in setup.extents.items()},
+        options.target,
+        options.dtype,
+        options.memory_limit,
+        constant=(),
+        volatile=(),
+        plan=replace(planning, sliced=(*planning.sliced, *setup.on_disk)),
         progress=options.progress,
+        fallback=False,
+        documents=False,
     )
 
 

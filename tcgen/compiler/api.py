@@ -85,6 +85,26 @@ def compile(
         array([0., 1., 2.])
     """
     plan = planning_record(planning, shorthand, "compile")
+    return compiled(
+        source, extents, target, dtype, memory_limit, constant, volatile, plan, progress, fallback
+    )
+
+
+def compiled(
+    source: object,
+    extents: Mapping[str, SupportsIndex] | None,
+    target: str | None,
+    dtype: str,
+    memory_limit: str | SupportsIndex | None,
+    constant: str | Sequence[str],
+    volatile: str | Sequence[str],
+    plan: Planning,
+    progress: Progress | bool,
+    fallback: bool,
+    *,
+    documents: bool = True,
+) -> Program:
+    """:func:`compile`; without ``documents`` the program has no report, and cannot be saved."""
     target = target or ("cpu" if plan.tune else default_target(_warn))
     plan = for_machine(plan, target)
     options = Options(
@@ -100,21 +120,23 @@ def compile(
 
         system = marked(system, constant, volatile)
     for message in system.warnings:
-        warnings.warn(message, stacklevel=2)
+        warnings.warn(message, stacklevel=3)
     with reported(progress, options.target) as tell:
-        result = compile_system(system, options, Tracer(tell), fallback=fallback)
+        result = compile_system(
+            system, options, Tracer(tell), documents=documents, fallback=fallback
+        )
         program = Program(result.artifact)
         if progress and options.target == "cpu":
             tell("build")
             program.build()
     # A program that made a System may mean an output that is zero.
     for message in () if isinstance(source, System) else result.warnings:
-        warnings.warn(message, stacklevel=2)
+        warnings.warn(message, stacklevel=3)
     return program
 
 
 # The warning names the line that calls compile.
-_warn = partial(warnings.warn, stacklevel=3)
+_warn = partial(warnings.warn, stacklevel=4)
 
 
 def planning_record(given: Planning | None, shorthand: Mapping[str, Any], caller: str) -> Planning:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from threading import Thread
-
-from ortools.sat.python import cp_model
+from typing import TYPE_CHECKING
 
 from ...errors import VerifyError
+
+# Loading it takes a quarter of a second, which plans from the cache do without.
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,22 +24,22 @@ class Answer:
     @property
     def optimal(self) -> bool:
         """True if the solution is proven optimal."""
-        return self.status == cp_model.OPTIMAL
+        return self._name == "OPTIMAL"
 
     @property
     def found(self) -> bool:
         """True if there is a solution."""
-        return self.status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+        return self._name in ("OPTIMAL", "FEASIBLE")
 
     @property
     def infeasible(self) -> bool:
         """True if it is proven that no solution exists."""
-        return self.status == cp_model.INFEASIBLE
+        return self._name == "INFEASIBLE"
 
     @property
     def unknown(self) -> bool:
         """True if the search ended without a solution or a proof."""
-        return self.status == cp_model.UNKNOWN
+        return self._name == "UNKNOWN"
 
     @property
     def spent(self) -> float:
@@ -45,8 +48,11 @@ class Answer:
 
     def refusal(self, model: str) -> VerifyError:
         """The error for a model that CP-SAT does not accept."""
-        status = self.solver.status_name(self.status)
-        return VerifyError(f"CP-SAT refuses the {model} model ({status})")
+        return VerifyError(f"CP-SAT refuses the {model} model ({self._name})")
+
+    @property
+    def _name(self) -> str:
+        return str(self.solver.status_name(self.status))
 
 
 def solve(model: cp_model.CpModel, seconds: float, *, bound_only: bool = False) -> Answer:
@@ -54,6 +60,8 @@ def solve(model: cp_model.CpModel, seconds: float, *, bound_only: bool = False) 
 
     ``bound_only`` leaves out relaxing and probing, which cost most if few arrays can be contracted.
     """
+    from ortools.sat.python import cp_model  # noqa: PLC0415
+
     solver = cp_model.CpSolver()
     parameters = solver.parameters
     parameters.num_workers = 1
