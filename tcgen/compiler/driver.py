@@ -9,22 +9,26 @@ returns.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import environment
 from ..artifact.folder import Artifact
-from ..errors import ArgumentError, Diagnostic, SpecError
+from ..errors import ArgumentError, Diagnostic, ExtentError, SpecError
 from ..ir.executed import executed_by
 from ..ir.loops import Module
 from ..ir.plan import FusionPlan
 from ..ir.pretty.equations import pretty_step
 from ..ir.program import FormulaSequence
 from ..ir.system import System, planning_extents, with_inputs_on_disk
+from ..ir.tensor import Role, element_bytes
 from ..ir.verify.system import check_names
 from ..options import Options
+from ..records.loops import stored_shape
 from .faults import without_fault
 from .tracer import Tracer, check_values
 
@@ -77,7 +81,7 @@ def compile_system(
         ArgumentError: a fallback of a program for another target than cpu.
         SpecError: symmetries declared for outputs that do not follow from their equations, or
             numbers that the element type cannot hold.
-        ExtentError: a planning extent is missing.
+        ExtentError: a planning extent is missing, or makes an array larger than memory addresses.
         VerifyError: a name is not an identifier, or tcgen has a fault for which no other plan could
             be taken; where one is taken, a RuntimeWarning says so.
         MemoryLimitError: the plan needs more bytes than ``options.memory_limit``.
@@ -92,12 +96,27 @@ def compile_system(
     check_names(system)
     tracer = tracer or Tracer()
     options = replace(options, extents=planning_extents(system, options.extent_of))
+    _refuse_overflow(system, options)
     if environment.verify_level() >= 2:
         tracer.check_values = partial(check_values, system, options.dtype)
     equations = with_inputs_on_disk(system, options.sliced)
     system = tracer.run("system", lambda: equations)
     make = partial(_compiled, system, tracer=tracer, documents=documents, fallback=fallback)
     return without_fault(make, system.name, options, tracer)
+
+
+def _refuse_overflow(system: System, options: Options) -> None:
+    """Refuse planning extents at which an array of the caller has more bytes than addresses."""
+    for tensor in system.tensors:
+        if tensor.role not in (Role.INPUT, Role.OUTPUT):
+            continue
+        shape = stored_shape(tensor, options.extent_of)
+        count = element_bytes(tensor, options.dtype) * prod(shape)
+        if count > sys.maxsize:
+            raise ExtentError(
+                f"{tensor.name} of shape {shape} would have {count:,} bytes, more than a machine "
+                f"addresses: plan for smaller extents; a program runs at any"
+            )
 
 
 def _compiled(

@@ -137,3 +137,11 @@ def test_a_plan_that_exists_and_fits_is_a_candidate(objective: str) -> None:
     least = used("peak")
     assert least <= used("none")
     assert all(used(objective, limit) <= limit for limit in (least, used("none")))
+
+
+@pytest.mark.parametrize(
+    "extents", [{"i": 2**31, "j": 2**31, "k": 1}, {"i": 2**40, "j": 1, "k": 2**30}]
+)
+def test_extents_whose_arrays_no_machine_addresses_are_refused(extents: dict[str, int]) -> None:
+    with pytest.raises(tcgen.ExtentError, match="more than a machine addresses"):
+        tcgen.compile("ij,jk->ik", extents=extents, target="numpy")
