@@ -200,6 +200,22 @@ def passed_extents(
     return extents
 
 
+def passed_energies(
+    found: Iterable[Found], arrays: Mapping[str, Any], extents: Mapping[str, int]
+) -> dict[str, Array]:
+    """Orbital energies by base space that the caller passes, or the diagonal of a Fock matrix."""
+    energies: dict[str, Array] = {}
+    for one in found:
+        first, array = one.tensor.spaces[0], np.asarray(arrays[one.tensor.name])
+        lengths = [extents[base.name] for base in first.bases]
+        if array.shape != (sum(lengths),) * one.tensor.rank or len({*one.tensor.spaces}) > 1:
+            continue
+        values = array if array.ndim == 1 else array.diagonal()
+        parts = np.split(values.real, np.cumsum(lengths)[:-1])
+        energies |= {base.name: part for base, part in zip(first.bases, parts, strict=True)}
+    return energies
+
+
 def inputs_on_disk(
     tensors: Iterable[Tensor], extents: Mapping[str, int], dtype: str, memory: float
 ) -> tuple[str, ...]:

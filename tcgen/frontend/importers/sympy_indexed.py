@@ -25,7 +25,7 @@ from ..exact_numbers import OUTSIDE, rejection_reason
 from ..source import refuse_deep_nesting
 from ..terms import read_term_data
 from .canonical_terms import canonical_system
-from .conventions import LETTERS, check_name_list, check_texts, integrals, is_name
+from .conventions import LETTERS, check_name_list, check_texts, integrals, is_name, with_integrals
 from .sympy_atoms import (
     Ranges,
     check_term_count,
@@ -107,7 +107,7 @@ def from_sympy(
             "tensors": {**dict(sorted(tensors.items())), **integrals(real=real)},
             "targets": targets,
         }
-        return canonical_system(read_term_data(data, "<sympy>"))
+        return canonical_system(with_integrals(read_term_data(data, "<sympy>")))
 
 
 def is_sympy(value: Any) -> bool:
