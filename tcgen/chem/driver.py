@@ -22,6 +22,7 @@ from ..ir.layouts import Array
 from ..ir.system import System, with_axes, with_tensors
 from ..ir.tensor import Tensor
 from ..options import Planning
+from ..records.quantity import Quantity
 from ..runtime.program import Program
 from .conventions import is_over_spin_orbitals, with_conventions
 from .equations import Equations, infer_roles
@@ -30,6 +31,7 @@ from .inputs import (
     MeanFieldInputs,
     in_layout,
     inputs_on_disk,
+    passed_energies,
     passed_extents,
     unpacked,
 )
@@ -85,11 +87,11 @@ def solve(
     )
     table.title(setup.system.name, reference.kind, setup.extents)
     with IntegralFile() as file:
-        problem, of_reference = _problem(setup, program, options, file)
+        problem = _problem(setup, program, options, file)
         if equations.eigenvalue:
             results = _diagonalised(problem, setup.earlier)
         else:
-            results = _iterated(problem, setup.earlier, table, of_reference)
+            results = _iterated(problem, setup.earlier, table)
     letters = setup.earlier.letters | {t.name: setup.spaces.letters(t) for t in equations.given}
     letters |= {a.tensor.name: problem.letters(a) for a in equations.amplitudes}
     results["amplitudes"] = setup.earlier.arrays | setup.given | results["amplitudes"]
@@ -125,7 +127,8 @@ class _Setup:
     The inputs of ``system`` have the storage and phase that this calculation needs. ``extents`` are
     by base space. ``given`` has dense arrays of the inputs in ``equations.given``, ``arrays`` those
     of inputs in the caller's layout; the mean field's, whose quantities are in ``found``, are made
-    later. The arrays of ``on_disk`` go to a file.
+    later. The arrays of ``on_disk`` go to a file. ``passed_energies`` are those of orbitals by base
+    space, in Hartree, if the caller passes them or a Fock matrix.
     """
 
     system: System
@@ -139,6 +142,7 @@ class _Setup:
     given: dict[str, Array]
     arrays: dict[str, Any]
     on_disk: tuple[str, ...]
+    passed_energies: dict[str, Array]
 
 
 def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
@@ -146,7 +150,8 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
     spaces = classify(system)
     roles, arrays = _split_inputs(system, options.inputs or {})
     reference = read_reference(mean_field, options.frozen)
-    equations, found, blocks = _infer(system, spaces, reference, roles, tuple(arrays), options)
+    equations, shown, blocks = _infer(system, spaces, reference, roles, tuple(arrays), options)
+    found = {name: one for name, one in shown.items() if name not in arrays}
     extents = {s.name: s.extent for s in system.spaces if s.extent is not None}
     extents |= blocks.extents(system.spaces) | passed_extents(system, spaces, arrays)
     extents |= dict(options.extents or {})
@@ -156,6 +161,7 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
         options.amplitudes, system.name, spaces, extents, equations.given, reference.fingerprint()
     )
     given = _given(system, spaces, equations, earlier)
+    passed = passed_energies([f for n, f in shown.items() if n in arrays], arrays, extents)
     arrays |= {t.name: in_layout(t, given[t.name], options.dtype) for t in equations.given}
     # With a memory limit, stored intermediates of these inputs might not fit.
     if options.memory_limit is None:
@@ -168,7 +174,7 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
         found |= {n: replace(found[n], tensor=unpacked(found[n].tensor)) for n in on_disk}
     return _Setup(
         system, spaces, reference, equations, found, blocks, extents, earlier, given, arrays,
-        on_disk,
+        on_disk, passed,
     )  # fmt: skip
 
 
@@ -190,10 +196,8 @@ def _compiled(setup: _Setup, options: SolveOptions) -> Program:
     )
 
 
-def _problem(
-    setup: _Setup, program: Program, options: SolveOptions, file: IntegralFile
-) -> tuple[Problem, float]:
-    """Make the arrays and bind them; also the reference's energy in equations that contain it."""
+def _problem(setup: _Setup, program: Program, options: SolveOptions, file: IntegralFile) -> Problem:
+    """Make the arrays and bind them."""
     system, equations, blocks, arrays = setup.system, setup.equations, setup.blocks, setup.arrays
     dtype = options.dtype
     with reported(options.progress, program.manifest.target) as tell:
@@ -203,15 +207,16 @@ def _problem(
             on_disk = name in setup.on_disk
             make = partial(blocks.dataset, file=file) if on_disk else blocks.array
             arrays[name] = make(found, dtype)
-        energies = blocks.energies(system)
-        of_reference = blocks.occupied_energy() if equations.with_reference else 0.0
+        energies = blocks.energies(system) | setup.passed_energies
+        contained = equations.with_reference or any(a.with_reference for a in equations.amplitudes)
+        of_reference = blocks.occupied_energy() if contained else 0.0
     blocks.forget()
     run = _bound(program, system, arrays, equations)
     # Bound constants may be copies in another layout.
     arrays.clear()
-    extents = setup.extents
-    problem = Problem(system, setup.spaces, equations, extents, energies, dtype, run, options)
-    return problem, of_reference
+    return Problem(
+        system, setup.spaces, equations, setup.extents, energies, dtype, run, options, of_reference
+    )
 
 
 def read_equations(source: object) -> System:
@@ -237,11 +242,17 @@ def _infer(
     passed: Sequence[str],
     options: SolveOptions,
 ) -> tuple[Equations, dict[str, Found], MeanFieldInputs]:
-    """Infer the roles of outputs and inputs, and the orbitals of the reference that inputs need."""
+    """Infer the roles of outputs and inputs, and the orbitals of the reference that inputs need.
+
+    Passed orbital energies and Fock matrices are among the inputs that are found.
+    """
     declared = {t.name: t.quantity.value for t in system.inputs if t.quantity is not None}
     roles = declared | dict(roles)
-    found = {n: f for n, f in recognise(system, spaces, roles).items() if n not in passed}
-    probe = Probe(system, spaces, found)
+    found = recognise(system, spaces, roles)
+    # Passed energies and Fock matrices show what outputs are; their values are the caller's.
+    of_orbitals = (Quantity.ENERGIES, Quantity.FOCK)
+    shown = {n: f for n, f in found.items() if n not in passed or f.quantity in of_orbitals}
+    probe = Probe(system, spaces, shown)
     equations = infer_roles(probe, passed, options.outputs or {})
     tensors = [*system.inputs, *(a.tensor for a in equations.amplitudes)]
     orbitals = options.orbitals
@@ -325,9 +336,7 @@ def _printer(show: Show | bool) -> Show | None:
     return (lambda line: print(line, flush=True)) if show else None  # noqa: T201
 
 
-def _iterated(
-    problem: Problem, earlier: Earlier, table: Table, of_reference: float
-) -> dict[str, Any]:
+def _iterated(problem: Problem, earlier: Earlier, table: Table) -> dict[str, Any]:
     """Fields of the solution of equations for amplitudes, or of energies without any."""
     equations = problem.equations
     if equations.amplitudes:
@@ -338,8 +347,8 @@ def _iterated(
     correlation = None
     if equations.correlation:
         correlation = sum(energies[name] for name in equations.correlation)
-        if of_reference:
-            correlation -= problem.energy_of_reference(of_reference)
+        if equations.with_reference:
+            correlation -= problem.energy_of_reference()
     return {
         "converged": found.converged,
         "e_corr": correlation,

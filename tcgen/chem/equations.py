@@ -35,13 +35,15 @@ class Amplitude:
 
     ``output`` is its residual, or the updated amplitude; ``axes`` are those of ``output`` in the
     order of the input's. A residual begins with c*D*t: ``scale`` is c, or None for an updated
-    amplitude.
+    amplitude and for products with any other matrix. ``with_reference`` is true for products with
+    a matrix that has the energy of the reference on its diagonal.
     """
 
     tensor: Tensor
     output: Tensor
     axes: tuple[int, ...]
     scale: float | None
+    with_reference: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +85,24 @@ def infer_roles(probe: Probe, inputs: Sequence[str], roles: Mapping[str, str]) -
         if one is not None:
             amplitudes.append(one)
     solved = {a.tensor.name for a in amplitudes}
-    sigma = {name for name, role in roles.items() if role.startswith("sigma")}
-    eigenvalue = bool(sigma) or (
+    products = [a.output.name for a in amplitudes]
+    sigma = any(role.startswith("sigma") for role in roles.values())
+    eigenvalue = (
         bool(amplitudes)
-        and all(a.scale is not None for a in amplitudes)
-        and probe.vanishes(solved, [a.output.name for a in amplitudes])
+        and (sigma or all(a.scale is not None for a in amplitudes))
+        and probe.vanishes(solved, products)
     )
+    if sigma and not (eigenvalue and probe.is_linear(solved, products)):
+        raise ArgumentError(
+            f"outputs: {', '.join(products)} are given as sigma vectors, but are not linear in "
+            f"{', '.join(solved)}: leave out their other terms"
+        )
+    for one in amplitudes:
+        if one.with_reference and not eigenvalue:
+            raise ArgumentError(
+                f"{one.output.name} has {one.tensor.name} times the energy of the reference: leave "
+                f"out these terms, such as f[i,i]*{one.tensor.name}"
+            )
     used = {a.output.name for a in (*residuals.values(), *updated.values())}
     scalars = [t.name for t in system.outputs if not t.rank and roles.get(t.name) != "value"]
     declared = tuple(name for name in scalars if roles.get(name) == "energy")
@@ -180,9 +194,12 @@ def _residuals(
         role = roles.get(output.name, "")
         if role.startswith(("residual", "sigma")):
             tensor = by_name[_target(output, role, by_name)]
-            if matched_axes(output.spaces, tensor.spaces) is None:
+            axes = matched_axes(output.spaces, tensor.spaces)
+            if axes is None:
                 raise _other_axes(output, tensor)
             found = _found_residuals(tensor, [output], probe)
+            if not found and role.startswith("sigma"):
+                found = [Amplitude(tensor, output, axes, None)]
             if not found:
                 raise ArgumentError(
                     f"outputs: {output.name} is given as the {role}, but without integrals it is "
@@ -222,9 +239,7 @@ def _found_residuals(tensor: Tensor, outputs: Sequence[Tensor], probe: Probe) ->
         values = probe.change_with(assumed)
         found = []
         for output, axes in matching:
-            scale = _scale(probe, values, output, axes, assumed)
-            if scale is not None:
-                found.append(Amplitude(assumed, output, axes, scale))
+            found += _begins_with_differences(probe, values, output, axes, assumed)
         if found:
             return found
     return []
@@ -248,13 +263,22 @@ def _with_usual_symmetry(tensor: Tensor) -> list[Tensor]:
     return [replace(tensor, symmetry=paired), replace(tensor, symmetry=antisymmetric)]
 
 
-def _scale(
+def _begins_with_differences(
     probe: Probe, values: Mapping[str, Array], output: Tensor, axes: tuple[int, ...], tensor: Tensor
-) -> float | None:
-    """The number c if the output is c*D*t, else None."""
+) -> list[Amplitude]:
+    """The role of an output that is c*D*t, or c*(D - E)*t with the energy E of the reference."""
     t = unpack(tensor, probe.drawn(tensor), probe.extents)
-    expected = differences(tensor, probe.spaces, probe.energies) * t
+    change = differences(tensor, probe.spaces, probe.energies)
     found = unpack(output, values[output.name], probe.extents).transpose(axes)
+    for energy in (0.0, probe.occupied_energy, 2 * probe.occupied_energy):
+        scale = _scale(found, (change - energy) * t)
+        if scale is not None:
+            return [Amplitude(tensor, output, axes, scale, with_reference=bool(energy))]
+    return []
+
+
+def _scale(found: Array, expected: Array) -> float | None:
+    """The number c if the first array is c times the second, else None."""
     norm = float(np.vdot(expected, expected).real)
     if norm == 0.0 or not np.all(np.isfinite(found)):
         return None

@@ -25,6 +25,7 @@ from ..ir.system import System
 from ..ir.tensor import Role, Space, Tensor, element_bytes, element_type
 from ..records.loops import stored_shape
 from ..records.quantity import Quantity
+from ..resources import shipped_specs
 from .integrals import Block, Integrals
 from .quantities import Found
 from .reference import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, Frame, Reference
@@ -178,6 +179,11 @@ class MeanFieldInputs:
             case Quantity.ENERGIES:
                 return frame.energies[places[0]]
             case Quantity.DIPOLE:
+                if not self._reference.mol._basis:
+                    raise ArgumentError(
+                        f"{tensor.name} are dipole integrals, which a mean field from a file of "
+                        f"integrals or of a model does not have: pass inputs="
+                    )
                 dipole = self._reference.mol.intor_symmetric("int1e_r", comp=3)
                 whole = np.stack([frame.matrix(part)[np.ix_(*places)] for part in dipole])
                 return np.moveaxis(whole, 0, found.other_axis or 0)
@@ -194,17 +200,26 @@ def _frame_names(
         frames, form, advice = {"": SPIN_ORBITAL}, "spin orbitals", "use any reference"
     else:
         frames, form = {"": SPATIAL}, "spatial orbitals of a closed shell"
+        open_shell = _for_open_shells(system.name, by_spin=reference.kind != "GHF")
         advice = (
             "use an RHF reference, or equations over spin orbitals; if these are, declare that "
             "integrals or amplitudes are antisymmetric, or which axes of an input conserve the "
             'spin, as in conserves (0,1)->(2,3), or pass orbitals="spin" (--orbitals spin)'
         )
+        advice = f"use an RHF reference, or {open_shell}" if open_shell else advice
     if not set(frames.values()) <= set(reference.frames):
         raise ArgumentError(
             f"{system.name} is over {form}, which a {reference.kind} reference does not have: "
             f"{advice}"
         )
     return frames
+
+
+def _for_open_shells(name: str, *, by_spin: bool) -> str:
+    """Shipped specs of the same method that take an open shell."""
+    method = name.removesuffix("_closed_shell")
+    names = ([f"u{method}"] if by_spin else []) + [f"{method}_spin_orbital"]
+    return " or ".join(name for name in names if name in shipped_specs())
 
 
 def passed_extents(
@@ -221,6 +236,22 @@ def passed_extents(
             if spaces.kind(space) is Kind.OTHER:
                 extents[space.name] = length
     return extents
+
+
+def passed_energies(
+    found: Iterable[Found], arrays: Mapping[str, Any], extents: Mapping[str, int]
+) -> dict[str, Array]:
+    """Orbital energies by base space that the caller passes, or the diagonal of a Fock matrix."""
+    energies: dict[str, Array] = {}
+    for one in found:
+        first, array = one.tensor.spaces[0], np.asarray(arrays[one.tensor.name])
+        lengths = [extents[base.name] for base in first.bases]
+        if array.shape != (sum(lengths),) * one.tensor.rank or len({*one.tensor.spaces}) > 1:
+            continue
+        values = array if array.ndim == 1 else array.diagonal()
+        parts = np.split(values.real, np.cumsum(lengths)[:-1])
+        energies |= {base.name: part for base, part in zip(first.bases, parts, strict=True)}
+    return energies
 
 
 def inputs_on_disk(

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ArgumentError
 from ..ir.layouts import Array
 from ..ir.tensor import Tensor
 from ..simplices import positions
@@ -224,6 +225,11 @@ class Integrals:
     def _density_fit(self) -> Any:
         if self._fit is None:
             fit = self._reference.density_fit
+            if fit is None and not self._reference.mol._basis:
+                raise ArgumentError(
+                    "the mean field has integrals of a file or of a model, without a basis set to "
+                    "fit: use equations without three-index integrals, or pass these with inputs="
+                )
             if fit is None:
                 from pyscf import df  # noqa: PLC0415
 

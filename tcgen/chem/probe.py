@@ -68,6 +68,20 @@ class Probe:
         """A random array with the symmetry of this tensor, in the caller's layout."""
         return random_arrays((tensor,), self.extents, seed=7)[tensor.name]
 
+    @property
+    def occupied_energy(self) -> float:
+        """Sum of the energies of all occupied orbitals."""
+        kinds = self.spaces.kinds
+        return float(
+            sum(e.sum() for name, e in self.energies.items() if kinds[name] is Kind.OCCUPIED)
+        )
+
+    def is_linear(self, amplitudes: Iterable[str], outputs: Iterable[str]) -> bool:
+        """True if twice the amplitudes give twice these outputs, whatever the other inputs are."""
+        twice = self.random | {name: 2 * self.random[name] for name in amplitudes}
+        one, two = self._evaluate(self.random), self._evaluate(twice)
+        return all(np.allclose(2 * one[name], two[name], rtol=1e-9) for name in outputs)
+
     def vanishes(self, amplitudes: Iterable[str], outputs: Iterable[str]) -> bool:
         """True if these outputs are zero for zero amplitudes and any integrals."""
         arrays = dict(self.random)

@@ -12,7 +12,7 @@ from ..errors import ArgumentError
 from ..ir.layouts import Array, dense_shape, unpack
 from ..ir.system import System
 from ..ir.tensor import Symmetry, Tensor
-from .eigen import Roots, independent_elements, lowest_roots
+from .eigen import Roots, estimated_diagonal, independent_elements, lowest_roots
 from .equations import Amplitude, Equations, differences
 from .inputs import in_layout
 from .iterate import Amplitudes, Iterated, Step, iterate
@@ -31,7 +31,8 @@ class Problem:
     """Equations with all their data except amplitudes.
 
     Extents, and orbital energies in Hartree, are by base space. ``run`` calls the program with
-    amplitudes by name in the caller's layout.
+    amplitudes by name in the caller's layout. ``of_reference`` is the energy of the reference that
+    the equations contain, or 0.0.
     """
 
     system: System
@@ -42,6 +43,7 @@ class Problem:
     dtype: str
     run: Run
     options: SolveOptions
+    of_reference: float = 0.0
 
     def iterate(self, earlier: Earlier, show: Callable[[int, Step], None]) -> Iterated:
         """Solve for the amplitudes; without amplitudes, evaluate once."""
@@ -111,11 +113,18 @@ class Problem:
             array = earlier.get(amplitude.tensor, roots_first=axis is None)
             if array is not None:
                 start[name] = np.moveaxis(array, axis or 0, 0)
-        diagonal = {n: -differences(t, self.spaces, self.energies) for n, t in single.items()}
+        parts = {name: independent_elements(t, shapes[name]) for name, t in single.items()}
+        if any(a.scale is None for a in self.equations.amplitudes):
+            diagonal = estimated_diagonal(multiply, parts)
+        else:
+            diagonal = {
+                name: np.broadcast_to(-differences(t, self.spaces, self.energies), shapes[name])
+                for name, t in single.items()
+            }
         found = lowest_roots(
             multiply,
-            {name: independent_elements(t, shapes[name]) for name, t in single.items()},
-            {name: np.broadcast_to(d, shapes[name]) for name, d in diagonal.items()},
+            parts,
+            diagonal,
             start if len(start) == len(single) else {},
             count=self.options.nroots,
             tolerance=self.options.tolerance,
@@ -124,8 +133,9 @@ class Problem:
         moved = {n: np.moveaxis(a, 0, axes[n] or 0) for n, a in found.amplitudes.items()}
         return replace(found, amplitudes=moved)
 
-    def energy_of_reference(self, expected: float) -> float:
+    def energy_of_reference(self) -> float:
         """The energy without amplitudes if it is that of the reference, up to fitting, else 0.0."""
+        expected = self.of_reference
         zero = {
             a.tensor.name: np.zeros(dense_shape(a.tensor, self.extents))
             for a in self.equations.amplitudes
@@ -175,7 +185,9 @@ class Problem:
         for amplitude in self.equations.amplitudes:
             name, axis = amplitude.tensor.name, axes[amplitude.tensor.name]
             value = self._in_order(amplitude, outputs, extents) / -(amplitude.scale or -1.0)
-            products[name] = value[None] if axis is None else np.moveaxis(value, axis, 0)
+            value = value[None] if axis is None else np.moveaxis(value, axis, 0)
+            of_reference = self.of_reference if amplitude.with_reference else 0.0
+            products[name] = value - of_reference * vectors[name]
         return products
 
     def _root_axis(self, tensor: Tensor) -> int | None:

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import re
-import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from operator import index
 from pathlib import Path
@@ -25,15 +22,7 @@ from ..ir.layouts import Array
 
 # The number of core orbitals, numbers of orbitals or a mask, for both spins or for each.
 Frozen = int | Sequence[Any] | Array | None
-# Convergence of mean fields that tcgen runs, as tight as that of amplitudes.
-_ENERGY = 1e-12  # Hartree
-_GRADIENT = 1e-8  # norm of the orbital gradient
 _ORTHONORMAL = 1e-6  # largest deviation of overlaps of orbitals
-# Least part of the energy of 1s that a basis for all electrons has. In PySCF 2.14, those for
-# relativistic ones have 0.56 and more, others 0.93, and bases for effective core potentials whose
-# name does not show it at most 0.34.
-_OF_1S = 0.45
-_DEPENDENT = 1e-10  # eigenvalue of an overlap that is zero
 SPATIAL, ALPHA, BETA, SPIN_ORBITAL = "", "a", "b", "g"  # names of frames
 
 
@@ -199,18 +188,32 @@ def _refuse_unusable(mean_field: Any, kind: str | None) -> None:
             f"k-points need a loop over them around the program"
         )
     if kind is None:
+        of_file = (
+            "; of a file pyscf.tools.fcidump.to_scf(file).run() makes one from an FCIDUMP"
+            if isinstance(mean_field, str | Path)
+            else ""
+        )
         raise ArgumentError(
-            f"{found} is not a Hartree-Fock object of PySCF: pass a converged RHF, ROHF, UHF or GHF"
+            f"{found} is not a Hartree-Fock object of PySCF: pass a converged RHF, ROHF, UHF or "
+            f"GHF{of_file}"
         )
     if getattr(mean_field, "xc", None) is not None:
         raise ArgumentError(
             f"{found} is a density-functional reference, whose Fock matrix is not that of "
-            f"Hartree-Fock: pass mf.to_hf().run()"
+            f"Hartree-Fock: pass mf.to_hf().run(); to correlate the Kohn-Sham orbitals "
+            f"themselves, write hf = mf.to_hf(); hf.converged = True, and pass hf"
         )
-    if not mean_field.converged:
+    if not getattr(mean_field, "converged", False):
         raise ConvergenceError(
             f"the {kind} reference is not converged: run mf.kernel(), with mf.newton() or a "
-            f"larger mf.max_cycle if it stops early"
+            f"larger mf.max_cycle if it stops early; if its orbitals are converged ones from a "
+            f"checkpoint, which does not say so, set mf.converged = True"
+        )
+    fit = getattr(mean_field, "with_df", None)
+    if fit is not None and not hasattr(fit, "get_naoaux"):
+        raise ArgumentError(
+            f"{found} has exchange on a grid (SGX, COSX), without integrals that equations can "
+            f"use: pass mf.undo_sgx().run(), or mf.undo_sgx().density_fit().run()"
         )
     _refuse_orbitals(mean_field, kind)
     if np.iscomplexobj(mean_field.mo_coeff) or np.iscomplexobj(mean_field.get_hcore()):
@@ -233,6 +236,13 @@ def _refuse_orbitals(mean_field: Any, kind: str) -> None:
     except ValueError:  # arrays of different shapes
         coefficients = occupations = np.asarray(None)
     spins, count = (2,) * (kind == "UHF"), coefficients.shape[-1:]
+    if kind == "GHF" and coefficients.shape[:-1] == (2 * len(overlap),):
+        raise ArgumentError(
+            f"get_ovlp of this GHF reference has {len(overlap)} rows, without spin, and its "
+            f"orbitals {2 * len(overlap)}: pass the RHF, ROHF or UHF object of which it was made "
+            f"(equations over spin orbitals take it), or give it get_hcore and get_ovlp for both "
+            f"spins"
+        )
     if (coefficients.shape, occupations.shape) != (
         (*spins, len(overlap), *count),
         (*spins, *count),
@@ -353,108 +363,6 @@ def _general_frames(mean_field: Any, fock: Array, left_out: set[int]) -> dict[st
     nao = len(c) // 2
     parts = {ALPHA: c[:nao], BETA: c[nao:]}
     return {SPIN_ORBITAL: Frame(parts, len(occupied), c.T @ fock @ c)}
-
-
-def run_mean_field(
-    *,
-    atom: str | None = None,
-    xyz: Path | None = None,
-    basis: str = "cc-pvdz",
-    ecp: str | None = None,
-    charge: int = 0,
-    spin: int = 0,
-    kind: str | None = None,
-    density_fit: bool = False,
-    auxbasis: str | None = None,
-) -> Any:
-    """A converged PySCF mean field of atoms ("O 0 0 0.1; H ...", in Angstrom) or of a file.
-
-    ``spin`` is 2S, the number of unpaired electrons, as in PySCF. ``kind`` is "rhf", "uhf", "rohf"
-    or "ghf"; by default RHF for spin 0 and UHF otherwise. ``ecp`` names effective core potentials.
-    With ``density_fit`` the mean field also uses fitted integrals, over ``auxbasis`` or by default
-    PySCF's choice.
-    """
-    gto, scf = pyscf_module("gto"), pyscf_module("scf")
-    kind = kind or ("uhf" if spin else "rhf")
-    if kind == "rhf" and spin:
-        raise ArgumentError(f"an RHF reference has spin 0, not {spin}: use uhf, rohf or ghf")
-    if (atom is None) == (xyz is None):
-        raise ArgumentError("give either atoms or an .xyz file")
-    try:
-        atoms = atom if xyz is None else gto.mole.fromfile(str(xyz), "xyz")
-        mol = gto.M(atom=atoms, basis=basis, ecp=ecp or {}, charge=charge, spin=spin, verbose=0)
-    except OSError:
-        raise
-    except Exception as error:  # PySCF has no class of its own for bad input
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise ArgumentError(
-            f"PySCF cannot read the molecule: {reason}: check atoms, basis, ecp, charge and "
-            f"spin (2S)"
-        ) from error
-    _refuse_missing_ecp(mol, basis)
-    reference = getattr(scf, kind.upper())(mol)
-    if density_fit:
-        reference = reference.density_fit(auxbasis=auxbasis)
-        build_fit(reference.with_df)
-    reference.conv_tol, reference.conv_tol_grad = _ENERGY, _GRADIENT
-    reference.max_cycle = 200
-    reference.kernel()
-    if not reference.converged:
-        raise ConvergenceError(
-            f"{kind.upper()} does not converge to {_ENERGY} Hartree in {reference.max_cycle} "
-            f"iterations: check the geometry, charge and spin, or converge the reference in PySCF "
-            f"and pass it to tcgen.chem.solve"
-        )
-    return reference
-
-
-def _refuse_missing_ecp(mol: Any, basis: str) -> None:
-    """Refuse a basis for effective core potentials (ECPs) with all electrons."""
-    atoms = [k for k in range(mol.natm) if mol.atom_charge(k)]
-    bare = {mol.atom_symbol(k): k for k in atoms if mol.atom_symbol(k) not in mol._ecp}
-    for atom in bare.values():
-        symbol = mol.atom_pure_symbol(atom)
-        potential = _potential(basis, symbol)
-        advice = f"add ecp (--ecp {potential}), or choose a basis for all electrons"
-        if potential is None:
-            advice = (
-                "choose a basis for all electrons, name its potential with ecp (--ecp), or pass "
-                "a mean field with a pseudopotential to tcgen.chem.solve"
-            )
-            if "gth" not in basis.lower() and _describes_core(mol, atom):
-                continue
-        raise ArgumentError(
-            f"the basis {basis} of {symbol} is made for an effective core potential: {advice}"
-        )
-
-
-def _potential(basis: str, symbol: str) -> str | None:
-    """PySCF's name of the potential for which a basis is made, such as bfd for bfd-vdz."""
-    module = pyscf_module("gto.basis")
-    plain = re.sub("[-_ ]", "", basis.lower())
-    names = sorted((name for name in module.ALIAS if name in plain), key=len, reverse=True)
-    for name in (basis, *map(str, names)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            # PySCF has several errors for a name without a potential.
-            with suppress(RuntimeError, KeyError, TypeError):
-                if module.load_ecp(name, symbol):
-                    return name
-    return None
-
-
-def _describes_core(mol: Any, atom: int) -> bool:
-    """True if a basis has a 1s orbital of the nucleus, or if 1s belongs to the valence shell."""
-    first, last = mol.aoslice_by_atom()[atom, :2]
-    charge, shells = mol.atom_charge(atom), (first, last, first, last)
-    if charge <= 2 or first == last:
-        return True
-    with mol.with_rinv_at_nucleus(atom):
-        attraction = -charge * mol.intor("int1e_rinv", shls_slice=shells)
-    weights, vectors = np.linalg.eigh(mol.intor("int1e_ovlp", shls_slice=shells))
-    vectors = vectors[:, weights > _DEPENDENT] / np.sqrt(weights[weights > _DEPENDENT])
-    energy = vectors.T @ (mol.intor("int1e_kin", shls_slice=shells) + attraction) @ vectors
-    return bool(np.linalg.eigvalsh(energy)[0] < -_OF_1S * charge**2 / 2)
 
 
 def build_fit(fit: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ..cache_files import whole_file
+from ..distributed.stored import reading
 from ..errors import ArgumentError, UnavailableError
 
 Arrays = dict[str, "np.ndarray[Any, Any]"]
@@ -53,11 +54,16 @@ def _read_hdf5(path: Path) -> Arrays:
         import h5py  # noqa: PLC0415  (optional)
     except ImportError:
         raise UnavailableError(f"{path} needs h5py: pip install h5py") from None
-    try:
-        with h5py.File(path, "r") as file:
-            return {n: data[...] for n, data in file.items() if isinstance(data, h5py.Dataset)}
-    except OSError as error:
-        raise ArgumentError(f"cannot read inputs from {path}: {error}") from error
+    with reading(path), h5py.File(path, "r") as file:
+        found = {n: data for n, data in file.items() if isinstance(data, h5py.Dataset)}
+        empty = ", ".join(name for name, data in found.items() if data.shape is None)
+        if empty:
+            raise ArgumentError(f"{path}: {empty} has no shape and holds no elements (h5py.Empty)")
+        # Arrays are in the byte order of the machine, whatever that of the file is.
+        return {
+            n: data[...].astype(data.dtype.newbyteorder("="), copy=False)
+            for n, data in found.items()
+        }
 
 
 class _Stream:

@@ -161,7 +161,7 @@ def _solve(
     from ..chem import load  # noqa: PLC0415  (loads the interpreter)
     from ..chem import solve as solve_equations  # noqa: PLC0415
     from ..chem.driver import read_equations  # noqa: PLC0415
-    from ..chem.reference import run_mean_field  # noqa: PLC0415
+    from ..chem.molecule import run_mean_field  # noqa: PLC0415
 
     system = read_equations(source)
     roles_of_inputs, roles_of_outputs = _split_roles(system, chosen["roles"])

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from ..errors import UnavailableError
 from ..runtime.host_device import HostDevice
 
 _LINE = 64  # bytes of a cache line; the arrays of kernels start on one
@@ -42,12 +43,23 @@ class InFile(Handle):
 
     @classmethod
     def write(cls, value: object, folder: Path) -> InFile:
-        """Write a value to a new file in a folder."""
+        """Write a value to a new file in a folder.
+
+        Raises:
+            UnavailableError: the folder does not exist or has no room.
+        """
         path = folder / f"{uuid4().hex}{'.npy' if isinstance(value, np.ndarray) else '.pickle'}"
-        if isinstance(value, np.ndarray):
-            np.save(path, value)
-        else:
-            path.write_bytes(pickle.dumps(value))
+        try:
+            if isinstance(value, np.ndarray):
+                np.save(path, value)
+            else:
+                path.write_bytes(pickle.dumps(value))
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            raise UnavailableError(
+                f"arrays for workers cannot be written to {folder} ({error.strerror or error}): "
+                f"give scratch= a folder that exists and has room"
+            ) from None
         return cls(path)
 
     def open(self) -> Any:

@@ -31,7 +31,7 @@ class Stored:
         path: absolute path of the file, or of the folder of a zarr store.
         name: name of the data set; "" for a file that is one array.
         shape: shape of the whole array.
-        dtype: name of its element type.
+        dtype: name of its element type, in the byte order of the machine.
     """
 
     path: str
@@ -48,7 +48,7 @@ class Stored:
         """The elements of a rectangle, in C order.
 
         Raises:
-            ArgumentError: the file or the data set is no longer there.
+            ArgumentError: the file or the data set is no longer there, or is damaged.
         """
         with self.opened() as read:
             return read(rectangle)
@@ -61,8 +61,13 @@ class Stored:
             ArgumentError: the file or the data set is no longer there.
         """
         data, file = _open(self.path, self.name)
+
+        def read(rectangle: Rectangle) -> Array:
+            with reading(self.path):
+                return np.asarray(data[rectangle], self.dtype, order="C")
+
         try:
-            yield lambda rectangle: np.asarray(data[rectangle], order="C")
+            yield read
         finally:
             if file is not None:
                 file.close()
@@ -83,7 +88,8 @@ def stored(path: str | Path, name: str = "") -> Stored:
         name: name of the data set in the file.
 
     Raises:
-        ArgumentError: the file does not exist, is of another kind, or has no such data set.
+        ArgumentError: the file does not exist, is of another kind, is damaged or open for writing,
+            or has no such data set.
         UnavailableError: h5py or zarr is not installed.
 
     Example:
@@ -97,7 +103,13 @@ def stored(path: str | Path, name: str = "") -> Stored:
     where = Path(path).absolute()
     data, file = _open(str(where), name)
     try:
-        return Stored(str(where), name, tuple(map(int, data.shape)), np.dtype(data.dtype).name)
+        if data.shape is None:  # h5py.Empty
+            raise ArgumentError(
+                f"{path}: data set {name!r} has no shape and holds no elements: write an array"
+            )
+        with reading(path):  # a damaged type
+            dtype = np.dtype(data.dtype).name
+        return Stored(str(where), name, tuple(map(int, data.shape)), dtype)
     finally:
         if file is not None:
             file.close()
@@ -128,23 +140,43 @@ def _open(path: str, name: str) -> tuple[Any, Any]:
             f"{path}: no such file on this machine: give a path that all workers can see"
         )
     if where.is_dir():
-        group = _library("zarr", path).open(store=path, mode="r")
-        return _member(group, name, path), None
+        library = _library("zarr", path)
+        with reading(path):
+            return _member(library.open(store=path, mode="r"), name, path), None
     if where.suffix == ".npy":
-        return np.load(path, mmap_mode="r"), None
+        with reading(path):
+            return np.load(path, mmap_mode="r"), None
     library = _library("h5py", path)
-    try:
+    with reading(path):
         file = library.File(path, "r")
-    except OSError as error:
-        raise ArgumentError(
-            f"{path} is not an HDF5 file, nor a .npy file or a folder of zarr ({error}): "
-            f"write the arrays with h5py, zarr or numpy.save"
-        ) from None
+        try:
+            return _member(file, name, path), file
+        except BaseException:
+            file.close()
+            raise
+
+
+@contextmanager
+def reading(path: str | Path) -> Iterator[None]:
+    """Errors of h5py, zarr and NumPy about a file as an ArgumentError with its name.
+
+    HDF5 raises OSError, RuntimeError, KeyError or ValueError for a damaged file, by the place of
+    the damage.
+    """
     try:
-        return _member(file, name, path), file
+        yield
+    except BlockingIOError:
+        raise ArgumentError(
+            f"{path} is open for writing elsewhere, and HDF5 locks it: close it there, or open it "
+            f'there with mode "r"'
+        ) from None
     except ArgumentError:
-        file.close()
         raise
+    except (OSError, EOFError, KeyError, RuntimeError, ValueError) as error:
+        raise ArgumentError(
+            f"{path} is damaged, or is not an HDF5 file, a .npy file or a folder of zarr "
+            f"({error}): write the arrays with h5py, numpy.save or zarr"
+        ) from None
 
 
 def _member(group: Any, name: str, path: str) -> Any:

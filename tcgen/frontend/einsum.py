@@ -1,8 +1,8 @@
 """Einsum calls: subscripts and contraction paths in NumPy's forms, and the System they mean.
 
 Subscripts are a text such as ``"ij,jk->ik"`` or interleaved lists of integers. Labels are letters
-of any alphabet. The number of axes of an ellipsis follows from the ranks of the operands. Each
-label becomes a space of its own, so that its extent is a run-time argument.
+of any alphabet, and symbols of opt_einsum. The number of axes of an ellipsis follows from the ranks
+of the operands. Each label becomes a space of its own, so that its extent is a run-time argument.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 ContractionPath = tuple[tuple[int, ...], ...]
 Update = tuple[int, int, bool]  # numerator and denominator of a factor; True to add
 Shapes = tuple[tuple[int, ...], ...]
+# First of the characters that opt_einsum takes for labels after the letters of ASCII. Some, such as
+# U+00D7, belong to no alphabet.
+_SYMBOL = "\u00c0"
 _NAMES = "ijklmnabcdefghopqrstuvwxyz"
 
 
@@ -116,7 +119,7 @@ def _axes(text: str, part: str, where: str) -> Axes:
     for letter in left + right:
         if letter in "->":
             raise _error(text, "write the output after one '->', without a space inside it")
-        if not (letter.isalpha() or letter == " "):
+        if not (letter.isalpha() or letter == " " or letter >= _SYMBOL):
             raise _error(text, f"{letter!r} in {where} is not a label: labels are letters")
     return Axes(left.replace(" ", ""), bool(rest), right.replace(" ", ""))
 

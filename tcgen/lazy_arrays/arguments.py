@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
+from ..runtime.dlpack import on_a_gpu
 from .backend import BACKENDS, backend_of, mixed
 from .evaluate import evaluate
 from .graph import tensordot_axes
@@ -64,8 +65,9 @@ def refuse_other_arrays(value: object) -> None:
     kind = type(value)
     if kind in BACKENDS or kind in (int, float) or issubclass(kind, Memory):
         return
-    if hasattr(kind, "__cuda_array_interface__"):
-        # The type is known if lazy arrays are on this GPU.
+    # The type is known if lazy arrays are on this GPU. Tensors of torch and arrays of JAX have the
+    # same type in the memory of the CPU.
+    if on_a_gpu(value):
         raise mixed()
     if isinstance(value, np.matrix):
         raise ArgumentError("lazy arrays multiply by elements: pass numpy.asarray(matrix)")

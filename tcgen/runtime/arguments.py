@@ -28,7 +28,8 @@ Source = Any
 # Shapes of inputs by name; None for an input without a shape.
 Shapes = Mapping[str, tuple[int, ...] | None]
 _DTYPES = {name: np.dtype(name) for name in NAMES}
-_ON_DISK = ("h5py", "zarr", "netCDF4", "tables")
+# Modules of data sets that are read in slices, the last one of references (tcgen.stored).
+_ON_DISK = ("h5py", "zarr", "netCDF4", "tables", "tcgen.distributed.stored")
 # For arrays of other libraries the expression that makes NumPy arrays of them.
 _TO_NUMPY = {
     "cupy": "cupy.asnumpy(x)",
@@ -127,6 +128,11 @@ def _read_input(device: Device, tensor: Tensor, arrays: Mapping[str, object], dt
     if given is None:
         raise DtypeError(f"{tensor.name} must be {dtype}, found None: pass an array")
     _refuse_elsewhere(tensor.name, given, on_gpu=not device.on_cpu)
+    if getattr(given, "shape", ()) is None:  # h5py.Empty
+        raise ShapeError(
+            f"{describe(tensor)} is a data set without a shape, which holds no elements: pass an "
+            f"array, or write one into the file"
+        )
     if tensor.role is Role.GENERATED:
         return _generated(tensor, given, dtype)
     if callable(given) and not isinstance(given, np.ndarray):
@@ -135,7 +141,7 @@ def _read_input(device: Device, tensor: Tensor, arrays: Mapping[str, object], dt
         )
     if isinstance(given, numbers.Number):
         return _number(tensor, given, dtype)
-    if type(given).__module__.partition(".")[0] in _ON_DISK:
+    if f"{type(given).__module__}.".startswith(tuple(f"{module}." for module in _ON_DISK)):
         raise ArgumentError(
             f"{tensor.name} is a dataset on disk, but the program reads it as a whole: pass "
             f'{tensor.name}[...], or compile with sliced=("{tensor.name}",) or --sliced '
@@ -212,7 +218,8 @@ def _generated(tensor: Tensor, given: Any, dtype: str) -> Source:
     if not hasattr(given, "shape") or not hasattr(given, "__getitem__"):
         given = _array(tensor.name, given)
     if hasattr(given, "dtype"):
-        check_dtype(tensor, dtype, np.dtype(given.dtype))
+        # Tiles are in the byte order of the machine, whatever that of the file is.
+        check_dtype(tensor, dtype, np.dtype(given.dtype).newbyteorder("="))
     check_rank(tensor, tuple(given.shape))
     return given
 

@@ -103,7 +103,7 @@ def _slice(tensor: Tensor, source: Any, ranges: tuple[slice, ...], dtype: np.dty
     stored = tensor.stored()
     hulls = [_hull(pair, axis, ranges) for axis, pair in stored]
     tile = np.asarray(source[tuple(hulls)] if hulls else source[()])
-    if tile.dtype != dtype:
+    if tile.dtype.newbyteorder("=") != dtype:
         raise DtypeError(
             f"generated input {tensor.name} must be {dtype}, but its slices are "
             f"{tile.dtype}: store it as {dtype}"

@@ -14,7 +14,7 @@ from click.testing import Result
 import tcgen
 from support.command_line import invoke
 from support.messages import says
-from tcgen.chem.reference import _refuse_missing_ecp
+from tcgen.chem.molecule import _refuse_missing_ecp
 
 pytest.importorskip("pyscf")
 
@@ -229,7 +229,7 @@ def test_without_convergence_the_status_is_1() -> None:
 @pytest.mark.parametrize(
     ("options", "status", "words"),
     [
-        (("--atom", "Li 0 0 0"), 2, "Electron 3 spin 0 (2S)"),
+        (("--atom", "Li 0 0 0"), 2, "electrons 3 charge 0 spin 0 (2S) odd"),
         (("--atom", "Qq 0 0 0"), 2, "QQ atoms"),
         ((*LIH[:2], "--basis", "none-such"), 2, "none-such basis"),
         (("--xyz", "absent.xyz"), 2, "absent.xyz"),
@@ -242,6 +242,8 @@ def test_without_convergence_the_status_is_1() -> None:
         ((*LIH, "--role", "e"), 2, "NAME=ROLE"),
         ((*LIH, "--role", "z=energy"), 2, "z mp2_df e b_ov"),
         ((*LIH, "--level-shift", -1), 2, "level_shift -1"),
+        (("--atom", "H 0 0 0; H 0 0 0"), 2, "atoms 1 and 2 same place"),
+        ((*LIH[:2], "--basis", ""), 2, "basis '' no functions Li H"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Basis may be available")
@@ -250,3 +252,41 @@ def test_mistakes(options: tuple[object, ...], status: int, words: str) -> None:
     assert result.exit_code == status
     assert says(result.stderr, words), result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("some words\nmore of them\n", "line 1 'some words' not a number of atoms"),
+        ("", "line 1 '' not a number"),
+        (" &FCI NORB= 6,NELEC= 4\n", "FCIDUMP to_scf"),
+        ("2\n\nLi 0 0 0\n", "line 1 says 2 atoms, and 1 lines"),
+        ("1\n\nHe 0 0 0\nHe 0 0 3\n", "line 1 says 1 atoms, and 2 lines"),
+        ("2\n\nLi 0 0 0\nH 0 0\n", "line 4 'H 0 0' not an atom"),
+        ("2\n\nLi 0 0 0\nH 0 0 nan\n", "line 4 'H 0 0 nan'"),
+        ("2\n\nLi 0 0 0\nQq 0 0 1\n", "line 4 'Qq 0 0 1'"),
+    ],
+)
+def test_files_that_are_no_geometry(text: str, words: str, tmp_path: Path) -> None:
+    """PySCF 2.14 reads the first atoms of a longer file, and has Python's own errors for others."""
+    path = tmp_path / "molecule.xyz"
+    path.write_text(text)
+    result = solve("mp2_df", "--xyz", path)
+    assert result.exit_code == 2
+    assert says(result.stderr, words), result.stderr
+
+
+@pytest.mark.parametrize("kind", ["rhf", "ghf"])
+def test_orbitals_of_equal_energy_are_those_of_every_run(kind: str) -> None:
+    """A rotation of pi orbitals, or another sign, must not refuse amplitudes of an earlier run."""
+    from tcgen.chem.molecule import _orient, run_mean_field
+
+    mean_field = run_mean_field(atom="Li 0 0 0; H 0 0 1.6", basis="sto-3g", kind=kind)
+    expected, energies = np.array(mean_field.mo_coeff), mean_field.mo_energy
+    rng = np.random.default_rng(0)
+    same = np.abs(energies[:, None] - energies) < 1e-6
+    mixed = np.linalg.qr(np.where(same, rng.standard_normal(same.shape), 0))[0]
+    mean_field.mo_coeff[...] = expected @ mixed
+    assert np.abs(mean_field.mo_coeff - expected).max() > 0.1
+    _orient(mean_field)
+    np.testing.assert_allclose(mean_field.mo_coeff, expected, rtol=0, atol=1e-10)

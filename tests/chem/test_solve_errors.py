@@ -87,7 +87,7 @@ def test_periodic_references_are_refused(solve: Any) -> None:
 def test_the_wrong_kind_of_reference(solve: Any, lih: Any) -> None:
     from pyscf import scf
 
-    with pytest.raises(tcgen.ArgumentError, match=mentions("spatial UHF RHF orbitals spin")):
+    with pytest.raises(tcgen.ArgumentError, match=mentions("spatial UHF RHF mp2_spin_orbital")):
         solve("mp2_closed_shell", lih.to_uhf())
     general = scf.addons.convert_to_ghf(lih)
     with pytest.raises(tcgen.ArgumentError, match=mentions("alpha beta GHF RHF ROHF UHF")):
@@ -311,3 +311,76 @@ def test_amplitudes_over_other_orbitals_of_equal_energies_are_refused(solve: Any
 def test_more_frozen_orbitals_than_fit_into_memory(solve: Any, lih: Any) -> None:
     with pytest.raises(tcgen.ArgumentError, match=mentions("frozen 6 orbitals RHF")):
         solve("mp2_closed_shell", lih, frozen=10**15)
+
+
+def test_a_closed_shell_method_names_those_of_open_shells(solve: Any, lih: Any) -> None:
+    for spec, reference, words in (
+        ("ccsd_closed_shell", lih.to_uhf(), "RHF reference, or uccsd or ccsd_spin_orbital"),
+        ("ccsd_closed_shell", lih.to_ghf(), "RHF reference, or ccsd_spin_orbital"),
+        ("t_closed_shell", lih.to_uhf(), "RHF reference, or t_spin_orbital"),
+    ):
+        with pytest.raises(tcgen.ArgumentError, match=f"{words}$"):
+            solve(spec, reference)
+
+
+def test_exchange_on_a_grid_is_refused(solve: Any, lih: Any) -> None:
+    """Also by PySCF 2.14, with AttributeError: an SGX object has no get_naoaux."""
+    with pytest.raises(tcgen.ArgumentError, match=mentions("SGX COSX undo_sgx density_fit")):
+        solve("ccsd_closed_shell", lih.copy().COSX())
+    with pytest.raises(tcgen.ArgumentError, match=mentions("str fcidump to_scf run")):
+        solve("ccsd_closed_shell", "water.fcidump")
+
+
+def test_orbitals_of_a_checkpoint(solve: Any, lih: Any, tmp_path: Path) -> None:
+    """A checkpoint of PySCF 2.14 does not say that its orbitals are converged."""
+    from pyscf import scf
+
+    saved = lih.copy()
+    saved.chkfile = str(tmp_path / "lih.chk")
+    saved.kernel()
+    mol, data = scf.chkfile.load_scf(saved.chkfile)
+    read = scf.RHF(mol)
+    read.__dict__.update(data)
+    del read.converged
+    with pytest.raises(tcgen.ConvergenceError, match=r"checkpoint.*set mf\.converged = True"):
+        solve("mp2_closed_shell", read)
+    read.converged = True
+    expected = solve("mp2_closed_shell", saved).e_corr
+    assert solve("mp2_closed_shell", read).e_corr == pytest.approx(expected, abs=1e-10)
+
+
+def test_kohn_sham_orbitals_as_the_message_says(solve: Any, lih: Any) -> None:
+    from pyscf import cc
+
+    density_functional = lih.to_rks(xc="pbe").run()
+    with pytest.raises(tcgen.ArgumentError, match=r"hf = mf\.to_hf\(\); hf\.converged = True"):
+        solve("ccsd_closed_shell", density_functional)
+    hf = density_functional.to_hf()
+    hf.converged = True
+    expected = cc.CCSD(hf).run(conv_tol=1e-11, conv_tol_normt=1e-8).e_corr
+    assert solve("ccsd_closed_shell", hf).e_corr == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore:Function mol.dumps drops")
+def test_integrals_of_a_file_or_a_model(solve: Any, lih: Any, tmp_path: Path) -> None:
+    from pyscf.tools import fcidump
+
+    path = str(tmp_path / "lih.fcidump")
+    fcidump.from_scf(lih, path)
+    read = fcidump.to_scf(path)
+    read.verbose = 0
+    read.run()
+    for spec in ("ccsd_closed_shell", "ccsd_spin_orbital"):
+        found = solve(spec, read).e_corr
+        assert found == pytest.approx(solve(spec, lih).e_corr, abs=1e-8)
+    hcore = "input h[o,o] from hcore\noutput e\ne = 2*h[i,i]\n"
+    core = solve(CLOSED + hcore, read).energies["e"]
+    assert core == pytest.approx(solve(CLOSED + hcore, lih).energies["e"], abs=1e-8)
+    with pytest.raises(tcgen.ArgumentError, match=mentions("without a basis set three-index")):
+        solve("mp2_df", read)
+    with pytest.raises(tcgen.ArgumentError, match=mentions("get_ovlp GHF 6 rows 12 RHF")):
+        solve("ccsd_spin_orbital", read.to_ghf())
+    axis = "space z = 3\nindex p : z\n"
+    dipole = f"{axis}input d[z,o,o] from dipole\noutput e\ne = d[p,i,j]*d[p,i,j]\n"
+    with pytest.raises(tcgen.ArgumentError, match=mentions("dipole integrals inputs=")):
+        solve(CLOSED + dipole, read)

@@ -12,7 +12,7 @@ import pytest
 
 import tcgen
 from support.messages import mentions
-from tcgen.chem.eigen import independent_elements, lowest_roots
+from tcgen.chem.eigen import estimated_diagonal, independent_elements, lowest_roots
 from tcgen.ir.tensor import Role, Space, Tensor
 
 Chemistry = Callable[[str], Any]
@@ -179,3 +179,98 @@ def test_many_equal_roots(seed: int, rows: int, copies: int, count: int) -> None
     assert np.allclose(found.values, expected, rtol=0, atol=TOLERANCE)
     assert max(found.norms) <= 1e-9
     assert min(np.linalg.norm(found.amplitudes["x"], axis=1)) > 1e-3
+
+
+BARE_LIST = [
+    ["+1.0", "f(a,b)", "r1(b,i)"],
+    ["-1.0", "f(j,i)", "r1(a,j)"],
+    ["+1.0", "<j,a||b,i>", "r1(b,j)"],
+]
+# pdaggerq 2026 prints these too, unless the sigma vector is derived with commutators.
+OF_REFERENCE = [["+1.0", "f(j,j)", "r1(a,i)"], ["-0.5", "<k,j||k,j>", "r1(a,i)"]]
+
+
+@pytest.mark.parametrize("frozen", [0, 1])
+def test_a_bare_list_of_pdaggerq_with_the_energy_of_the_reference(
+    frozen: int, solve: Any, lih: Any
+) -> None:
+    given = BARE_LIST + OF_REFERENCE
+    found = solve(tcgen.from_pdaggerq(given), lih.reference, frozen=frozen, nroots=4)
+    assert found.converged
+    method = lih.reference.to_ghf().TDA()
+    if frozen:
+        method.frozen = 2
+    expected = method.run(nstates=4).e
+    assert np.allclose(found.roots, expected, rtol=0, atol=1e-6)
+    plain = solve(tcgen.from_pdaggerq(BARE_LIST), lih.reference, frozen=frozen, nroots=4)
+    assert np.allclose(found.roots, plain.roots, rtol=0, atol=TOLERANCE)
+
+
+def test_the_energy_of_the_reference_is_no_part_of_a_residual(solve: Any, lih: Any) -> None:
+    terms = [
+        ["+1.0", "f(a,i)"],
+        ["+1.0", "f(a,b)", "t1(b,i)"],
+        ["-1.0", "f(j,i)", "t1(a,j)"],
+        ["+1.0", "f(j,j)", "t1(a,i)"],
+    ]
+    with pytest.raises(tcgen.ArgumentError, match="t1 times the energy of the reference: leave"):
+        solve(tcgen.from_pdaggerq({"r1(a,i)": terms}), lih.reference, orbitals="spin")
+
+
+VECTORS = """space o occupied
+space v virtual
+space roots
+index i j l : o
+index a b c : v
+index k : roots
+input {}, r[roots,o,v]
+output s
+s[k,i,a] = {}
+"""
+
+
+def test_passed_energies_count(solve: Any, lih: Any) -> None:
+    text = VECTORS.format("e_o[o], e_v[v]", "(e_v[a] - e_o[i])*r[k,i,a]")
+    energies = lih.reference.mo_energy
+    for shift in (0.0, 0.5):
+        passed = {"e_o": energies[:2], "e_v": energies[2:] + shift}
+        found = solve(text, lih.reference, inputs=passed)
+        assert found.roots[0] == pytest.approx(energies[2] - energies[1] + shift, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("square", [False, True])
+def test_a_stated_sigma_vector_may_have_any_matrix(square: bool, solve: Any, lih: Any) -> None:
+    rng = np.random.default_rng(2)
+    mol = lih.reference.mol.copy()
+    mol.build(basis="cc-pvdz", dump_input=False)
+    mean_field = type(lih.reference)(mol).run()
+    count = mean_field.mo_coeff.shape[1] - 2
+    rows = 2 * count
+    assert rows > 32
+    matrix = np.diag(np.linspace(0.2, 3.0, rows)) + 0.02 * rng.standard_normal((rows, rows))
+    product = "A[i,a,j,b]*A[j,b,l,c]*r[k,l,c]" if square else "A[i,a,j,b]*r[k,j,b]"
+    found = solve(
+        VECTORS.format("A[o,v,o,v]", product),
+        mean_field,
+        inputs={"A": matrix.reshape(2, count, 2, count)},
+        outputs={"s": "sigma of r"},
+        nroots=3,
+    )
+    expected = np.sort(np.linalg.eigvals(matrix @ matrix if square else matrix).real)[:3]
+    assert found.converged
+    assert np.allclose(found.roots, expected, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("product", ["A[i,a,j,b]*r[k,j,b] + A[i,a,i,a]", "r[k,i,a]*r[k,i,a]"])
+def test_a_sigma_vector_is_linear(product: str, solve: Any, lih: Any) -> None:
+    text = VECTORS.format("A[o,v,o,v]", f"{product} + 0*A[i,a,i,a]*r[k,i,a]")
+    given = {"A": np.ones((2, 4, 2, 4))}
+    with pytest.raises(tcgen.ArgumentError, match="sigma vectors, but are not linear in r"):
+        solve(text, lih.reference, inputs=given, outputs={"s": "sigma of r"})
+
+
+def test_the_diagonal_is_estimated() -> None:
+    parts = {"r": independent_elements(Tensor("r", (Space("o"),), Role.INPUT), (200,))}
+    matrix = np.diag(np.arange(200.0))
+    found = estimated_diagonal(lambda x: {"r": x["r"] @ matrix}, parts)
+    np.testing.assert_allclose(found["r"], np.arange(200.0))

@@ -6,9 +6,12 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...errors import ArgumentError, Diagnostic, Span, SpecError
+from ...ir.system import System, with_tensors
+from ...records.quantity import Quantity
 from ..assemble import MOST_PERMUTATIONS, TOO_MANY
 
 # Letters of occupied and of virtual indices.
@@ -48,6 +51,16 @@ def integrals(*, real: bool) -> dict[str, Any]:
     bra_ket = (["sym(0,1)"], ["swap(01,23)"]) if real else ([], [])
     fock, physicist = ({"sym": text, "constant": True} for text in bra_ket)
     return {"f": fock, "v": {**physicist, "antisym": [[0, 1], [2, 3]]}}
+
+
+def with_integrals(system: System) -> System:
+    """The system whose blocks v_oovv, ... are <pq||rs>, so that its orbitals are spin orbitals.
+
+    Without amplitudes that are antisymmetric, as in CIS, nothing else says so.
+    """
+    blocks = [t for t in system.inputs if re.fullmatch(r"v_\w{4}", t.name) and t.rank == 4]
+    known = {t: replace(t, quantity=Quantity.ANTISYMMETRISED) for t in blocks}
+    return with_tensors(system, known)
 
 
 def amplitudes_symmetry(upper: int, lower: int) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from ...ir.system import System
 from ..exact_numbers import is_exact, rational
 from ..source import refuse_deep_nesting
 from ..terms import read_term_data
-from .conventions import amplitudes, check_texts, integrals, refuse, signed_letters
+from .conventions import amplitudes, check_texts, integrals, refuse, signed_letters, with_integrals
 from .pdaggerq_ir import read_ir
 
 String: TypeAlias = Sequence[str]
@@ -47,10 +47,10 @@ def from_pdaggerq(
     """The system of equations that pdaggerq derived.
 
     Args:
-        source: the lists of one projection (the target is then e, r1, r2, ... after its free
-            indices); ``{"r2(a,b,i,j)": pq.strings(), ...}`` for several; their printed text, with a
-            line ``r2(a,b,i,j) =`` before each target; or the JSON lines that
-            ``pq_graph.to_strings("ir")`` returns, as text or as they are.
+        source: the lists of one projection; ``{"r2(a,b,i,j)": pq.strings(), ...}`` for several;
+            their printed text, with a line ``r2(a,b,i,j) =`` before each target; or the JSON lines
+            that ``pq_graph.to_strings("ir")`` returns, as text or as they are. The target of one
+            projection is e, r1, r2, ... after its free indices, but s1, s2, ... if it reads r1, ...
         name: name of the system.
         real: orbitals are real, so that bra and ket of f and <pq||rs> may be exchanged. JSON lines
             have an array for each block that they name; this has no effect on them.
@@ -136,7 +136,7 @@ def _system(
         "tensors": {**tensors, **_declared(real)},
         "targets": targets,
     }
-    system = read_term_data(data, filename)
+    system = with_integrals(read_term_data(data, filename))
     return replace(system, warnings=(*system.warnings, *inexact.values()))
 
 
@@ -386,7 +386,11 @@ def _target(heading: str, terms: Sequence[_Term]) -> dict[str, Any]:
                 f"{heading or 'the target'} has the labels {', '.join(left)}, and a term lacks "
                 f"{', '.join(missing)}: {'*'.join(term.factors) or term.coeff}"
             )
-    name = name or (f"r{len(left) // 2}" if left else "e")
+    if not name:
+        # Sigma vectors of an EOM list read r1, r2, ...; states of odd rank are r1[a], r2[a,b,i].
+        read = {factor.partition("[")[0] for term in terms for factor in term.factors}
+        letter = "s" if any(re.fullmatch(r"r\d+", other) for other in read) else "r"
+        name = f"{letter}{(len(left) + 1) // 2}" if left else "e"
     made = [
         {"coef": t.coeff, "factors": list(t.factors), "perms": signed_letters(t.operators, left)}
         for t in terms

@@ -131,11 +131,16 @@ class Ranges:
             if extent is not None:
                 known = self._extents.setdefault(index.space.name, extent)
                 if known != extent:
+                    advice = (
+                        two_names(known, extent)
+                        if str(known) == str(extent)
+                        else "an index runs over whole axes: change one of them, or pass the part "
+                        "of the array as an input of its own"
+                    )
                     raise wrong(
                         f"axis {axis} of {indexed} has {extent} elements by its shape, and the "
                         f"range of {symbol} has {known}",
-                        "an index runs over whole axes: change one of them, or pass the part of "
-                        "the array as an input of its own",
+                        advice,
                     )
             indices.append(index)
         return tuple(indices)
@@ -148,12 +153,15 @@ class Ranges:
                 return bound
         name = _name(symbol)
         given = self._letters.get(symbol.name)
+        known = {space for other, space in self._free if other == symbol}
         if isinstance(symbol, sympy.Idx) and symbol.upper is not None:
             space = self._range(symbol.lower, symbol.upper, symbol)
         elif given is not None:
             space = self._spaces.setdefault(given, Space(given))
         elif extent is not None:
             space = self._space(extent, symbol)
+        elif len(known) == 1:
+            (space,) = known
         else:
             raise wrong(f"index {symbol}{f' of {where}' if where else ''} has no range", _RANGES)
         if (symbol, space) not in self._free:
@@ -164,6 +172,40 @@ class Ranges:
             self._free[symbol, space] = index
             self._symbols[index] = symbol
         return self._free[symbol, space]
+
+    def value_in_range(self, pieces: Any) -> Any:
+        """The value of a Piecewise whose condition is that an index is in its own range.
+
+        ``doit()`` makes it of the derivative of a sum. Other conditions are refused.
+        """
+        value, condition = pieces.args[0]
+        if not all(map(self._always, sympy.And.make_args(condition))):
+            raise wrong(
+                f"{pieces!s:.80} has a condition that is not the range of an index",
+                "leave out .doit(), or give the index its range",
+            )
+        return value
+
+    def _always(self, condition: Any) -> bool:
+        """True for ``j >= 0`` and ``j <= n - 1``, in any form, if j has the range n."""
+        match condition:
+            case sympy.GreaterThan() | sympy.LessThan():
+                least = condition.gts - condition.lts
+            case sympy.StrictGreaterThan() | sympy.StrictLessThan():
+                least = condition.gts - condition.lts - 1
+            case _:
+                return bool(condition == sympy.true)
+        for symbol in condition.free_symbols & {s for s, _ in self._free}:
+            space = self.index(symbol, condition, None).space
+            if least in (symbol, self._extents.get(space.name, sympy.nan) - 1 - symbol):
+                return True
+        return False
+
+    def twin(self, index: Index) -> str:
+        """Advice if another symbol of the equation has the name of an index; else nothing."""
+        symbol = self._symbols.get(index)
+        others = [s for s, _ in self._free if symbol is not None and s != symbol]
+        return next((two_names(s, symbol) for s in others if _name(s) == _name(symbol)), "")
 
     def check_term(self, indices: Iterable[Index]) -> None:
         """Refuse a symbol that has two ranges in one product."""
@@ -208,8 +250,21 @@ class Ranges:
     def _named(self, name: str, extent: Any, number: int | None) -> Space:
         known = self._extents.setdefault(name, extent)
         if known != extent:
-            raise wrong(f"two different ranges have the name {name}", "give them two names")
+            raise wrong(f"two different ranges have the name {name}", two_names(known, extent))
         return self._spaces.setdefault(name, Space(name, number))
+
+
+def two_names(one: Any, other: Any) -> str:
+    """Advice for two objects of one name: how they differ, if by assumptions alone.
+
+    Example:
+        >>> two_names(sympy.Symbol("n"), sympy.Symbol("n", integer=True))
+        "one is Symbol('n'), the other Symbol('n', integer=True): write one of them everywhere"
+    """
+    if str(one) != str(other):
+        return "give them two names"
+    shown = sorted(map(sympy.srepr, (one, other)), key=len)
+    return f"one is {shown[0]}, the other {shown[1]}: write one of them everywhere"
 
 
 def range_symbols(expression: Any) -> frozenset[Any]:
@@ -289,12 +344,14 @@ def _character(character: str) -> str:
 def exact_number(number: Any) -> Fraction:
     """The value of a Rational, or of a Float: its decimal, or the fraction that it rounds.
 
-    A SpecError refuses what no program can hold.
+    A NumberSymbol, such as pi or E, is its Float. A SpecError refuses what no program can hold.
 
     Example:
         >>> [str(exact_number(sympy.Float(x))) for x in (0.1, 1 / 3, "0.100000000000000000000001")]
         ['1/10', '1/3', '100000000000000000000001/1000000000000000000000000']
     """
+    if isinstance(number, sympy.NumberSymbol):
+        number = sympy.Float(number)
     try:
         if isinstance(number, sympy.Float):
             is_plain = number._prec == _FLOAT_BITS
@@ -334,6 +391,8 @@ def _count(expression: Any, powers: bool) -> int:
         return count
     if isinstance(expression, sympy.Sum):
         return _count(expression.function, powers)
+    if isinstance(expression, sympy.Piecewise):
+        return _count(expression.args[0][0], powers)
     if isinstance(expression, sympy.Pow) and (powers or expression.base.has(sympy.Sum)):
         exponent, base = expression.exp, _count(expression.base, powers)
         if exponent.is_Integer and exponent > 0 and base > 1:

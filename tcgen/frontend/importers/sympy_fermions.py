@@ -139,8 +139,11 @@ def _coefficient(number: Any) -> Fraction:
 
 
 def _is_root_or_number(part: Any) -> bool:
+    numbers = sympy.Rational | sympy.Float | sympy.NumberSymbol
     if not isinstance(part, sympy.Pow):
-        return isinstance(part, sympy.Rational | sympy.Float)
+        return isinstance(part, numbers)
+    if isinstance(part.base, sympy.NumberSymbol):
+        return isinstance(part.exp, sympy.Rational)
     real = isinstance(part.base, sympy.Rational) and part.base > 0
     return real and isinstance(part.exp, sympy.Rational) and abs(part.exp) < 1
 

@@ -25,7 +25,7 @@ from ..exact_numbers import OUTSIDE, rejection_reason
 from ..source import refuse_deep_nesting
 from ..terms import read_term_data
 from .canonical_terms import canonical_system
-from .conventions import LETTERS, check_name_list, check_texts, integrals, is_name
+from .conventions import LETTERS, check_name_list, check_texts, integrals, is_name, with_integrals
 from .sympy_atoms import (
     Ranges,
     check_term_count,
@@ -34,6 +34,7 @@ from .sympy_atoms import (
     index_symbols,
     not_a_name,
     range_symbols,
+    two_names,
     wrong,
 )
 from .sympy_fermions import fermion_targets
@@ -106,7 +107,7 @@ def from_sympy(
             "tensors": {**dict(sorted(tensors.items())), **integrals(real=real)},
             "targets": targets,
         }
-        return canonical_system(read_term_data(data, "<sympy>"))
+        return canonical_system(with_integrals(read_term_data(data, "<sympy>")))
 
 
 def is_sympy(value: Any) -> bool:
@@ -153,8 +154,10 @@ def _left_side(given: Any) -> Any:
     """The left side of an equation: elements, a symbol, or a text for another front end."""
     if isinstance(given, sympy.Indexed | sympy.Symbol | second.AntiSymmetricTensor):
         return given
-    if isinstance(given, str) and is_name(given.partition("(")[0]):
-        return given
+    if isinstance(given, str):
+        text = given.replace("[", "(").replace("]", ")")  # r[a,b,i,j] is r(a,b,i,j)
+        if is_name(text.partition("(")[0]):
+            return text
     raise not_a_name(given)
 
 
@@ -235,8 +238,9 @@ class _Reader:
         if not isinstance(symbol, sympy.Symbol):
             raise not_a_name(symbol)
         name = identifier_of(symbol.name)
-        if self._owners.setdefault(name, symbol) != symbol:
-            raise wrong(f"two different symbols have the name {name}", "give them two names")
+        known = self._owners.setdefault(name, symbol)
+        if known != symbol:
+            raise wrong(f"two different symbols have the name {name}", two_names(known, symbol))
         return name
 
     def _left(self, left: Any) -> tuple[Index, ...]:
@@ -258,9 +262,10 @@ class _Reader:
         free = [i for i in counts if i not in lhs.indices and i not in flat.sums]
         for index in free:
             if counts[index] == 1:
+                advice = "put it on the left, or write Sum(.., (i, 0, n - 1))"
                 raise wrong(
                     f"index {index} occurs once in a term of {lhs} and no Sum binds it",
-                    "put it on the left, or write Sum(.., (i, 0, n - 1))",
+                    self._ranges.twin(index) or advice,
                 )
         ones = tuple(Delta(i, i) for i in flat.sums if i not in counts)
         sums = distinct((*flat.sums, *free))
@@ -283,6 +288,8 @@ class _Reader:
                 return products
             case sympy.Sum():
                 return self._sum(expr)
+            case sympy.Piecewise():
+                return self._flat(self._ranges.value_in_range(expr))
             case sympy.Pow() if expr.exp.is_Integer and expr.exp > 0 and _multiplies(expr.base):
                 products = [_Flat(Fraction(1))]
                 for _ in range(_check_exponent(expr.exp)):
@@ -307,8 +314,10 @@ class _Reader:
         match expr:
             case sympy.core.numbers.ImaginaryUnit():
                 return Call("sqrt", Const(Fraction(-1)))
-            case sympy.Rational() | sympy.Float():
+            case sympy.Rational() | sympy.Float() | sympy.NumberSymbol():
                 return Const(exact_number(expr))
+            case sympy.Piecewise():
+                return self._expr(self._ranges.value_in_range(expr))
             case sympy.Indexed():
                 return self._element(expr)
             case sympy.KroneckerDelta():

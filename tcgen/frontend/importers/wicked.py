@@ -27,6 +27,7 @@ from .conventions import (
     integrals,
     is_name,
     refuse,
+    with_integrals,
 )
 
 _TENSOR = r"([A-Za-z][A-Za-z0-9_]*)\^\{([^{}]*)\}_\{([^{}]*)\}"
@@ -72,15 +73,13 @@ def from_wicked(
     with refuse_deep_nesting(filename):
         lines = _lines(text, filename)
         reader = _Reader(check_name_list("blocks", blocks), energy, lines)
-        return read_term_data(
-            {
-                "name": name,
-                "ranges": reader.ranges(),
-                "tensors": {**reader.tensors, **integrals(real=real)},
-                "targets": list(reader.targets.values()),
-            },
-            filename,
-        )
+        data = {
+            "name": name,
+            "ranges": reader.ranges(),
+            "tensors": {**reader.tensors, **integrals(real=real)},
+            "targets": list(reader.targets.values()),
+        }
+        return with_integrals(read_term_data(data, filename))
 
 
 @dataclass(frozen=True, slots=True)

@@ -387,3 +387,19 @@ def test_inputs_that_are_no_npz_are_refused(content: bytes | None, tmp_path: Pat
     assert result.exit_code == 2
     assert says(result.stderr, f"error inputs {path} .npz numpy.savez")
     assert result.stderr.count("\n") == 1
+
+
+def test_hdf5_inputs_that_are_damaged_or_empty_are_refused(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "inputs.h5"
+    with h5py.File(path, "w") as file:
+        file["g"] = np.ones((3, 4, 3, 4))
+    path.write_bytes(path.read_bytes().replace(b"TREE", b"XXXX"))
+    result = invoke("run", MP2, "-e", "o=3", "-e", "v=4", "--inputs", path)
+    assert result.exit_code == 2
+    assert says(result.stderr, f"error {path} is damaged")
+    with h5py.File(path, "w") as file:
+        file["g"] = h5py.Empty("f8")
+    result = invoke("run", MP2, "-e", "o=3", "-e", "v=4", "--inputs", path)
+    assert result.exit_code == 2
+    assert says(result.stderr, f"error {path} g holds no elements")

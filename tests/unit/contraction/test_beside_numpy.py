@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -208,3 +209,16 @@ def test_out_of_another_type(out: str, casting: Any, optimize: Any) -> None:
             continue
         tcgen.einsum(subscripts, a, b, out=found, optimize=optimize, casting=casting)
         np.testing.assert_allclose(found, wanted)
+
+
+# opt_einsum 3.4: symbols after the letters of ASCII are characters from U+00C0 on, some no letters.
+def test_symbols_of_opt_einsum_are_labels() -> None:
+    opt_einsum = pytest.importorskip("opt_einsum")
+    rng = np.random.default_rng(0)
+    for first in (70, 100, 560, 20_000):
+        names = [opt_einsum.get_symbol(n) for n in range(first, first + 10)]
+        pairs = list(pairwise(names))
+        text = f"{','.join(map(''.join, pairs))}->{names[0]}{names[-1]}"
+        arrays = [rng.random((3, 3)) for _ in pairs]
+        expected = opt_einsum.contract(text, *arrays)
+        np.testing.assert_allclose(tcgen.einsum(text, *arrays), expected, rtol=1e-13)

@@ -314,3 +314,31 @@ def test_a_number_has_an_axis_to_sum_over_as_in_numpy(axis: int) -> None:
     assert float(np.sum(number, axis=axis)) == np.sum(np.array(6.0), axis=axis)
     with pytest.raises(ValueError, match=mentions("0 axes")):
         np.mean(number, axis=axis)
+
+
+class OfEitherMemory:
+    """Like a tensor of torch 2 or an array of JAX 0.6 in the memory of the CPU.
+
+    Their classes have attributes of an array of a GPU, which raise for such an array.
+    """
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        raise AttributeError("in the memory of the CPU")
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        return np.array(self._array, dtype, copy=copy)
+
+
+def test_arrays_of_gpu_libraries_in_the_memory_of_the_cpu_are_values() -> None:
+    values = drawn(3, 4)
+    other = OfEitherMemory(values)
+    x = tcgen.lazy(values)
+    for found in (x + other, np.add(x, other), np.concatenate([x, other])[:3] + tcgen.lazy(other)):
+        np.testing.assert_array_equal(found, values + values)

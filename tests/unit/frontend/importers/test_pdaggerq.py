@@ -16,6 +16,7 @@ from tcgen.frontend import read, read_spec, spec_text
 from tcgen.frontend.importers.pdaggerq import from_pdaggerq
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
+from tcgen.records.quantity import Quantity
 from tcgen.testing import assert_same_values, random_arrays
 
 FILES = DATA / "pdaggerq"
@@ -166,3 +167,25 @@ def test_lines_as_they_are_returned() -> None:
     """``to_strings("ir")`` returns a list."""
     lines = (FILES / "r1_active.jsonl").read_text().splitlines()
     assert from_pdaggerq(lines).pretty() == from_pdaggerq("\n".join(lines)).pretty()
+
+
+@pytest.mark.parametrize(
+    ("term", "target"),
+    [
+        (["+1.0", "f(a,b)", "r1(b,i)"], "s1[a,i]"),
+        (["+1.0", "f(i,c)", "r2(a,c,j,i)"], "s1[a,j]"),
+        (["+1.0", "f(a,b)", "r1(b)"], "s1[a]"),
+        (["+1.0", "f(j,i)", "r2(a,b,j)"], "s2[a,b,i]"),
+        (["+1.0", "<a,b||c,i>", "t1(c,j)"], "r2[a,b,i,j]"),
+    ],
+)
+def test_the_target_of_a_bare_list(term: list[str], target: str) -> None:
+    assert from_pdaggerq([term]).pretty().startswith(f"{target} = ")
+
+
+def test_integrals_are_known_to_be_antisymmetrised() -> None:
+    system = from_pdaggerq([["+1.0", "<j,a||b,i>", "r1(b,j)"]])
+    assert {t.name: t.quantity for t in system.inputs} == {
+        "v_ovov": Quantity.ANTISYMMETRISED,
+        "r1": None,
+    }

@@ -409,3 +409,60 @@ def test_second_quantisation_of_other_terms() -> None:
         tcgen.from_sympy({"r2(a,b,i,j)": t + AntiSymmetricTensor("f", (a,), (i,))})
     with pytest.raises(SpecError, match=mentions("terms")):
         tcgen.from_sympy({"r2(a,b,i,j)": (t + sp.Symbol("s") * t + 1) ** 50})
+
+
+# SymPy 1.14: these are NumberSymbols, also exp(1).
+@pytest.mark.parametrize("number", [sp.pi, sp.E, sp.exp(1), sp.EulerGamma, 1 / (2 * sp.pi)])
+def test_numbers_with_a_name_have_their_value(number: sp.Expr) -> None:
+    arrays, out = values(sp.Eq(y[i], number * x[i] + sp.sqrt(number)), n=3)
+    wanted = float(number)
+    np.testing.assert_allclose(out["y"], wanted * arrays["x"] + np.sqrt(wanted), rtol=1e-15)
+    o = sp.Symbol("i", below_fermi=True)
+    v = sp.Symbol("a", above_fermi=True)
+    system = tcgen.from_sympy({"r(a,i)": number * AntiSymmetricTensor("f", (v,), (o,))})
+    assert float(system.equations[0].terms[0].coeff) == pytest.approx(wanted, rel=1e-15)
+
+
+# SymPy 1.14: doit() of the derivative is a Piecewise over the range of the index.
+@pytest.mark.parametrize("evaluated", [True, False])
+def test_derivatives_of_sums_are_read_with_and_without_doit(evaluated: bool) -> None:
+    c, d, f = sp.symbols("c d f", integer=True)
+    square = sp.Sum(A[c, d] * x[c] * x[d], (c, 0, N - 1), (d, 0, N - 1))
+    whole = sp.IndexedBase("y", shape=(N,))
+    for index in (f, sp.Idx("f", N)):
+        derivative = sp.diff(square + sp.Sum(x[c] ** 2, (c, 0, N - 1)), x[index])
+        right = derivative.doit() if evaluated else derivative
+        assert right.has(sp.Piecewise) == evaluated
+        arrays, out = values(sp.Eq(whole[index], right), n=4)
+        both = arrays["A"] + arrays["A"].T
+        np.testing.assert_allclose(out["y"], both @ arrays["x"] + 2 * arrays["x"], rtol=1e-13)
+
+
+@pytest.mark.parametrize("condition", [k + 2 <= N, j >= 1, sp.Symbol("p") > 0, sp.Eq(j, k)])
+def test_other_conditions_are_refused(condition: sp.Basic) -> None:
+    pieces = sp.Piecewise((x[j] * x[k], condition), (0, True))
+    with pytest.raises(SpecError, match=r"condition that is not the range.*\n.*leave out \.doit"):
+        tcgen.from_sympy(sp.Eq(A[j, k], pieces))
+
+
+def test_keys_of_a_dict_may_have_square_brackets() -> None:
+    lower = sp.symbols("i j", below_fermi=True)
+    upper = sp.symbols("a b", above_fermi=True)
+    tensor = AntiSymmetricTensor("t", upper, lower)
+    found = tcgen.from_sympy({"r[a,b,i,j]": tensor})
+    assert found.pretty() == tcgen.from_sympy({"r(a,b,i,j)": tensor}).pretty()
+
+
+def test_symbols_that_differ_by_assumptions_are_named_as_the_cause() -> None:
+    plain, c, d = sp.Symbol("n"), *sp.symbols("c d", integer=True)
+    cause = r"one is Symbol\('n'\), the other Symbol\('n', integer=True\): write one of them"
+    for equation in (
+        sp.Eq(y[sp.Idx("c", plain)], A[sp.Idx("c", plain), j] * x[j]),
+        sp.Sum(A[c, d] * x[d], (c, 0, plain - 1), (d, 0, N - 1)),
+        sp.Sum(sp.IndexedBase("A", shape=(plain,))[c] * x[c], (c, 0, N - 1)),
+    ):
+        with pytest.raises(SpecError, match=cause):
+            tcgen.from_sympy(equation)
+    whole = [sp.IndexedBase(name, shape=(N,)) for name in "xy"]
+    with pytest.raises(SpecError, match=r"one is Symbol\('c'\), the other .*integer=True"):
+        tcgen.from_sympy(sp.Eq(whole[1][sp.Symbol("c")], whole[0][c]))
