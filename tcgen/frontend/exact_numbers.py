@@ -76,51 +76,47 @@ def rejection_reason(value: Fraction) -> str:
 
 
 @lru_cache(maxsize=10_000)
-def rational(text: str) -> Fraction:
-    """The number that a program printed as these digits, after rounding it.
+def rational(text: str) -> tuple[Fraction, bool]:
+    """The number that a program printed as these digits after rounding it, and if it is certain.
 
     A decimal with six digits or more after the point is the ratio with the least denominator among
     ratios of small factorials that rounds to it, if these digits tell the ratio from its
-    neighbours: ``10 * denominator**2`` is at most ``10**digits``. Otherwise it is the only ratio of
-    a numerator up to 9 to a product of factorials that rounds to it. Any other number is exact.
+    neighbours: ``10 * denominator**2`` is at most ``10**digits``. Otherwise it is the ratio of a
+    numerator up to 9 to a product of factorials that rounds to it, if no other such ratio is within
+    ten times the error of rounding. Without one it is as printed, and not certain: nor are 0, and
+    shorter decimals with other denominators.
 
     Example:
-        >>> [str(rational(x)) for x in ("-0.083333333333", "0.0277778", "+1.000", "3/8", "0.333")]
-        ['-1/12', '1/36', '1', '3/8', '333/1000']
-        >>> [str(rational(x)) for x in ("0.0008681", "-0.0000694", "0.0000019")]
-        ['1/1152', '-1/14400', '19/10000000']
+        >>> [str(rational(x)[0]) for x in ("-0.083333333333", "0.0277778", "+1.000", "0.333")]
+        ['-1/12', '1/36', '1', '333/1000']
+        >>> [f"{value} {certain}" for value, certain in map(rational, ("0.0008681", "0.000150"))]
+        ['1/1152 True', '3/20000 False']
     """
     text = text.replace(" ", "")
     written = literal(text)
     decimals = re.fullmatch(r"[+-]?[0-9]*\.([0-9]*)", text)
     if decimals is None or len(decimals[1]) < _PRINTED_DIGITS:
-        return written
+        denominator = written.denominator
+        known = denominator in _SMOOTH or denominator in _factorial_products()
+        return written, bool(written) and (known or "/" in text)
     finest = 10 ** len(decimals[1])
     for denominator in _SMOOTH:
         near = Fraction(round(written * denominator), denominator)
         if 10 * denominator**2 > finest:
             break
         if abs(near - written) <= Fraction(1, 2 * finest) and (near or not written):
-            return near
+            return near, bool(near)
     last_digits = int(abs(written) * finest)
     near_ones = {
         Fraction(numerator, product)
         for numerator in range(1, _MOST_NUMERATOR + 1)
         for product in _factorial_products()
-        if 2 * abs(numerator * finest - last_digits * product) <= product
+        if 2 * abs(numerator * finest - last_digits * product) <= 10 * product
     }
-    return near_ones.pop() * (1 if written > 0 else -1) if len(near_ones) == 1 else written
-
-
-def is_exact(value: Fraction) -> bool:
-    """False for a printed number that is likely to be a rounded one, and for 0.
-
-    Example:
-        >>> [is_exact(Fraction(x)) for x in ("1/1152", "0.7", "0.0000019", "0")]
-        [True, True, False, False]
-    """
-    denominator = value.denominator
-    return bool(value) and (denominator in _SMOOTH or denominator in _factorial_products())
+    found = near_ones.pop() if len(near_ones) == 1 else Fraction(0)
+    if not found or 2 * abs(found * finest - last_digits) > 1:
+        return written, False
+    return found if written > 0 else -found, True
 
 
 @cache

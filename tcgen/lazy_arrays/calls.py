@@ -32,7 +32,15 @@ from .arguments import (
 from .backend import BACKENDS, mixed
 from .dispatch import LIMITS
 from .elements import Elements
-from .functions import FUNCTIONS, READERS, REDUCES, UPDATES, VIEWS, with_named_out
+from .functions import (
+    FUNCTIONS,
+    READERS,
+    REDUCES,
+    UPDATES,
+    VIEWS,
+    with_first_by_position,
+    with_named_out,
+)
 from .memory import Memory
 from .ufuncs import RECORDED, record_ufunc
 
@@ -123,6 +131,8 @@ class Calls(Elements):
     ) -> Any:
         if len(types) > 1 and any(map(is_foreign, types)):
             return NotImplemented  # NumPy then tries the class of another library
+        if not args:
+            args, kwargs = with_first_by_position(func, kwargs)
         if func in VIEWS and args and type(args[0]) is type(self):
             return VIEWS[func](*args, **kwargs)
         args, kwargs = with_named_out(func, args, kwargs)
@@ -240,7 +250,7 @@ class Calls(Elements):
     ) -> Any:
         """A result of NumPy with lazy arrays: views of a lazy operand share its memory."""
         if type(made) in BACKENDS:
-            if made.base is None and made.flags.owndata:
+            if made.base is None and made.flags.owndata and not _is_read_only(made):
                 return cls._of_array(made, True)
             return cls._array_result(made, call, args, options, None)
         if type(made) in (tuple, list):
@@ -259,14 +269,20 @@ class Calls(Elements):
         options: dict[str, Any],
         place: int | None,
     ) -> Self:
-        if made.base is not None or not made.flags.owndata:
-            for n, source in enumerate(args):
-                if type(source) is cls and np.may_share_memory(made, source._values()):
-                    if source._number:
-                        return cls._of_array(made.copy(), True)  # NumPy's numbers have no views
-                    others = (*map(evaluated, args[:n]), None, *map(evaluated, args[n + 1 :]))
-                    again = (call, n, others, evaluated(options), place)
-                    return source._view((_call_again, again))
+        if made.base is not None or not made.flags.owndata or _is_read_only(made):
+            lazy = [n for n, source in enumerate(args) if type(source) is cls]
+            # of broadcast_arrays(x, x), the second result is of the second argument
+            lazy.sort(key=lambda n: n != place)
+            sharing = [n for n in lazy if np.may_share_memory(made, args[n]._values())]
+            # zeros that NumPy returns as the imaginary part of real numbers, and parts without
+            # elements, share nothing and stay read-only
+            for n in sharing or (lazy if _is_read_only(made) else ()):
+                source: Self = args[n]
+                if source._number:
+                    return cls._of_array(made.copy(), True)  # NumPy's numbers have no views
+                others = (*map(evaluated, args[:n]), None, *map(evaluated, args[n + 1 :]))
+                again = (call, n, others, evaluated(options), place)
+                return source._view((_call_again, again))
         return cls._of_array(made, made.flags.owndata)
 
     @classmethod
@@ -304,6 +320,11 @@ class Calls(Elements):
             cls._result(result, call, args, options) if target is None else target
             for target, result in zip(out, made, strict=True)
         )
+
+
+def _is_read_only(array: Any) -> bool:
+    """True for an array of NumPy that cannot be written to; those of a GPU always can."""
+    return type(array) is np.ndarray and not array.flags.writeable
 
 
 def _call_again(array: npt.NDArray[Any], call: Any) -> Any:

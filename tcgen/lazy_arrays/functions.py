@@ -78,12 +78,28 @@ def _reshape(a: Any, shape: Any, order: Any = "C", **options: Any) -> Any:
     return a.reshape(shape, **({} if order == "C" else {"order": order}), **options)
 
 
-# Functions that are methods of lazy arrays, whose results are views.
+def _real_if_close(a: Any, *args: Any, **options: Any) -> Any:
+    is_complex = np.iscomplexobj(np.real_if_close(a.compute(), *args, **options))
+    return a.view() if is_complex else a.real
+
+
+def _trim_zeros(filt: Any, trim: Any = "fb", **options: Any) -> Any:
+    values = filt.compute()
+    made = np.trim_zeros(values, trim, **options)
+    front = np.trim_zeros(values, "f", **options) if "f" in trim.lower() else values
+    starts = [n - left for n, left in zip(values.shape, front.shape, strict=True)]
+    return filt[tuple(slice(a, a + n) for a, n in zip(starts, made.shape, strict=True))]
+
+
+# Functions whose results are views of lazy arrays: methods, and those for which the first values
+# decide which part it is.
 VIEWS: dict[Any, Callable[..., Any]] = {
     np.transpose: _transpose,
     np.swapaxes: _swapaxes,
     np.ravel: _ravel,
     np.reshape: _reshape,
+    np.real_if_close: _real_if_close,
+    np.trim_zeros: _trim_zeros,
 }
 
 # Functions and methods that change their first argument, which gets a copy of its values.
@@ -108,6 +124,17 @@ READERS = frozenset(
 UPDATING_METHODS = frozenset(("fill", "partition", "put", "sort"))
 
 
+def with_first_by_position(
+    function: Callable[..., Any], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a NumPy function that are all given by name, the first by position."""
+    names, _ = _positions(function)
+    if not names or names[0] not in kwargs:
+        return (), kwargs
+    rest = dict(kwargs)
+    return (rest.pop(names[0]),), rest
+
+
 def with_named_out(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -127,7 +154,7 @@ _IN_C: dict[Any, tuple[str, ...]] = {
 
 @lru_cache(maxsize=256)
 def _positions(function: Callable[..., Any]) -> tuple[tuple[str, ...], int]:
-    """Names of the parameters, and the position of ``out`` if it may be passed by position."""
+    """Names of the parameters, and the position of ``out``; their number without it."""
     if function in _IN_C:
         names = _IN_C[function]
         return names, names.index("out")
@@ -135,6 +162,6 @@ def _positions(function: Callable[..., Any]) -> tuple[tuple[str, ...], int]:
         parameters = signature(function).parameters
     except ValueError:  # some functions in C have no signature
         return (), 0
-    if "out" not in parameters or parameters["out"].kind is not Parameter.POSITIONAL_OR_KEYWORD:
-        return (), 0
-    return tuple(parameters), list(parameters).index("out")
+    by_position = [n for n, p in parameters.items() if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    first = by_position.index("out") if "out" in by_position else len(by_position)
+    return tuple(by_position), first

@@ -13,12 +13,11 @@ import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any, TypeAlias
 
 from ...errors import Diagnostic, SpecError
 from ...ir.system import System
-from ..exact_numbers import is_exact, rational
+from ..exact_numbers import rational
 from ..source import refuse_deep_nesting
 from ..terms import read_term_data
 from .conventions import amplitudes, check_texts, integrals, refuse, signed_letters, with_integrals
@@ -61,7 +60,7 @@ def from_pdaggerq(
         t2[a,b,i,j]. In strings blocked by spin the indices of beta orbitals get upper case letters
         and the spaces O and V; in strings blocked by label ranges those of active orbitals do.
 
-        A warning names coefficients that do not round exactly one ratio of small factorials.
+        A warning names coefficients that may be several ratios of small factorials, or none.
 
     Raises:
         ArgumentError: a keyword is of another type.
@@ -112,11 +111,12 @@ def _system(
                 term = _term(string, letters)
                 terms.append(term)
                 tensors.update(term.tensors)
-                if not is_exact(Fraction(term.coeff)):
+                if not term.is_certain:
                     inexact.setdefault(
                         string[0],
-                        f"{filename}:{number}: {string[0]} rounds no ratio of small factorials, "
-                        f"or several: it is read as {term.coeff}; to_strings('ir') has exact ones",
+                        f"{filename}:{number}: {string[0]} in {' '.join(string)} may be several "
+                        f"ratios of small factorials, or none: it is read as {term.coeff}; "
+                        f"to_strings('ir') has exact ones",
                     )
             except ValueError as error:
                 advice = "write terms such as ['+0.250', '<i,j||a,b>', 't2(a,b,i,j)']"
@@ -155,9 +155,13 @@ def _declared(real: bool) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """A term, its indices in the letters of their spaces; ``letters`` are the names of labels."""
+    """A term, its indices in the letters of their spaces; ``letters`` are the names of labels.
+
+    ``is_certain`` is false for a coefficient whose digits may be those of several ratios.
+    """
 
     coeff: str
+    is_certain: bool
     factors: tuple[str, ...]
     free: tuple[str, ...]
     letters: dict[str, str]
@@ -256,7 +260,7 @@ def _term(string: String, letters: _Letters) -> _Term:
     if not string:
         raise ValueError("the term is empty")
     try:
-        coeff = rational(string[0])
+        coeff, is_certain = rational(string[0])
     except ValueError as error:
         shown = f"{string[0]!r:.40}"
         raise ValueError(f"the coefficient {shown} is not a usable number: {error}") from None
@@ -291,7 +295,7 @@ def _term(string: String, letters: _Letters) -> _Term:
     every = [x for part in parts for x in part.labels]
     moved = [x for _, held in operators for x in held]
     free = tuple(names[x] for x in dict.fromkeys((*every, *moved)) if every.count(x) == 1)
-    return _Term(str(coeff), tuple(factors), free, names, named, tensors)
+    return _Term(str(coeff), is_certain, tuple(factors), free, names, named, tensors)
 
 
 def _amplitudes(part: _Part, spaces: Sequence[str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 
 from support.messages import mentions, says
 from tcgen.errors import SpecError
-from tcgen.frontend.exact_numbers import is_exact, rational
+from tcgen.frontend.exact_numbers import rational
 from tcgen.frontend.importers.pdaggerq import from_pdaggerq
 from tcgen.frontend.importers.wicked import from_wicked
 from tcgen.frontend.spec.reader import read_spec
@@ -171,11 +171,18 @@ def test_printed_ratios_of_factorials_are_right_or_not_exact() -> None:
     for denominator in sorted(denominators):
         for numerator in (1, 2, 3, 5):
             wanted = Fraction(numerator, denominator)
-            found = rational(printed(numerator / denominator))
-            assert found == wanted or not is_exact(found), wanted
+            found, is_certain = rational(printed(numerator / denominator))
+            assert found == wanted or not is_certain, wanted
             recognised += found == wanted
-    assert all(rational(printed(1 / d)) == Fraction(1, d) for d in (576, 1152, 1440, 14400))
+    assert all(rational(printed(1 / d)) == (Fraction(1, d), True) for d in (576, 1152, 1440, 14400))
     assert recognised > len(denominators)
+
+
+@pytest.mark.parametrize("text", ["0.000150", "-0.000127", "0.000069", "0.0000019"])
+def test_a_decimal_of_several_ratios_stays_as_printed(text: str) -> None:
+    assert rational(text) == (Fraction(text), False)
+    (warning,) = from_pdaggerq([[text, "x1(i,a)", "y1(a,i)"]]).warnings
+    assert says(warning, f"{text} x1(i,a) to_strings('ir')")
 
 
 def test_coefficients_that_are_guessed_are_named() -> None:

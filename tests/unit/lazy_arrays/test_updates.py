@@ -339,6 +339,22 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "method view": lambda a: a.view(),
     "method squeeze": lambda a: a[:1].squeeze(),
     "mT": lambda a: a.mT if hasattr(a, "mT") else a.T,
+    "rows": lambda a: a[1:3],
+    "a row of rows": lambda a: a[1:][0],
+    "diagonal of rows": lambda a: np.diagonal(a[1:3, 1:3]),
+    "flip of rows": lambda a: np.flip(a[1:], 0)[0],
+    "transpose by name": lambda a: np.transpose(a=a),
+    "reshape by name": lambda a: np.reshape(a=a, shape=-1),
+    "split by name": lambda a: np.split(ary=a, indices_or_sections=2)[1],
+    "second of broadcast_arrays": lambda a: np.broadcast_arrays(a[1:2], a)[1],
+    "second of atleast_2d": lambda a: np.atleast_2d(a, a)[1],
+    "broadcast_to": lambda a: np.broadcast_to(a, a.shape),
+    "diagonal without elements": lambda a: np.diagonal(a[:0]),
+    "sliding_window_view": lambda a: np.lib.stride_tricks.sliding_window_view(a, 2, axis=0),
+    "trim_zeros": lambda a: np.trim_zeros(a[0]),
+    "trim_zeros at the end": lambda a: np.trim_zeros(a[0, :3], "b"),
+    "real_if_close": lambda a: np.real_if_close(a),
+    "attribute imag": lambda a: a.imag,
 }
 
 
@@ -354,11 +370,34 @@ def test_views_are_views_at_every_size(
     wanted, x = values.copy(), tcgen.lazy(values)
     if waits:
         wanted, x = wanted * 2, x * 2
+    seen: list[Any] = []
     for array in (wanted, x):
         made = VIEWS[name](array)
-        if np.asarray(VIEWS[name](wanted)).flags.writeable and not np.iscomplexobj(wanted):
+        if VIEWS[name](values).flags.writeable:
             made[...] = -1
+            made += 1
+            made += 1
+        else:
+            with pytest.raises(ValueError, match="read-only"):
+                made[...] = -1
+        array += 1
+        seen.append(made)
     np.testing.assert_array_equal(x, wanted)
+    np.testing.assert_array_equal(seen[1], seen[0])
+
+
+@pytest.mark.parametrize("least", ["0", "1000"])
+def test_the_real_part_if_the_rest_is_close_to_zero(
+    least: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", least)
+    x = tcgen.lazy(np.arange(4) + 1e-17j)
+    part = np.real_if_close(x)
+    assert part.dtype == float
+    part[...] = 7
+    x += 1j
+    np.testing.assert_array_equal(x, np.full(4, 7 + 1j) + 1e-17j)
+    assert np.real_if_close(x).dtype == complex
 
 
 @pytest.mark.parametrize("extent", [4, 400])
