@@ -169,7 +169,7 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
     tensors = (f.tensor for f in found.values())
     on_disk = inputs_on_disk(tensors, extents, options.dtype, reference.memory)
     if on_disk:
-        # Packed triangles cannot be sliced.
+        # They are written in whole slices, not in triangles.
         system = _with_inputs(system, {*on_disk}, unpacked)
         found |= {n: replace(found[n], tensor=unpacked(found[n].tensor)) for n in on_disk}
     return _Setup(

@@ -228,7 +228,7 @@ def keep_limit(
         tracer.run("plan", lambda: found.plan)
         _check_sliced(found.plan, options)
         tracer.run("module", lambda: found.module)
-    refuse_excess(found.plan.program, found.plan, found.module, options)
+    refuse_excess(found.plan, found.bytes, found.picoseconds, options)
     return found.plan.program, found.plan, found.module
 
 

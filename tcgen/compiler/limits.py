@@ -29,6 +29,7 @@ from ..lower import lower_plan
 from ..options import Options
 from ..records.loops import host_items
 from ..runtime.memory import MemoryUse, memory_use
+from ..thresholds.time_model import PICOSECONDS_PER_SECOND
 
 _TRIES = 8  # smaller limits for the tiles
 _SLOWER = 10  # largest factor of predicted time for smaller tiles
@@ -126,56 +127,35 @@ def lower_within(plan: FusionPlan, options: Options) -> Module:
     return module
 
 
-def refuse_excess(
-    program: FormulaSequence, plan: FusionPlan, module: Module, options: Options
-) -> None:
-    """Raise a MemoryLimitError, with advice, if calls at planning extents pass the memory limit."""
+def refuse_excess(plan: FusionPlan, peak: int, picoseconds: int, options: Options) -> None:
+    """Raise a MemoryLimitError, with advice, if calls at planning extents pass the memory limit.
+
+    ``plan`` is the one of least bytes, ``peak``, of all that were tried.
+    """
     limit = options.memory_limit
-    if limit is None:
+    if limit is None or peak <= limit:
         return
-    peak = planned_use(module, options).peak
-    if peak <= limit:
-        return
-    arrays = largest_together(plan)[:4]
-    largest = [f"{a.tensor.name} {a.bytes:,}" for a in arrays]
+    largest = [f"{a.tensor.name} {a.bytes:,}" for a in largest_together(plan)[:4]]
+    seconds = picoseconds / PICOSECONDS_PER_SECOND
     raise MemoryLimitError(
         f"this plan needs {peak:,} bytes, the memory limit is {limit:,}: its largest arrays "
-        f"at one time are {'; '.join(largest)} bytes. Raise the limit to {peak} or more, "
-        f"{_memory_advice(program, options, peak)}"
+        f"at one time are {'; '.join(largest)} bytes. Raise the limit to {peak} or more, for a "
+        f"predicted time of {seconds:.2g} s, because tcgen found no smaller plan"
+        f"{_proof(plan.program, options, peak)}"
     )
 
 
-def _memory_advice(program: FormulaSequence, options: Options, peak: int) -> str:
-    """Advice to save memory, with bytes if the plan of another objective is quickly made."""
-    if options.objective == "time":
-        advice = "because tcgen found no smaller plan"
-        from ..fusion.time.objective import proven_bytes  # noqa: PLC0415
+def _proof(program: FormulaSequence, options: Options, peak: int) -> str:
+    """What is proven about the least bytes of a sequence, for a message."""
+    from ..fusion.time.objective import proven_bytes  # noqa: PLC0415
 
-        least = proven_bytes(program, options)
-        # The bound holds for the given steps only; the plan may have rewritten them.
-        if least > peak:
-            return advice
-        if least == peak:
-            return f"{advice} (it is proven that shared loops and repeated steps need as much)"
-        return f"{advice} (proven lower bound of shared loops and repeated steps: {least:,} bytes)"
-    if options.objective != "peak":
-        if len(program.steps) > options.thresholds.planner.fusion.advised_steps:
-            return (
-                "try the objective time, which plans for the limit, or the objective peak, which "
-                "fuses loops and may need less"
-            )
-        wish = replace(options, objective="peak")
-        smallest = plan_fusion(program, wish)
-        needed = planned_use(lower_plan(smallest, wish, scratch=False), options).peak
-        if needed < peak:
-            return (
-                "try the objective time, which plans for the limit, or use the objective peak, "
-                f"which fuses loops and needs {needed:,} bytes"
-            )
-    return (
-        "or try the objective time, which plans for the limit and may compute parts again; "
-        "tcgen found no fusion that needs less"
-    )
+    least = proven_bytes(program, options)
+    # The bound holds for the given steps only; the plan may have rewritten them.
+    if least > peak:
+        return ""
+    if least == peak:
+        return " (it is proven that shared loops and repeated steps need as much)"
+    return f" (proven lower bound of shared loops and repeated steps: {least:,} bytes)"
 
 
 def planned_use(module: Module, options: Options) -> MemoryUse:

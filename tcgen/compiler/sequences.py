@@ -17,7 +17,8 @@ from ..algebra.cost_model import CostModel
 from ..errors import ExtentError
 from ..fusion import plan_fusion
 from ..fusion.placement.memory import output_bytes, plan_peak
-from ..fusion.solver.time_cost import plan_picoseconds, saved_flops
+from ..fusion.solver.time_cost import least_picoseconds, plan_picoseconds, saved_flops
+from ..fusion.time.triangular_nests import orbit_nests
 from ..ir.loops import Module
 from ..ir.plan import FusionPlan
 from ..ir.program import FormulaSequence, Phase
@@ -167,14 +168,30 @@ def best_within(
         over = one.bytes > limit
         return over, one.bytes if over else one.picoseconds, one.bytes
 
-    others = _others(system, plan.program, options, progress, use_cache=use_cache)
+    others = _others(system, plan.program, options, progress)
     while best.bytes > limit or best.picoseconds > enough:
         program, wish = next(others, (None, options))
         if program is None:
             break
+        if best.bytes <= limit and (
+            wish.objective == "peak" or not _may_be_faster(program, best, options)
+        ):
+            continue
         other = plan_of(program, wish, use_cache=use_cache)
         best = min(best, _planned(other, lower_within(other, wish), wish), key=rank)
     return best
+
+
+def _may_be_faster(program: FormulaSequence, best: Planned, options: Options) -> bool:
+    """False where each plan of a sequence takes as long as the best one."""
+    extents = dict(options.extents)
+    saved = saved_flops(program, extents, options)
+    least = least_picoseconds(program.steps, extents, options.constants, options.dtype, saved)
+    if least < best.picoseconds:
+        return True
+    # The bound does not hold for triangular nests.
+    longest = options.thresholds.planner.fusion.time.chain_indices
+    return next(orbit_nests(program, program.intermediates, longest), None) is not None
 
 
 def _others(
@@ -182,28 +199,23 @@ def _others(
     first: FormulaSequence,
     options: Options,
     progress: Callable[[str], None],
-    *,
-    use_cache: bool,
 ) -> Iterator[tuple[FormulaSequence, Options]]:
-    """Sequences to plan within a limit beside the first one, with the options of each plan."""
-    # None of loops is shared where the user asks for that.
-    alternative = {"none": None, "time": "peak"}.get(options.objective, "time")
-    known = {first}
+    """Sequences to plan within a limit beside the first one, with the options of each plan.
+
+    They do not depend on the limit.
+    """
     programs = [first]
     weight = options.byte_weight or 1.0
     if options.optimize:
-        weights = tuple(weight * factor for factor in _HEAVIER)
-        programs += sequences(system, options, weights, progress, use_cache=use_cache)
+        weights = [weight * factor for factor in _HEAVIER]
+        programs += form_sequences(system, options, weights, progress, greedy=True).found
     for program in list(programs):
         if any(step.phase is Phase.CONSTANT for step in program.steps):
             programs.append(without_constant_phase(program))
-    for objective in (options.objective, alternative):
-        if objective is None:
-            continue
+    for objective in dict.fromkeys((options.objective, "time", "peak")):
         wish = replace(options, objective=objective)
-        for program in programs:
-            if objective != options.objective or program not in known:
-                known.add(program)
+        for program in dict.fromkeys(programs):
+            if objective != options.objective or program != first:
                 yield program, wish
 
 

@@ -15,7 +15,6 @@ from ..artifact.folder import Artifact
 from ..compiler.driver import compile_system
 from ..compiler.program_cache import ProgramCache
 from ..environment import einsum_programs, einsum_tunes
-from ..errors import MemoryLimitError
 from ..frontend.einsum import ContractionPath, Expression, LabelPattern, einsum_system
 from ..ir.tensor import Index
 from ..options import Options
@@ -89,11 +88,7 @@ def _compiled(wanted: Request, target: str, *, tune: bool) -> Artifact:
         byte_weight=0.0,  # equal to best_path, so that equal orders are one program
         tune=tune,
     )
-    try:
-        return compile_system(system, options, documents=False).artifact
-    except MemoryLimitError:
-        options = replace(options, objective="time")
-        return compile_system(system, options, documents=False).artifact
+    return compile_system(system, options, documents=False).artifact
 
 
 def _sizes(extents: tuple[int, ...]) -> tuple[int, ...]:

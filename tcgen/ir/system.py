@@ -237,7 +237,7 @@ def with_inputs_on_disk(system: System, names: tuple[str, ...]) -> System:
     """The equations with some inputs generated: a program reads slices of them and no whole array.
 
     Raises:
-        ArgumentError: a name is not an input, or its array is a scalar or packed.
+        ArgumentError: a name is not an input, or its array is a scalar.
     """
     inputs = {t.name: t for t in system.inputs}
     generated: dict[Tensor, Tensor] = {}
@@ -247,9 +247,8 @@ def with_inputs_on_disk(system: System, names: tuple[str, ...]) -> System:
             raise ArgumentError(
                 f"sliced input {name} is not an input (inputs: {', '.join(inputs)})"
             )
-        if not tensor.rank or tensor.storage.packed:
-            reason = "has packed axes" if tensor.rank else "is a scalar"
-            raise ArgumentError(f"sliced input {name} {reason}: only a full array can be sliced")
+        if not tensor.rank:
+            raise ArgumentError(f"sliced input {name} is a scalar: only an array can be sliced")
         generated[tensor] = replace(tensor, role=Role.GENERATED)
     return with_tensors(system, generated) if generated else system
 

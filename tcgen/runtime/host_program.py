@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ Values = Mapping[str, int]  # key: host loop variable
 # A NaN that no computation gives: its upper 32 bits are one in single precision. Elements of a tile
 # that a callable did not set still have these bits.
 _UNSET = 0x7FF8_7463_6765_6E21
+# Elements that are read at a time from a source that cannot read into the tile: 1 MiB of doubles.
+_MOST_READ = 2**17
 
 
 def on_host(manifest: Manifest, host: tuple[Host, ...]) -> bool:
@@ -46,7 +48,8 @@ def fetch_tile(
 
     A source that reads into an array (a callable, a dataset of h5py) fills the buffer itself. If
     the tile is shorter than the buffer, it arrives contiguous at the start of the buffer, and is
-    then spread. A source that can only be indexed, or that stores a packed pair, makes a new array.
+    then spread. A source that can only be indexed, or that stores a packed pair, makes new
+    arrays, of 1 MiB or so at a time.
 
     The source is ``f(out, ranges)``, or anything that slices like an array in stored order;
     ``ranges`` are those of the tile on each logical axis, and ``order`` has the logical axes in the
@@ -72,8 +75,13 @@ def fetch_tile(
     elif in_order and not tensor.storage.packed and hasattr(source, "read_direct"):
         source.read_direct(packed, source_sel=stored)
     else:
-        logical = _slice(tensor, source, ranges, buffer.dtype)
-        buffer[tuple(slice(0, n) for n in shape)] = logical.transpose(order)
+        for part in _parts(tensor, ranges):
+            place = (
+                slice(part[n].start - ranges[n].start, part[n].stop - ranges[n].start)
+                for n in order
+            )
+            logical = _slice(tensor, source, part, buffer.dtype)
+            buffer[tuple(place)] = logical.transpose(order)
         return
     _spread(buffer, shape)
 
@@ -96,6 +104,24 @@ def _fill(tensor: Tensor, source: Any, tile: Array, ranges: tuple[slice, ...]) -
         place = np.unravel_index(int(left[0]) * words.itemsize // tile.itemsize, tile.shape)
         shown = ", ".join(str(r.start + int(n)) for r, n in zip(ranges, place, strict=True))
         raise ArgumentError(f"{call} left {tensor.name}[{shown}] unset: {advice}")
+
+
+def _parts(tensor: Tensor, ranges: tuple[slice, ...]) -> Iterator[tuple[slice, ...]]:
+    """Parts of a tile whose stored values lie in a small range.
+
+    Between the pairs of a tile in a packed triangle lie others, up to all of the triangle.
+    """
+    hulls = [_hull(pair, axis, ranges) for axis, pair in tensor.stored()]
+    for axis, pair in tensor.stored():
+        axes = [axis] if pair is None else pair.axes
+        longest = max(axes, key=lambda n: ranges[n].stop - ranges[n].start)
+        start, stop = ranges[longest].start, ranges[longest].stop
+        if math.prod(h.stop - h.start for h in hulls) > _MOST_READ and stop - start > 1:
+            middle = (start + stop) // 2
+            for half in (slice(start, middle), slice(middle, stop)):
+                yield from _parts(tensor, (*ranges[:longest], half, *ranges[longest + 1 :]))
+            return
+    yield ranges
 
 
 def _slice(tensor: Tensor, source: Any, ranges: tuple[slice, ...], dtype: np.dtype[Any]) -> Array:

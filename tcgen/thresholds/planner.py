@@ -142,8 +142,6 @@ class FusionThresholds:
         partition_blocks: most blocks that the objective ``kernels`` examines for an optimum at
             effort 1.
         generated_tile_bytes: largest tile of a generated input that shares no loop with its reader.
-        advised_steps: steps of the largest program that is planned again, for the objective
-            ``peak``, only to advise a smaller memory limit.
         offset_seconds: deterministic seconds of the search for offsets in the arena, where first
             fit does not reach the peak.
     """
@@ -156,7 +154,6 @@ class FusionThresholds:
     linear_seconds: float = threshold(2.0, 0.0, 10.0)
     partition_blocks: int = threshold(30_000, 0, 100_000)
     generated_tile_bytes: int = threshold(16 * 2**20, 1, 2**40)
-    advised_steps: int = threshold(60, 0, 200)
     offset_seconds: float = threshold(1.0, 0.0, 5.0)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from typing import Any
 
 import numpy as np
@@ -17,49 +17,30 @@ from tcgen.options import Options
 from tcgen.resources import spec_path
 
 LIMIT = 10_000
+CHAIN = """
+space o = 40
+index i j k : o
+input a[o,o], b[o,o]
+output e
+s[i,j] = a[i,k]*b[k,j]
+t[i,j] = a[i,k]*b[k,j]*2 + s[j,i]
+e = sum(i,j) cos(t[i,j])
+"""
 
 
-def written(terms: int) -> str:
-    lines = "".join(f"s{n}[i,j] = a[i,k]*b[k,j]*{n + 1} + s{n - 1}[j,i]\n" for n in range(1, terms))
-    return (
-        "space o = 40\nindex i j k : o\ninput a[o,o], b[o,o]\noutput e\n"
-        f"s0[i,j] = a[i,k]*b[k,j]\n{lines}e = sum(i,j) cos(s{terms - 1}[i,j])\n"
-    )
-
-
-@pytest.fixture
-def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The objectives for which fusion is planned."""
-    objectives: list[str] = []
-    plan_fusion = limits.plan_fusion
-
-    def counted(program, options):
-        objectives.append(options.objective)
-        return plan_fusion(program, options)
-
-    monkeypatch.setattr(limits, "plan_fusion", counted)
-    return objectives
-
-
-NO_LOOPS = {"objective": "none", "optimize": False}
-
-
-def test_the_advice_of_a_small_program_has_a_number(
-    planned: list[str], tmp_path, monkeypatch
-) -> None:
-    monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path))
-    with pytest.raises(tcgen.MemoryLimitError, match=mentions("objective time peak needs bytes")):
-        tcgen.compile(written(3), memory_limit=100, target="numpy", **NO_LOOPS)
-    assert planned == ["none", "peak"]
-
-
-def test_the_advice_of_a_large_program_needs_no_plan(
-    planned: list[str], tmp_path, monkeypatch
-) -> None:
-    monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path))
-    with pytest.raises(tcgen.MemoryLimitError, match=mentions("Raise objective time peak may")):
-        tcgen.compile(written(40), memory_limit=100, target="numpy", **NO_LOOPS)
-    assert planned == ["none"]
+@pytest.mark.parametrize("objective", ["none", "linear", "memory", "peak", "time", "kernels"])
+def test_no_objective_refuses_what_another_one_finds(objective: str) -> None:
+    wish = {"objective": objective, "optimize": False, "target": "numpy"}
+    program = tcgen.compile(CHAIN, memory_limit=100, **wish)
+    random = np.random.default_rng(3)
+    a, b = random.random((40, 40)), random.random((40, 40))
+    s = a @ b
+    np.testing.assert_allclose(program(a=a, b=b)["e"], np.cos(2 * s + s.T).sum(), rtol=1e-10)
+    assert program.allocated_bytes <= 100
+    with pytest.raises(tcgen.MemoryLimitError, match=mentions("limit 4 predicted time")) as error:
+        tcgen.compile(CHAIN, memory_limit=4, **wish)
+    (least,) = re.findall(r"Raise the limit to (\d+) or more", str(error.value))
+    assert tcgen.compile(CHAIN, memory_limit=int(least), **wish).peak_bytes() <= int(least) <= 100
 
 
 @pytest.mark.parametrize(
