@@ -278,7 +278,7 @@ def _left_out(frozen: Frozen, occupations: Array, kind: str) -> tuple[set[int], 
             )
             chosen = [_numbers(spin, count) for spin in spins]
         alpha, beta = map(set, chosen)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, IndexError):
         alpha = beta = {-1}
     if not alpha | beta <= set(range(count)):
         word = "spin orbitals" if kind == "GHF" else "orbitals"
@@ -292,11 +292,14 @@ def _left_out(frozen: Frozen, occupations: Array, kind: str) -> tuple[set[int], 
 
 
 def _numbers(items: Any, count: int) -> list[int]:
-    """Numbers of the orbitals of a list or of a mask; ValueError for a mask that does not fit."""
+    """Numbers of the orbitals of a list, which may count from the end, or of a mask.
+
+    ValueError or IndexError for one that does not fit.
+    """
     items = list(items)
     booleans = [isinstance(item, bool | np.bool_) for item in items]
     if not any(booleans):
-        return [index(item) for item in items]
+        return [range(count)[index(item)] for item in items]
     if not all(booleans) or len(items) != count:
         raise ValueError
     return [k for k, item in enumerate(items) if item]

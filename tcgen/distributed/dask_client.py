@@ -67,7 +67,10 @@ class DaskEngine(Engine):
         self.worker_memory = min(limits) if limits else None
 
     def _known(self) -> dict[str, Any]:
-        workers: dict[str, Any] | None = self.client.scheduler_info(n_workers=-1).get("workers")
+        try:
+            workers: dict[str, Any] | None = self.client.scheduler_info(n_workers=-1).get("workers")
+        except RuntimeError:  # the event loop of this process ends with its client
+            workers = None
         if workers is None:
             raise UnavailableError(
                 "the dask client is closed, or its scheduler is gone: open a new Client, and "

@@ -6,11 +6,11 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import Diagnostic, Span, SpecError, TcgenError
 
@@ -189,21 +189,34 @@ def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def unknown_keys(
-    given: Iterable[str], level: str, keys: Mapping[str, tuple[str, ...]]
+class Kind(NamedTuple):
+    """The types that the value of a key may have, and words for them; any type without types."""
+
+    words: str
+    types: tuple[type, ...] = ()
+
+
+def faults_of_keys(
+    given: Mapping[str, Any], level: str, keys: Mapping[str, Mapping[str, Kind]]
 ) -> Iterator[tuple[str, str]]:
-    """Message and advice for each key that an object of a level does not have.
+    """Message and advice for each key that a level does not have, or whose value is of no kind.
 
     Example:
-        >>> keys = {"target": ("out", "terms"), "term": ("coef", "factors", "perms")}
-        >>> list(unknown_keys(["perm", "out"], "term", keys))[0]
+        >>> text, terms = Kind("a text", (str,)), Kind("a list", (list,))
+        >>> keys = {"target": {"out": text, "terms": terms}, "term": {"perms": terms}}
+        >>> list(faults_of_keys({"perm": [], "out": "e"}, "term", keys))[0]
         ("a term has no key 'perm'", "did you mean 'perms'?")
-        >>> list(unknown_keys(["perm", "out"], "term", keys))[1][1]
-        "'out' is a key of a target; those of a term are coef, factors, perms"
+        >>> list(faults_of_keys({"out": "e"}, "term", keys))[0][1]
+        "'out' is a key of a target; those of a term are perms"
+        >>> list(faults_of_keys({"out": 0}, "target", keys))
+        [('out is 0', 'write a text')]
     """
     known = keys[level]
-    for key in given:
+    for key, value in given.items():
         if key in known:
+            words, types = known[key]
+            if types and type(value) not in types:
+                yield f"{key} is {value!r:.40}", f"write {words}"
             continue
         close = difflib.get_close_matches(key, known, 1, 0.6)
         others = [f"'{key}' is a key of a {other}; " for other in keys if key in keys[other]]

@@ -53,21 +53,51 @@ from .assemble import (
 )
 from .blocks import Family, family_of, permuted
 from .exact_numbers import OUTSIDE, exact, rejection_reason
-from .source import load_json, read_text, refuse_deep_nesting, unknown_keys
+from .source import Kind, faults_of_keys, load_json, read_text, refuse_deep_nesting
 
 _KINDS = {"o": "occupied", "v": "virtual", "x": "auxiliary", "q": "quadrature"}
+_BLOCKS = "by index ranges"
+_NULL = type(None)  # a key with null is as one that is absent, where it may be
+_TEXT, _COUNT = Kind("a text", (str, _NULL)), Kind("an integer", (int,))
+_TARGETS = Kind('"targets": [{"out": .., "terms": [..]}]', (list,))
+_AXES = Kind('"axes": ["o", "v"]', (list, str, _NULL))
 # "note", "doc", "inputs" and "meaning" are texts for readers.
 _KEYS = {
-    "list": (
-        *("name", "ranges", "tensors", "targets", "n_targets", "n_terms"),
-        *("note", "doc", "inputs"),
-    ),
-    "range": ("letters", "meaning", "note"),
-    "tensor": ("axes", "shape", "antisym", "sym", "constant", "blocks", "note"),
-    "target": ("out", "terms", "antisymmetrize", "note"),
-    "term": ("coef", "factors", "denom", "perms", "note"),
+    "list": {
+        "name": _TEXT,
+        "ranges": Kind('"ranges": {"o": ["i", "j"], "v": ["a", "b"]}', (dict,)),
+        "tensors": Kind('"tensors": {"t1": {"axes": ["o", "v"]}}', (dict,)),
+        "targets": _TARGETS,
+        "n_targets": _COUNT,
+        "n_terms": _COUNT,
+        "note": _TEXT,
+        "doc": _TEXT,
+        "inputs": _TEXT,
+    },
+    "range": {"letters": Kind('"letters": "i j k"', (str, list)), "meaning": _TEXT, "note": _TEXT},
+    "tensor": {
+        "axes": _AXES,
+        "shape": _AXES,
+        "antisym": Kind('"antisym": [[0, 1], [2, 3]]', (list, _NULL)),
+        "sym": Kind('"sym": "sym(0,1)", or a list of such texts', (str, list, _NULL)),
+        "constant": Kind('"constant": true or false', (bool,)),
+        "blocks": Kind(f'"{_BLOCKS}": the terms show which blocks there are', (str,)),
+        "note": _TEXT,
+    },
+    "target": {
+        "out": Kind('"out": "r1[i,a]"', (str,)),
+        "terms": Kind('"terms": [{"coef": .., "factors": [..]}]', (list,)),
+        "antisymmetrize": Kind('"antisymmetrize": [["i", "j"], ["a", "b"]]', (list, _NULL)),
+        "note": _TEXT,
+    },
+    "term": {
+        "coef": Kind('"coef": 0.25 or "coef": "1/4"'),
+        "factors": Kind('"factors": ["t1[i,a]", ..]', (list,)),
+        "denom": Kind('"denom": ["eo[i]", "-ev[a]"]', (list, _NULL)),
+        "perms": Kind('"perms": [[1, ["i", "j"]], [-1, ["j", "i"]]]', (list, _NULL)),
+        "note": _TEXT,
+    },
 }
-_BLOCKS = "by index ranges"
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _REFERENCE = re.compile(rf"(-?) ?({_NAME}) ?(?:\[ ?({_NAME}(?: ?, ?{_NAME})*)? ?\])?")
 Wrong: TypeAlias = Callable[[str, str], None]
@@ -109,7 +139,10 @@ def read_terms(text: str, filename: str) -> System:
         message = "the lists are nested too deeply" if deep else f"not valid JSON: {error}"
         problem = Diagnostic(Span(filename, 1, 1), message, advice="fix the JSON")
         raise SpecError((problem,)) from None
-    return read_term_data(data, filename)
+    with refuse_deep_nesting(filename):
+        reader = _Reader(data, filename)
+        system = reader.system()
+        return replace(system, warnings=(*system.warnings, *reader.unread()))
 
 
 def read_term_data(data: Any, filename: str) -> System:
@@ -141,7 +174,7 @@ class _Reader:
             )
             data = {"targets": []}
         self._data = data
-        self._check_keys(data, "list", "")
+        self._has_right_keys(data, "list", "")
         self._ranges = read_ranges(data, self._wrong)
         self._spaces: dict[str, Space] = {}
         self._declared = read_declared(data, self._wrong)
@@ -183,6 +216,14 @@ class _Reader:
         )
         return assemble(name, spaces, self._all_inputs(), outputs, list(equations.values()))
 
+    def unread(self) -> list[str]:
+        """A warning of the declared tensors that no term reads, after the system is made."""
+        used = {*self._inputs, *self._blocks, *self._targets}
+        names = ", ".join(name for name in self._declared if name not in used)
+        if not names:
+            return []
+        return [f"{self._file}: no term reads what tensors declares as {names}: check the names"]
+
     def _all_inputs(self) -> list[Tensor]:
         """Inputs in declared order, blocks sorted by their spaces."""
         order = {name: n for n, name in enumerate(self._declared)}
@@ -213,8 +254,9 @@ class _Reader:
             self._wrong("a target has no out", 'write {"out": "r1[i,a]", "terms": [..]}')
             return None
         where = f"target {data['out']}"
-        self._check_keys(data, "target", f"{where}: ")
-        if not isinstance(data.get("terms"), list):
+        if not self._has_right_keys(data, "target", f"{where}: "):
+            return None
+        if "terms" not in data:
             self._wrong(f"{where} has no terms", 'write "terms": [{"coef": .., "factors": [..]}]')
             return None
         sign, name, letters = self._split(data["out"])
@@ -224,9 +266,9 @@ class _Reader:
         left = tuple(self._index(x, where) for x in letters)
         if len(set(left)) != len(left):
             self._wrong(f"{where}: its indices are not distinct", "use different letters")
-        groups = [] if data.get("antisymmetrize") is None else data["antisymmetrize"]
+        groups = data.get("antisymmetrize") or []
         known = {i.name: i.space for i in left}
-        for group in groups if isinstance(groups, list) else [groups]:
+        for group in groups:
             named = [str(x) for x in group] if isinstance(group, list) else ["?"]
             spaces = {known.get(x) for x in named}
             if None in spaces or len(spaces) > 1 or len(set(named)) < len(named):
@@ -249,7 +291,8 @@ class _Reader:
         if not isinstance(data, dict) or not isinstance(data.get("factors"), list):
             self._wrong(f"{where} has no factors", 'write "factors": ["t1[i,a]", ..]')
             return
-        self._check_keys(data, "term", f"{where}: ")
+        if not self._has_right_keys(data, "term", f"{where}: "):
+            return
         try:
             coeff = exact(data.get("coef"))
         except ValueError as error:
@@ -268,11 +311,7 @@ class _Reader:
                 return
             coeff *= read[0]
             factors.append(read[1])
-        denominators = [] if data.get("denom") is None else data["denom"]
-        if not isinstance(denominators, list):
-            self._wrong(f"{where}: denom is not a list", 'write "denom": ["eo[i]", "-ev[a]"]')
-            return
-        denominator = self._denominator(denominators, where)
+        denominator = self._denominator(data.get("denom") or [], where)
         if denominator is not None:
             factors.append(denominator)
         listed = data.get("perms")
@@ -280,7 +319,7 @@ class _Reader:
             message = f"{where} has perms, and its target antisymmetrize"
             self._wrong(message, "write all permutations in perms, or only antisymmetrize")
             return
-        perms = anti if listed in (None, []) else self._perms(listed, left, where)
+        perms = self._perms(listed, left, where) if listed else anti
         term = Term(coeff, tuple(factors))
         sums = tuple(i for i in distinct(term.indices) if i not in left)
         resolved = resolve_deltas(replace(term, sums=sums))
@@ -334,9 +373,6 @@ class _Reader:
             return self._inputs[name]
         entry = self._declared.get(name)
         axes = None if entry is None else entry.get("axes", entry.get("shape"))
-        if axes is not None and not isinstance(axes, list | str):
-            self._wrong(f"tensor {name}: axes {axes} is not a list", 'write "axes": ["o", "v"]')
-            return None
         spaces = tuple(i.space for i in indices) if axes is None else ()
         for axis in map(str, axes or ()):
             if axis not in self._ranges:
@@ -393,10 +429,10 @@ class _Reader:
             return None
         return family
 
-    def _perms(self, data: Any, left: tuple[Index, ...], where: str) -> Counts:
+    def _perms(self, data: list[Any], left: tuple[Index, ...], where: str) -> Counts:
         letters, spaces = [i.name for i in left], {i.name: i.space for i in left}
         counts: Counter[tuple[int, ...]] = Counter()
-        for entry in data if isinstance(data, list) else [data]:
+        for entry in data:
             match entry:
                 case [int() as count, [*images]] if (
                     not isinstance(count, bool)
@@ -457,9 +493,11 @@ class _Reader:
         letters = tuple(x.strip() for x in match[3].split(",")) if match[3] else ()
         return match[1], match[2], letters
 
-    def _check_keys(self, data: dict[str, Any], level: str, where: str) -> None:
-        for message, advice in unknown_keys(data, level, _KEYS):
+    def _has_right_keys(self, data: dict[str, Any], level: str, where: str) -> bool:
+        faults = list(faults_of_keys(data, level, _KEYS))
+        for message, advice in faults:
             self._wrong(where + message, advice)
+        return not faults
 
     def _check_counts(self, targets: Sequence[_Target]) -> None:
         """Refuse a list that has lost targets or terms since its numbers were written."""
@@ -487,39 +525,33 @@ def _texts(term: Any) -> list[str]:
 
 def read_declared(data: dict[str, Any], wrong: Wrong) -> dict[str, dict[str, Any]]:
     """The valid entries of "tensors"."""
-    declared = data.get("tensors", {})
+    declared = data.get("tensors")
     if not isinstance(declared, dict):
-        wrong("tensors is not an object", 'write "tensors": {"t1": {"axes": ["o", "v"]}}')
         return {}
     valid: dict[str, dict[str, Any]] = {}
     for name, entry in declared.items():
         if not isinstance(entry, dict):
             wrong(f"tensor {name} is not an object", 'write {"axes": ["o", "v"]}')
             continue
-        for message, advice in unknown_keys(entry, "tensor", _KEYS):
+        faults = list(faults_of_keys(entry, "tensor", _KEYS))
+        for message, advice in faults:
             wrong(f"tensor {name}: {message}", advice)
-        if not isinstance(entry.get("constant", False), bool):
-            message = f"tensor {name}: constant is {entry['constant']!r:.40}"
-            wrong(message, 'write "constant": true or false')
         if entry.get("blocks", _BLOCKS) != _BLOCKS:
             message = f"tensor {name}: blocks is {entry['blocks']!r:.40}"
-            wrong(message, f'write "{_BLOCKS}": the terms show which blocks there are')
+            wrong(message, f"write {_KEYS['tensor']['blocks'].words}")
         if "axes" in entry and "shape" in entry:
             wrong(f"tensor {name} has axes and shape", "write only axes")
-        valid[name] = entry
+        valid[name] = {} if faults else entry
     return valid
 
 
 def read_ranges(data: dict[str, Any], wrong: Wrong) -> dict[str, str]:
     """Letters of each range: those given, then unused ones of the convention."""
     ranges: dict[str, str] = {}
-    given = data.get("ranges", {})
-    if not isinstance(given, dict):
-        wrong("ranges is not an object", 'write "ranges": {"o": ["i", "j"], "v": ["a", "b"]}')
-        given = {}
-    for name, letters in given.items():
+    given = data.get("ranges")
+    for name, letters in given.items() if isinstance(given, dict) else ():
         if isinstance(letters, dict):
-            for message, advice in unknown_keys(letters, "range", _KEYS):
+            for message, advice in faults_of_keys(letters, "range", _KEYS):
                 wrong(f"range {name}: {message}", advice)
             text = letters.get("letters")
             letters = re.sub(r"\(.*?\)", "", text).split() if isinstance(text, str) else text
@@ -554,11 +586,11 @@ def read_symmetry(declared: Any, rank: int) -> tuple[Symmetry, ...]:
     generators: list[Symmetry] = []
     groups, texts = declared.get("antisym") or [], declared.get("sym") or []
     texts = [texts] if isinstance(texts, str) else texts
-    for group in groups if isinstance(groups, list) else [groups]:
+    for group in groups:
         if not isinstance(group, list) or not all(type(k) is int for k in group):
             raise ValueError(f"antisym {group!r} is not a list of axes")
         generators += _group(group, rank, -1)
-    for text in texts if isinstance(texts, list) else [texts]:
+    for text in texts:
         if not isinstance(text, str):
             raise ValueError(f"symmetry {text!r} is not a string")
         generators += _read_text(text, rank)

@@ -70,7 +70,9 @@ def test_ccsd_closed_shell(name: str, chemistry: Chemistry, solve: Any) -> None:
     assert np.allclose(found.amplitudes["t2"], case.closed_solver.t2, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("frozen", [1, np.int64(1), (0, 6), None, np.arange(2), np.arange(7) < 1])
+@pytest.mark.parametrize(
+    "frozen", [1, np.int64(1), (0, 6), [0, -1], None, np.arange(2), np.arange(7) < 1]
+)
 def test_frozen_orbitals_are_those_of_pyscf(
     frozen: Any, chemistry: Chemistry, solve: Any, blocks: Any
 ) -> None:

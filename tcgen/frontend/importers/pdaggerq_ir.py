@@ -25,31 +25,32 @@ from ...ir.tensor import Index, Ref, Role, Space, Tensor, distinct
 from ...ir.term_rewriting import rename_left, resolve_deltas
 from ..assemble import assemble, identifier
 from ..exact_numbers import exact, literal, nearest_ratio
-from ..source import load_json, unknown_keys
+from ..source import Kind, faults_of_keys, load_json
 from .conventions import is_name, refuse
 
 _KINDS = {"o": "occupied", "v": "virtual", "O": "occupied", "V": "virtual", "Q": "auxiliary"}
 _INTEGRALS = ("eri", "f", "B", "g", "h", "dp")
 _ORDER = "ovOVQ"
+_ANY, _TRUTH, _LIST = Kind("any value"), Kind("true or false", (bool,)), Kind("a list", (list,))
+_TEXTS = Kind("a list of texts", (list,))
+# Keys without an effect may have any value.
 _KEYS = {
-    "line": (
-        *("target", "is_assignment", "coeff", "coeff_rational", "operands", "perm", "pairing"),
-        "conditions",
-    ),
-    "tensor": ("name", "indices", "classes", "is_intermediate"),
-}
-# Types of the values that have an effect, and their names.
-_TYPES: dict[str, tuple[Any, str]] = {
-    "target": (dict, "an object"),
-    "operands": (list, "a list of objects"),
-    "is_assignment": (bool, "true or false"),
-    "is_intermediate": (bool, "true or false"),
-    "coeff": (int | float, "a number"),
-    "coeff_rational": (str, 'a text such as "1/3"'),
-    "conditions": (list, "a list"),
-    "name": (str, "a text"),
-    "indices": (list, "a list of texts"),
-    "classes": (list, "a list of texts"),
+    "line": {
+        "target": Kind("an object", (dict,)),
+        "is_assignment": _TRUTH,
+        "coeff": Kind("a number", (int, float)),
+        "coeff_rational": Kind('a text such as "1/3"', (str,)),
+        "operands": Kind("a list of objects", (list,)),
+        "perm": _ANY,
+        "pairing": _ANY,
+        "conditions": _LIST,
+    },
+    "tensor": {
+        "name": Kind("a text", (str,)),
+        "indices": _TEXTS,
+        "classes": _TEXTS,
+        "is_intermediate": _TRUTH,
+    },
 }
 _CLOSE = Fraction(1, 10**9)  # relative deviation of a coefficient that rounding explains
 _ONE = Fraction(1)
@@ -102,15 +103,11 @@ def _check_keys(data: Any) -> None:
 def _check_types(item: Any, level: str) -> None:
     if not isinstance(item, dict):
         raise ValueError(f"{item!r:.40} is not the object of a {level}")
-    for message, advice in unknown_keys(item, level, _KEYS):
+    for message, advice in faults_of_keys(item, level, _KEYS):
         raise ValueError(f"{message}: {advice}")
-    for key, value in item.items():
-        kind, name = _TYPES.get(key, (object, ""))
-        right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-        if key in ("indices", "classes"):
-            right = right and all(isinstance(x, str) for x in value)
-        if not right and kind is not object:
-            raise ValueError(f"{key} is {value!r:.40}, not {name}")
+    for key in ("indices", "classes"):
+        if not all(isinstance(x, str) for x in item.get(key, ())):
+            raise ValueError(f"{key} is {item[key]!r:.40}: write a list of texts")
 
 
 _Value = tuple[str, int]

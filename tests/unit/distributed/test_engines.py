@@ -305,9 +305,11 @@ def test_calls_without_workers_or_with_a_closed_client_are_refused(
     with pytest.raises(tcgen.UnavailableError, match="no workers"):
         run(**given)
     client.close()
-    for call in (lambda: run(**given), lambda: program.distribute(client, "1GiB")):
-        with pytest.raises(tcgen.UnavailableError, match="client is closed"):
-            call()
+    for _ in range(2):
+        for call in (lambda: run(**given), lambda: program.distribute(client, "1GiB")):
+            with pytest.raises(tcgen.UnavailableError, match="client is closed"):
+                call()
+        cluster.close()  # with it, the loop of the client ends
 
 
 def test_more_memory_than_a_dask_worker_has_is_refused(client: Any, program: tcgen.Program) -> None:

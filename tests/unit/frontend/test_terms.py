@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +18,7 @@ from support.paths import DATA
 from tcgen.errors import SpecError, TcgenError
 from tcgen.frontend import read, read_spec, read_terms
 from tcgen.frontend.exact_numbers import exact
-from tcgen.frontend.terms import read_symmetry
+from tcgen.frontend.terms import _KEYS, read_symmetry
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import Permutation, System, Term
 from tcgen.ir.tensor import Role, Symmetry
@@ -51,7 +52,10 @@ def test_every_list_is_read(path: Path) -> None:
     system.verify()
     data = json.loads(path.read_text())
     assert len(system.equations) == len(data["targets"])
-    assert not system.warnings
+    names = set(re.findall(r"\w+", json.dumps([t["terms"] for t in data["targets"]])))
+    unread = [name for name in data["tensors"] if name not in names]
+    assert len(system.warnings) == bool(unread)
+    assert all(says(warning, f"no term reads {' '.join(unread)}") for warning in system.warnings)
     count = sum(len(e.terms) for e in system.equations)
     assert count == sum(len(t["terms"]) for t in data["targets"])
 
@@ -165,10 +169,10 @@ def test_symmetry_of_four_axes(text: str, perms: list[tuple[int, ...]]) -> None:
         ("{", "t.json:1:2 JSON"),
         ([], "targets"),
         ({"targets": []}, "targets"),
-        ({"targets": [3], "tensors": 1, "ranges": 2}, "tensors object"),
+        ({"targets": [3], "tensors": 1, "ranges": 2}, "tensors is 1 write {"),
         ({"targets": [target("e", term(1, "x"))], "tensors": {"x": 1}}, "tensor x object"),
         ({"targets": [target("e", term(1, "x"))], "ranges": {"o": 1}}, "range o list"),
-        ({"targets": [target("e", term(1, "x", denom="d"))]}, "term 1 denom list"),
+        ({"targets": [target("e", term(1, "x", denom="d"))]}, "term 1 denom is write ["),
         ({"targets": [{"terms": []}]}, "target out"),
         ({"targets": [{"out": "r[i"}]}, "target terms"),
         ({"targets": [target("r[i")]}, "target name[i,j]"),
@@ -375,7 +379,7 @@ def test_each_key_that_is_unknown_or_repeated_is_refused() -> None:
         ),
         ({"terms": [term(1, "x[i,j]", perms=[[True, ["i", "j"]]])]}, "perms True"),
         ({"terms": [term(1, "x[i,j]", perms={})]}, "perms {}"),
-        ({"terms": [term(1, "x[i,j]", denom=0)]}, "denom list"),
+        ({"terms": [term(1, "x[i,j]", denom=0)]}, "denom is 0 write ["),
         ({"terms": [term(1, True, "x[i,j]")]}, "True form"),  # type: ignore[arg-type]
         ({"antisymmetrize": ""}, "antisymmetrize"),
     ],
@@ -392,6 +396,10 @@ def test_what_would_lose_permutations_is_refused(data: dict[str, Any], message: 
         ({"tensors": {"x": {"axes": ["o", "o"], "antisym": [[True, 0]]}}}, "antisym True"),
         ({"tensors": {"x": {"axes": ["o", "o"], "shape": ["o", "o"]}}}, "x axes shape"),
         ({"tensors": {"x": {"blocks": ["oo"]}}}, "x blocks"),
+        ({"tensors": {"x": {"sym": 0}}}, "x sym is 0 write sym(0,1)"),
+        ({"tensors": {"x": {"antisym": False}}}, "x antisym is False write [[0, 1]"),
+        ({"tensors": {"x": {"axes": 0}}}, "x axes is 0 write"),
+        ({"n_terms": True}, "n_terms is True write integer"),
         ({"ranges": {"o": {"letter": "i j"}}}, "range o 'letters'"),
         ({"n_terms": 2}, "n_terms 2 1"),
         ({"n_targets": 0}, "n_targets 0 1"),
@@ -399,6 +407,29 @@ def test_what_would_lose_permutations_is_refused(data: dict[str, Any], message: 
 )
 def test_headers_and_tensors_are_checked(fields: dict[str, Any], message: str) -> None:
     assert says(error({"targets": [target("r[i,j]", term(1, "x[i,j]"))], **fields}), message)
+
+
+@pytest.mark.parametrize(
+    ("level", "key"),
+    [(level, key) for level, keys in _KEYS.items() for key, kind in keys.items() if kind.types],
+)
+def test_values_of_other_types_are_refused(level: str, key: str) -> None:
+    for value in (0, False, 1.5, "", [], {}, None):
+        whole: dict[str, Any] = {
+            "ranges": {"o": {"letters": "i j"}},
+            "tensors": {"x": {}},
+            "targets": [target("r[i,j]", term(1, "x[i,j]"))],
+        }
+        levels = {
+            "list": whole,
+            "range": whole["ranges"]["o"],
+            "tensor": whole["tensors"]["x"],
+            "target": whole["targets"][0],
+            "term": whole["targets"][0]["terms"][0],
+        }
+        levels[level][key] = value
+        if type(value) not in _KEYS[level][key].types:
+            assert key in error(whole) or key == "factors", value
 
 
 def test_a_long_symmetry_is_refused_at_once() -> None:
