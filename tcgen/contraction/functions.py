@@ -52,8 +52,8 @@ def einsum(
 
     Args:
         operands: subscripts and arrays, or arrays and lists of integers in turn.
-        out: array for the result, which is overwritten. If ``optimize`` is a name or a path, the
-            result is cast to its type, as NumPy does when its BLAS computes the last product.
+        out: array for the result, which is overwritten; ``casting`` decides on its type, whatever
+            ``optimize`` is.
         optimize: True, "greedy" or "optimal": the order with the fewest flops (exact for up to
             eight operands). False: from left to right. Or a path as ``numpy.einsum_path`` gives it.
         dtype: element type of the computation.
@@ -113,6 +113,10 @@ def contract(
     out: Array | None = None,
     *,
     optimize: Any = True,
+    dtype: Any = None,  # noqa: ARG001
+    order: Any = None,  # noqa: ARG001
+    casting: Any = None,  # noqa: ARG001
+    DEBUG: Any = False,  # noqa: ARG001
 ) -> Any:
     """``out = alpha*einsum(subscripts, a, b) + beta*out``: what PySCF, ebcc and gpu4pyscf call.
 
@@ -125,6 +129,10 @@ def contract(
         beta: factor of what ``out`` holds; 0 overwrites it, whatever it holds.
         out: array for the result; without it a new one.
         optimize: accepted because ``pyscf.lib.einsum`` passes it on; two operands have one order.
+        dtype: accepted without effect, as in ``pyscf.lib.einsum``.
+        order: without effect, too.
+        casting: without effect, too.
+        DEBUG: without effect, too.
 
     Raises:
         ArgumentError: ``beta`` is given and ``out`` is not, or one of the factors is not a number.

@@ -68,7 +68,7 @@ class _NumPy:
         if len(call.arrays) > MAX_OPERANDS:
             path = call.path or contraction_path(False, len(call.arrays))
             keywords["optimize"] = ["einsum_path", *(path or ())]
-        elif _takes_pairs(call):
+        elif takes_pairs(call):
             keywords["optimize"] = ["einsum_path", *call.path] if call.path is not None else True
         return keywords
 
@@ -79,7 +79,7 @@ class _NumPy:
             raise DtypeError(f"einsum: {error}") from None
 
 
-def _takes_pairs(call: Signature) -> bool:
+def takes_pairs(call: Signature) -> bool:
     """True if NumPy's products of pairs give the same result in less time.
 
     They skip checks of casts and compute each pair in the type of its two operands, so they are

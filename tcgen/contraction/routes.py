@@ -20,10 +20,10 @@ from ..errors import ArgumentError, DtypeError, EinsumError
 from ..frontend.einsum import LETTERS, Expression, Update, contraction_path
 from ..options import DTYPES, parse_bytes
 from .kernel_route import KernelRoute, kernel_route, stored_labels
-from .libraries import MAX_OPERANDS, NUMPY, Library
+from .libraries import MAX_OPERANDS, NUMPY, Library, takes_pairs
 from .programs import written
 from .report import count_call
-from .signature import Arrays, Dtype, Signature, check_shape, checked, numpy_casts, read_dtype
+from .signature import Arrays, Dtype, Signature, checked, read_dtype
 
 _MAX_ROUTES = 4096  # cached signatures; each takes a few kilobytes
 _UNKNOWN: Any = object()
@@ -57,15 +57,6 @@ def run_einsum(
     out_kind = None
     if out is not None:
         out_kind = (out.shape, out.strides, out.dtype, type(out))
-        named = library is NUMPY and not isinstance(optimize, bool | None)
-        if named and update is None and out.dtype != np.result_type(*arrays):
-            options: dict[str, Any] = {"dtype": dtype, "order": order, "casting": casting}
-            if numpy_casts(subscripts, arrays, out, optimize, options):
-                options["memory_limit"] = limit
-                result = run_einsum(library, subscripts, arrays, None, optimize, **options)
-                check_shape(out, np.shape(result))
-                library.assign(out, result)
-                return out
     rules = (path, requested, order, casting, limit, einsum_min_flops(), update)
     key = (library, subscripts, kinds, out_kind, *rules)
     route = _routes.get(key, _UNKNOWN)
@@ -151,6 +142,9 @@ _routes: LeastRecentlyUsed[Route | None] = LeastRecentlyUsed(lambda: _MAX_ROUTES
 
 def choose_route(call: Signature, library: Library) -> Route | None:
     """The route of calls of a signature; None for an update that no kernel can apply in place."""
+    network = _small_network(call) if library is NUMPY else None
+    if network is not None:
+        return _library_route(network, library, "tiny")
     reason = "a view of the operand" if call.view else _delegation_reason(call)
     broadcast = set(range(len(call.extents))) - (stored_labels(call) if reason is None else set())
     if call.update is not None:
@@ -163,6 +157,24 @@ def choose_route(call: Signature, library: Library) -> Route | None:
     if call.memory_limit is not None and reason.startswith("no kernels"):
         raise DtypeError(f"memory_limit needs generated code: {reason}; use {', '.join(DTYPES)}")
     return _library_route(call, library, reason)
+
+
+def _small_network(call: Signature) -> Signature | None:
+    """The call with a path, if it is a network of tensors that takes few flops in pairs.
+
+    One loop nest over all its labels would take many, and a program for it seconds to compile.
+    """
+    many = len(call.arrays) > MAX_OPERANDS or len(call.extents) > len(LETTERS)
+    if len(call.arrays) < 3 or many or call.flops < call.min_flops:
+        return None
+    if call.memory_limit is not None or call.update is not None or not takes_pairs(call):
+        return None
+    path = call.path
+    if path is None:
+        text = _in_letters(call.expression)
+        path = tuple(np.einsum_path(text, *call.arrays, optimize="greedy")[0][1:])
+    network = replace(call, path=path)
+    return network if network.path_flops < call.min_flops else None
 
 
 def _delegation_reason(call: Signature) -> str | None:

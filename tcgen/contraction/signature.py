@@ -7,7 +7,6 @@ not read here, so a stand-in without elements can describe an array of a GPU.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -67,6 +66,19 @@ class Signature:
     def flops(self) -> int:
         """Flops of one loop nest over all labels."""
         return len(self.arrays) * math.prod(self.extents)
+
+    @property
+    def path_flops(self) -> int:
+        """Flops of the products of pairs that the path names."""
+        terms = [set(labels) for labels in self.expression.inputs]
+        flops = 0
+        for step in self.path or ():
+            taken = [terms[k] for k in step]
+            terms = [labels for k, labels in enumerate(terms) if k not in step]
+            joined = set().union(*taken)
+            flops += len(taken) * math.prod(self.extents[n] for n in joined)
+            terms.append(joined & set(self.expression.output).union(*terms))
+        return flops
 
     @property
     def elements(self) -> int:
@@ -228,27 +240,3 @@ def _computed_dtype(
     if requested is not None:
         return requested.newbyteorder("=")
     return np.result_type(*dtypes, *(() if out is None else (out,))).newbyteorder("=")
-
-
-def numpy_casts(
-    subscripts: str | Expression, arrays: Arrays, out: Array, optimize: Any, options: dict[str, Any]
-) -> bool:
-    """True if NumPy writes the result to ``out``, whatever its element type.
-
-    It does so if its BLAS computes the last product, which depends on labels and on the path. A
-    call of NumPy with at most two elements along each axis decides.
-    """
-    if not isinstance(subscripts, str):
-        return False
-
-    def small(array: Array) -> Array:
-        return np.zeros([min(n, 2) for n in array.shape], array.dtype)
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # discarded imaginary parts
-            operands = map(small, arrays)
-            numpy_einsum(subscripts, *operands, out=small(out), optimize=optimize, **options)
-    except (TypeError, ValueError):
-        return False
-    return True

@@ -55,7 +55,8 @@ __device__ __forceinline__ tc_complex operator/(tc_complex x, double y)
 {
     return tc_complex(x.re/y, x.im/y);
 }
-/* Smith's division: it overflows only if the quotient does. */
+/* Smith's division, as NumPy's: near the ends of the range its intermediate values overflow, so that
+   1e308/(1e308 + 1e308i) is 0, and a subnormal divisor gives infinities and NaN. */
 __device__ __forceinline__ tc_complex operator/(tc_complex x, tc_complex y)
 {
     if (fabs(y.re) >= fabs(y.im)) {

@@ -191,24 +191,47 @@ def test_without_optimize_nothing_is_summed_before_it_is_multiplied(
     np.testing.assert_allclose(found, wanted)
 
 
-@pytest.mark.parametrize("optimize", ["optimal", "greedy", ["einsum_path", (0, 1)], False])
+@pytest.mark.parametrize("optimize", [True, "optimal", "greedy", ["einsum_path", (0, 1)], False])
 @pytest.mark.parametrize("casting", ["safe", "same_kind", "unsafe"])
 @pytest.mark.parametrize("out", ["float32", "complex128", "int64", "float64"])
 def test_out_of_another_type(out: str, casting: Any, optimize: Any) -> None:
-    """NumPy casts what its BLAS computes, whatever ``casting`` says; its loop does not."""
+    """As NumPy 2.4 without ``optimize``; with it NumPy casts what its BLAS computes."""
     a, b = np.arange(16.0).reshape(4, 4), np.eye(4) * 2.5
     for subscripts in ("ij,jk->ik", "ij,jk->ki", "ij,ij->i"):
         wanted: Any = None
         made, found = np.zeros((4, 4)[: subscripts.count("k") or 1], out), None
         found = made.copy()
         try:
-            wanted = np.einsum(subscripts, a, b, out=made, optimize=optimize, casting=casting)
+            wanted = np.einsum(subscripts, a, b, out=made, casting=casting)
         except TypeError:
             with pytest.raises(TypeError):
                 tcgen.einsum(subscripts, a, b, out=found, optimize=optimize, casting=casting)
             continue
         tcgen.einsum(subscripts, a, b, out=found, optimize=optimize, casting=casting)
         np.testing.assert_allclose(found, wanted)
+
+
+@pytest.mark.parametrize("path", [False, True])
+def test_a_network_that_is_small_in_pairs_runs_without_a_program(
+    path: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One loop nest over all labels of this lattice of 4 by 4 tensors would take 3e8 flops."""
+    monkeypatch.delenv("TCGEN_EINSUM_MIN_FLOPS")
+    letters = iter("abcdefghijklmnopqrstuvwxyz")
+    bonds: dict[tuple[complex, complex], str] = {}
+    sites = [complex(x, y) for x in range(4) for y in range(4)]
+    for site in sites:
+        for step in (1, 1j):
+            if site + step in sites:
+                bonds[site, site + step] = next(letters)
+    terms = ["".join(name for ends, name in bonds.items() if site in ends) for site in sites]
+    rng = np.random.default_rng(0)
+    arrays = [rng.random((2,) * len(term)) for term in terms]
+    text = f"{','.join(terms)}->"
+    chosen, _ = np.einsum_path(text, *arrays, optimize="greedy")
+    found = tcgen.einsum(text, *arrays, optimize=chosen if path else True)
+    np.testing.assert_allclose(found, np.einsum(text, *arrays, optimize=chosen), rtol=1e-12)
+    assert tcgen.einsum_report().kernel_calls == 0
 
 
 # opt_einsum 3.4: symbols after the letters of ASCII are characters from U+00C0 on, some no letters.

@@ -566,3 +566,14 @@ def test_arrays_of_dask_stay_delayed() -> None:
     ):
         assert isinstance(found, da.Array)
         np.testing.assert_allclose(found.compute(), x @ x)
+
+
+# PySCF 2.14: lib.einsum takes these keywords for two operands, and none has an effect.
+@pytest.mark.parametrize(
+    "keyword", [{"dtype": "f4"}, {"order": "F"}, {"casting": "no"}, {"DEBUG": 1}]
+)
+def test_keywords_without_effect_in_pyscf(keyword: dict[str, Any]) -> None:
+    a = np.arange(6.0).reshape(2, 3)
+    found = tcgen.contract("ij,kj->ik", a, a, **keyword)
+    np.testing.assert_array_equal(found, a @ a.T)
+    assert (found.dtype, found.flags.c_contiguous) == (np.float64, True)
