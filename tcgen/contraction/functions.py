@@ -130,9 +130,9 @@ def contract(
         out: array for the result; without it a new one.
         optimize: accepted because ``pyscf.lib.einsum`` passes it on; two operands have one order.
         dtype: accepted without effect, as in ``pyscf.lib.einsum``.
-        order: without effect, too.
-        casting: without effect, too.
-        DEBUG: without effect, too.
+        order: accepted without effect.
+        casting: accepted without effect.
+        DEBUG: accepted without effect.
 
     Raises:
         ArgumentError: ``beta`` is given and ``out`` is not, or one of the factors is not a number.
