@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -76,9 +77,14 @@ def solve(
         energy = tcgen.chem.solve("ccsd_closed_shell", scf.RHF(water).run()).e_tot
     """
     clock = time.perf_counter()
+    timings: dict[str, float] = {}
     options = solve_options(options, keywords)
     setup = _set_up(read_equations(source), mean_field, options)
-    program = _compiled(setup, options)
+    with _timed(timings, "planning"):
+        program = _compiled(setup, options)
+    with _timed(timings, "compiling"):
+        if program.manifest.target == "cpu":
+            program.build()
     equations, reference = setup.equations, setup.reference
     table = Table(
         _printer(options.show),
@@ -87,11 +93,13 @@ def solve(
     )
     table.title(setup.system.name, reference.kind, setup.extents)
     with IntegralFile() as file:
-        problem = _problem(setup, program, options, file)
-        if equations.eigenvalue:
-            results = _diagonalised(problem, setup.earlier)
-        else:
-            results = _iterated(problem, setup.earlier, table)
+        with _timed(timings, "integrals"):
+            problem = _problem(setup, program, options, file)
+        with _timed(timings, "iterations"):
+            if equations.eigenvalue:
+                results = _diagonalised(problem, setup.earlier)
+            else:
+                results = _iterated(problem, setup.earlier, table)
     letters = setup.earlier.letters | {t.name: setup.spaces.letters(t) for t in equations.given}
     letters |= {a.tensor.name: problem.letters(a) for a in equations.amplitudes}
     results["amplitudes"] = setup.earlier.arrays | setup.given | results["amplitudes"]
@@ -103,6 +111,7 @@ def solve(
         fingerprint=reference.fingerprint(),
         solved=[a.tensor.name for a in equations.amplitudes],
         seconds=time.perf_counter() - clock,
+        timings=timings,
         **results,
     )
     table.end(solution)
@@ -115,6 +124,13 @@ def solve(
             stacklevel=2,
         )
     return solution
+
+
+@contextmanager
+def _timed(timings: dict[str, float], stage: str) -> Iterator[None]:
+    start = time.perf_counter()
+    yield
+    timings[stage] = time.perf_counter() - start
 
 
 solve.__signature__ = signature_with(solve, SolveOptions, Planning)  # type: ignore[attr-defined]

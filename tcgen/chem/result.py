@@ -47,6 +47,8 @@ class Solution:
         iterations: evaluations of the equations.
         residual_norms: 2-norms by the name of the residual.
         seconds: wall time of ``solve``.
+        timings: wall seconds of planning, compiling, integrals (with the constants that follow from
+            them) and iterations.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Solution:
     iterations: int = 0
     residual_norms: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
+    timings: dict[str, float] = field(default_factory=dict)
 
     @property
     def e_tot(self) -> float | None:

@@ -102,6 +102,7 @@ _solve_options = together(
         help="Energy added to virtual orbitals in denominators, in Hartree.",
     ),
     option("--damping", default=0.0, help="Fraction of the old amplitudes that remains."),
+    option("--timings", is_flag=True, help="Show the seconds of each stage at the end."),
 )
 
 
@@ -134,6 +135,10 @@ def solve_command(ctx: click.Context, /, source: str, as_json: bool, **chosen: A
             memory_limit=chosen["memory_limit"],
             planning=chosen_planning(chosen),
         )
+    if chosen["timings"]:
+        stages = [*solution.timings.items(), ("in all", solution.seconds)]
+        for stage, seconds in stages:
+            click.echo(f"{stage:<10} {seconds:10.2f} s", err=as_json)
     if as_json:
         print_json({"schema": 1, **solution.as_json()})
     if not solution.converged:

@@ -50,18 +50,22 @@ def test_json_keeps_the_contract(tmp_path: Path) -> None:
     found = json.loads(result.stdout)
     keys = (
         "schema name reference converged e_hf e_corr e_tot energies roots iterations "
-        "residual_norms seconds"
+        "residual_norms seconds timings"
     )
     assert set(found) == set(keys.split())
     assert found["converged"] is True
     assert found["reference"] == "RHF"
+    assert list(found["timings"]) == ["planning", "compiling", "integrals", "iterations"]
+    assert 0 < sum(found["timings"].values()) <= found["seconds"]
     assert abs(found["e_corr"] - E_CCSD) < 1e-8
     assert abs(found["e_hf"] + found["e_corr"] - found["e_tot"]) < 1e-12
     assert max(found["residual_norms"].values()) <= 1e-9
     assert "cycle" in result.stderr
 
-    again = solved("ccsd_closed_shell", *LIH, "--amplitudes", amplitudes)
+    result = solve("ccsd_closed_shell", *LIH, "--amplitudes", amplitudes, "--timings", "--json")
+    again = json.loads(result.stdout)
     assert again["iterations"] == 1
+    assert re.search(r"^integrals +\d+\.\d\d s\n", result.stderr, re.M)
     triples = solved("t_closed_shell", *LIH, "--amplitudes", amplitudes)
     assert abs(triples["energies"]["e_t"] - E_T) < 1e-8
     assert triples["e_corr"] is None
