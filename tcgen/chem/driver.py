@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from math import ceil, log
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..compiler.api import compiled, signature_with
+from ..compiler.documents import is_artifact, load_artifact, read_artifact_system
 from ..compiler.driver import read_system
-from ..compiler.progress import reported
+from ..compiler.progress import Progress, reported
 from ..errors import ArgumentError
 from ..frontend.spec.reader import read_spec
 from ..ir.layouts import Array
@@ -24,6 +26,7 @@ from ..ir.system import System, with_axes, with_tensors
 from ..ir.tensor import Tensor
 from ..options import Planning
 from ..records.quantity import Quantity
+from ..resources import shipped_specs
 from ..runtime.program import Program
 from .conventions import is_over_spin_orbitals, with_conventions
 from .equations import Equations, infer_roles
@@ -36,6 +39,7 @@ from .inputs import (
     passed_extents,
     unpacked,
 )
+from .iterate import Step
 from .options import SolveOptions, solve_options
 from .probe import Probe
 from .problem import Problem, real_number
@@ -92,14 +96,14 @@ def solve(
         [a.output.name for a in equations.amplitudes],
     )
     table.title(setup.system.name, reference.kind, setup.extents)
-    with IntegralFile() as file:
+    with IntegralFile() as file, reported(options.progress, program.manifest.target) as tell:
         with _timed(timings, "integrals"):
-            problem = _problem(setup, program, options, file)
+            problem = _problem(setup, program, options, file, tell)
         with _timed(timings, "iterations"):
             if equations.eigenvalue:
-                results = _diagonalised(problem, setup.earlier)
+                results = _diagonalised(problem, setup.earlier, tell)
             else:
-                results = _iterated(problem, setup.earlier, table)
+                results = _iterated(problem, setup.earlier, table, tell)
     letters = setup.earlier.letters | {t.name: setup.spaces.letters(t) for t in equations.given}
     letters |= {a.tensor.name: problem.letters(a) for a in equations.amplitudes}
     results["amplitudes"] = setup.earlier.arrays | setup.given | results["amplitudes"]
@@ -212,20 +216,21 @@ def _compiled(setup: _Setup, options: SolveOptions) -> Program:
     )
 
 
-def _problem(setup: _Setup, program: Program, options: SolveOptions, file: IntegralFile) -> Problem:
+def _problem(
+    setup: _Setup, program: Program, options: SolveOptions, file: IntegralFile, tell: Progress
+) -> Problem:
     """Make the arrays and bind them."""
     system, equations, blocks, arrays = setup.system, setup.equations, setup.blocks, setup.arrays
     dtype = options.dtype
-    with reported(options.progress, program.manifest.target) as tell:
-        tell("making integrals")
-        blocks.transform_for(setup.found.values())
-        for name, found in setup.found.items():
-            on_disk = name in setup.on_disk
-            make = partial(blocks.dataset, file=file) if on_disk else blocks.array
-            arrays[name] = make(found, dtype)
-        energies = blocks.energies(system) | setup.passed_energies
-        contained = equations.with_reference or any(a.with_reference for a in equations.amplitudes)
-        of_reference = blocks.occupied_energy() if contained else 0.0
+    tell("making integrals")
+    blocks.transform_for(setup.found.values())
+    for name, found in setup.found.items():
+        on_disk = name in setup.on_disk
+        make = partial(blocks.dataset, file=file) if on_disk else blocks.array
+        arrays[name] = make(found, dtype)
+    energies = blocks.energies(system) | setup.passed_energies
+    contained = equations.with_reference or any(a.with_reference for a in equations.amplitudes)
+    of_reference = blocks.occupied_energy() if contained else 0.0
     blocks.forget()
     run = _bound(program, system, arrays, equations)
     # Bound constants may be copies in another layout.
@@ -236,7 +241,10 @@ def _problem(setup: _Setup, program: Program, options: SolveOptions, file: Integ
 
 
 def read_equations(source: object) -> System:
-    """The System of a path, a text, or the name of a shipped spec; a System itself."""
+    """The System of a path, a text, or the name of a shipped spec; a System itself.
+
+    The path may be that of a compiled folder, whose equations are compiled for the molecule.
+    """
     if isinstance(source, System):
         return source
     text = os.fspath(source) if isinstance(source, str | os.PathLike) else None
@@ -247,6 +255,8 @@ def read_equations(source: object) -> System:
         )
     if "\n" in text:
         return read_spec(text)
+    if is_artifact(Path(text)):
+        return read_artifact_system(load_artifact(Path(text)))
     return read_system(Path(text))
 
 
@@ -319,6 +329,14 @@ def _given(
         else:
             arrays[tensor.name] = array
     if missing:
+        makers = _determined_by(missing)
+        if makers:
+            names = ", ".join(t.name for t in missing)
+            first = f"{', '.join(makers[:-1])} or {makers[-1]}" if makers[1:] else makers[0]
+            raise ArgumentError(
+                f"{system.name} reads {names}, which other equations determine: solve {first} "
+                f"first, and pass its result as amplitudes= (--amplitudes FILE in both commands)"
+            )
         tried = "\n".join(f"    {with_axes(t)}: {rules_for(t, spaces)}" for t in missing)
         first = missing[0].name
         raise ArgumentError(
@@ -332,6 +350,23 @@ def _given(
             f'(--role "r=residual of {first}")'
         )
     return arrays
+
+
+def _determined_by(missing: Sequence[Tensor]) -> list[str]:
+    """Shipped specs that solve for these amplitudes, over the same orbitals, and for no others."""
+
+    def described(tensors: Iterable[Tensor]) -> set[tuple[str, bool]]:
+        return {(with_axes(t), any(s.sign < 0 for s in t.symmetry)) for t in tensors}
+
+    makers = []
+    for name, path in shipped_specs().items():
+        system = read_system(path)
+        solved = described(t for t in system.inputs if t.volatile)
+        outputs = {tuple(s.name for s in t.spaces) for t in system.outputs}
+        fit = all(tuple(s.name for s in t.spaces) in outputs for t in missing)
+        if fit and solved == described(missing):
+            makers.append(name)
+    return makers
 
 
 def _bound(
@@ -352,12 +387,21 @@ def _printer(show: Show | bool) -> Show | None:
     return (lambda line: print(line, flush=True)) if show else None  # noqa: T201
 
 
-def _iterated(problem: Problem, earlier: Earlier, table: Table) -> dict[str, Any]:
+def _iterated(problem: Problem, earlier: Earlier, table: Table, tell: Progress) -> dict[str, Any]:
     """Fields of the solution of equations for amplitudes, or of energies without any."""
     equations = problem.equations
     if equations.amplitudes:
         table.header()
-    found = problem.iterate(earlier, table.row)
+    first = 0.0
+
+    def show(number: int, step: Step) -> None:
+        nonlocal first
+        table.row(number, step)
+        worst = max(step.norms.values())
+        first = first or worst
+        tell(_stage(number, worst, first, problem.options.tolerance))
+
+    found = problem.iterate(earlier, show)
     outputs = found.last.outputs
     energies = {name: real_number(name, outputs[name]) for name in equations.energies}
     correlation = None
@@ -376,9 +420,23 @@ def _iterated(problem: Problem, earlier: Earlier, table: Table) -> dict[str, Any
     }
 
 
-def _diagonalised(problem: Problem, earlier: Earlier) -> dict[str, Any]:
+def _stage(number: int, worst: float, first: float, tolerance: float) -> str:
+    """An iteration in words, with an estimate of those that remain.
+
+    Example:
+        >>> _stage(3, 1e-3, 1e-1, 1e-9)
+        'iteration 3, residual 1.0e-03, about 6 more'
+    """
+    text = f"iteration {number}, residual {worst:.1e}"
+    if number < 3 or not tolerance < worst < first:
+        return text
+    rate = log(first / worst) / (number - 1)
+    return f"{text}, about {ceil(log(worst / tolerance) / rate)} more"
+
+
+def _diagonalised(problem: Problem, earlier: Earlier, tell: Progress) -> dict[str, Any]:
     """Fields of the solution of an eigenvalue problem."""
-    found = problem.roots(earlier)
+    found = problem.roots(earlier, lambda count: tell(f"diagonalising, {count} products"))
     return {
         "converged": max(found.norms) <= problem.options.tolerance,
         "e_corr": None,

@@ -43,7 +43,7 @@ class SolveOptions:
         memory_limit: bytes that the program may allocate.
         planning: options of factoring and fusion; solve also takes its fields as keywords.
         show: True prints a table, False nothing; a function is called with each line.
-        progress: True shows a bar until iterations begin; a function is called with each stage,
+        progress: True shows a bar; a function is called with each stage, also with each iteration,
             such as "factoring".
 
     Raises:

@@ -87,8 +87,12 @@ class Problem:
             show=show,
         )
 
-    def roots(self, earlier: Earlier) -> Roots:
-        """Lowest eigenvalues of the matrix that the equations multiply with the amplitudes."""
+    def roots(self, earlier: Earlier, show: Callable[[int], None]) -> Roots:
+        """Lowest eigenvalues of the matrix that the equations multiply with the amplitudes.
+
+        ``show`` is called with the number of products so far.
+        """
+        products = 0
         axes = {a.tensor.name: self._root_axis(a.tensor) for a in self.equations.amplitudes}
         single = {
             a.tensor.name: _without_axis(a.tensor, axes[a.tensor.name])
@@ -97,7 +101,9 @@ class Problem:
         together = None not in axes.values()
 
         def multiply(vectors: Amplitudes) -> Mapping[str, Array]:
+            nonlocal products
             number = len(next(iter(vectors.values())))
+            show(products := products + number)
             if together:
                 return self._product(vectors, axes, number)
             one = [

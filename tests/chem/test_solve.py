@@ -431,6 +431,9 @@ def test_progress_is_told(chemistry: Chemistry, solve: Any) -> None:
     solve("mp2_closed_shell", chemistry("lih_sto3g").reference, progress=texts.append)
     assert texts[0] == "reading"
     assert texts[-1] == "making integrals"
+    solve("ccsd_closed_shell", chemistry("lih_sto3g").reference, progress=texts.append)
+    assert texts[-1].startswith("iteration ")
+    assert any("about" in text and "more" in text for text in texts)
 
 
 def test_lines_go_to_a_function(

@@ -140,12 +140,6 @@ def test_inputs_without_a_rule_are_listed_with_what_was_tried(solve: Any, lih: A
         assert option in message
 
 
-def test_amplitudes_of_an_earlier_solution_are_asked_for(solve: Any, lih: Any) -> None:
-    words = mentions("t1[o,v] t2[o,o,v,v] amplitudes= from")
-    with pytest.raises(tcgen.ArgumentError, match=words):
-        solve("t_closed_shell", lih)
-
-
 def test_symmetries_that_no_integrals_have(solve: Any, lih: Any) -> None:
     text = CLOSED + (
         "input v_oooo[o,o,o,o] antisymmetric (0,2)\noutput x\nx[i,j,k,l] = v_oooo[i,j,k,l]\n"
@@ -384,3 +378,21 @@ def test_integrals_of_a_file_or_a_model(solve: Any, lih: Any, tmp_path: Path) ->
     dipole = f"{axis}input d[z,o,o] from dipole\noutput e\ne = d[p,i,j]*d[p,i,j]\n"
     with pytest.raises(tcgen.ArgumentError, match=mentions("dipole integrals inputs=")):
         solve(CLOSED + dipole, read)
+
+
+def test_the_specs_that_determine_missing_amplitudes_are_named(solve: Any, lih: Any) -> None:
+    for spec, words in (
+        ("t_closed_shell", "t1, t2 ccsd_closed_shell amplitudes="),
+        ("t_spin_orbital", "t1, t2 ccsd_spin_orbital amplitudes="),
+    ):
+        with pytest.raises(tcgen.ArgumentError, match=mentions(words)) as caught:
+            solve(spec, lih)
+        others = {"t_closed_shell": "spin_orbital", "t_spin_orbital": "closed_shell"}
+        assert others[spec] not in str(caught.value).removeprefix(spec)
+
+
+def test_a_compiled_folder_has_its_equations(solve: Any, lih: Any, tmp_path: Path) -> None:
+    program = tcgen.compile("mp2_closed_shell", extents={"o": 3, "v": 3}, target="numpy")
+    program.save(tmp_path / "mp2")
+    expected = solve("mp2_closed_shell", lih).e_corr
+    assert solve(str(tmp_path / "mp2"), lih).e_corr == pytest.approx(expected, abs=1e-12)
