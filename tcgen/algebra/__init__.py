@@ -9,13 +9,15 @@ linear algebra of exact numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 
-from ..ir.program import FormulaSequence
+from ..ir.program import BEST_FOUND, EACH_TERM, PROVEN, FormulaSequence, Produce
 from ..ir.system import System, planning_extents
 from ..options import Options
+from ..thresholds import AlgebraThresholds
 from .cost_model import CostModel
 from .equations.inline import naive_cost
 from .equations.intermediates import reduced
@@ -82,9 +84,11 @@ def form_sequences(
     as_written = _program(source, unshared, keep_user=True)
     naive, each_term = naive_cost(system), as_written.flops()
     if not options.optimize:
-        made = replace(as_written, naive=naive, each_term=each_term)
+        optimality = EACH_TERM if _exact(source, thresholds) else BEST_FOUND
+        made = replace(as_written, naive=naive, each_term=each_term, optimality=optimality)
         return Sequences((_typed(made, options),))
-    from .factoring.factor import factored  # noqa: PLC0415  (loaded only for a search)
+    from .factoring.exhaustive import optima  # noqa: PLC0415  (loaded only for a search)
+    from .factoring.factor import factored  # noqa: PLC0415
 
     source = reduced(source, forms, thresholds)
     models = [CostModel.of(options, weight) for weight in byte_weights]
@@ -96,16 +100,23 @@ def form_sequences(
     effort = 0 if greedy else options.effort
     search = partial(factored, effort=effort, models=models, progress=progress, note=notes.append)
     candidates = _candidates_of_both(source, workspace, options, search)
-    programs = dict.fromkeys(
+    best = optima(source, extents, forms, thresholds, models)
+    programs = [
         with_constants(_program(candidate, workspace(), keep_user=False), system.inputs)
-        for candidate in candidates
-    )
+        for candidate in (*candidates, *(optimum[0] for optimum in best if optimum))
+    ]
+    most = naive.value(extents)
+    if min(_flops_per_call(p, extents, options.calls) for p in programs) > most:
+        loops = replace(workspace(), split=False)
+        programs.append(with_constants(_program(source, loops, keep_user=False), system.inputs))
+    within = [p for p in programs if _flops_per_call(p, extents, options.calls) <= most]
+    programs = list(dict.fromkeys(within or programs))
     found: dict[FormulaSequence, None] = {}
-    for model in models:
-        costs = {program: model.cost(program, extents) for program in programs}
-        close = min(costs.values()) * (1 + thresholds.close_cost)
+    for model, optimum in zip(models, best, strict=True):
+        least = optimum[1] if optimum else None
+        alone = model.cost(as_written, extents) if _exact(source, thresholds) else None
         found |= dict.fromkeys(
-            p for p in sorted(programs, key=costs.__getitem__) if costs[p] <= close
+            _close(programs, model, extents, thresholds.close_cost, least, alone)
         )
     said = tuple(dict.fromkeys(notes))
     return Sequences(
@@ -113,6 +124,51 @@ def form_sequences(
             _typed(replace(program, naive=naive, each_term=each_term, notes=said), options)
             for program in found
         )
+    )
+
+
+def _flops_per_call(program: FormulaSequence, extents: Mapping[str, int], calls: int) -> Fraction:
+    """Flops of a call, with its share of the constant phase."""
+    return CostModel(calls=calls).cost(program, extents)
+
+
+def _close(
+    programs: Sequence[FormulaSequence],
+    model: CostModel,
+    extents: Mapping[str, int],
+    share: Fraction,
+    least: Fraction | None,
+    alone: Fraction | None,
+) -> Iterator[FormulaSequence]:
+    """The programs within a ``share`` of the least cost, the cheapest first, with their optimality.
+
+    ``least`` is the proven optimum, and ``alone`` the cost of the equations with the optimum of
+    each term; None where they are not known. Where bytes have no weight and the optimum is proven,
+    only the flops of whole arrays count.
+    """
+    if least is not None and not model.element:
+        model, share = replace(model, halving=None), Fraction(0)
+    costs = {program: model.cost(program, extents) for program in programs}
+    close = min(costs.values()) * (1 + share)
+    for program in sorted(programs, key=costs.__getitem__):
+        if costs[program] > close:
+            return
+        known = EACH_TERM if alone is not None and costs[program] <= alone else BEST_FOUND
+        own = costs[program] - model.cost(_generated(program), extents)
+        if least is not None and own <= least:
+            known = PROVEN
+        yield replace(program, optimality=known)
+
+
+def _generated(program: FormulaSequence) -> FormulaSequence:
+    """Only the production of generated inputs, which every sequence needs."""
+    return replace(program, steps=tuple(s for s in program.steps if isinstance(s.op, Produce)))
+
+
+def _exact(system: System, thresholds: AlgebraThresholds) -> bool:
+    """True if every product is split in its cheapest order."""
+    return all(
+        len(t.factors) <= thresholds.exact_factors for e in system.equations for t in e.terms
     )
 
 

@@ -21,7 +21,7 @@ from ..fusion.solver.time_cost import least_picoseconds, plan_picoseconds, saved
 from ..fusion.time.triangular_nests import orbit_nests
 from ..ir.loops import Module
 from ..ir.plan import FusionPlan
-from ..ir.program import FormulaSequence, Phase
+from ..ir.program import BEST_FOUND, FormulaSequence, Phase
 from ..ir.system import System, planning_extents
 from ..options import Options
 from ..thresholds.time_model import Machine
@@ -85,7 +85,8 @@ def sequences(
         cost = partial(CostModel.of(options, weight).cost, extents=options.extent_of)
         if min(map(cost, here)) < min(map(cost, usual)):
             return search(options)
-    return tuple(replace(p, each_term=here[0].each_term) for p in usual)
+    # Found at other extents, so that nothing is proven of it here.
+    return tuple(replace(p, each_term=here[0].each_term, optimality=BEST_FOUND) for p in usual)
 
 
 def _typical_extents(system: System, options: Options) -> tuple[tuple[str, int], ...] | None:

@@ -189,6 +189,12 @@ def _axis_perms(tensor: Tensor) -> tuple[tuple[int, ...], ...]:
     return tuple(s.perm for s in symmetry_group(tensor) if not s.conj)
 
 
+# What is known of the cost of a sequence, at the extents of its search.
+PROVEN = "proven over all terms"
+EACH_TERM = "optimal for each term"
+BEST_FOUND = "best found"
+
+
 @dataclass(frozen=True, slots=True)
 class FormulaSequence(Level):
     """Steps in an order in which they can be executed.
@@ -200,10 +206,12 @@ class FormulaSequence(Level):
             inputs that no step reads are included, since the caller passes them. Aliases of
             generated inputs are among the written ones.
         steps: step n has id n.
-        naive: flops of the equations as bracket-expanded sums of products (P not expanded): the
-            sum over terms of number of factors times iteration space.
+        naive: flops of the equations as bracket-expanded sums of products (P not expanded), each
+            product in one loop.
         each_term: flops of the equations as written, with each product in its cheapest order and
             no intermediate used twice.
+        optimality: claim about the cost, at the extents of the search: PROVEN, EACH_TERM or
+            BEST_FOUND.
         notes: sentences on terms that the optimiser left as written, and why.
     """
 
@@ -213,6 +221,7 @@ class FormulaSequence(Level):
     steps: tuple[Step, ...]
     naive: Poly = ZERO
     each_term: Poly = ZERO
+    optimality: str = BEST_FOUND
     notes: tuple[str, ...] = ()
 
     @property

@@ -76,6 +76,7 @@ def _totals(
         if operations["each_term"]:
             ratios.append(f"each term alone / chosen {operations['each_term'] / chosen:.4g}")
         lines.append(f"  ratios          {', '.join(ratios)}")
+    lines.append(f"  optimality      {operations['optimality']}")
     readers = [len(program.consumers(t)) for t in program.intermediates]
     if readers:
         shared = sum(n > 1 for n in readers)

@@ -17,7 +17,7 @@ from ..ir.cost import Poly
 from ..ir.executed import Counts, Executed, Totals, totals
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId
 from ..ir.pretty.equations import pretty_step
-from ..ir.program import Add, Contract, FormulaSequence, Map, Phase, Step
+from ..ir.program import BEST_FOUND, Add, Contract, FormulaSequence, Map, Phase, Step
 from ..ir.tensor import Index, Role, Tensor, element_bytes
 from ..options import MOST
 from ..records.loops import Access
@@ -59,7 +59,7 @@ def report_json(
         **({"tf32": True} if manifest.tf32 else {}),
         "reproducible": True,
         "extents": dict(sorted(extents.items())),
-        "operations": _operations(program, counted, extents),
+        "operations": _operations(plan, counted, extents),
         "memory": _memory(plan, manifest, extents),
         "launches": launches(manifest, extents),
         # Extents and seconds are those of the search; a saved plan has no seconds.
@@ -132,13 +132,14 @@ def counted_flops(program: FormulaSequence) -> dict[str, Poly]:
     }
 
 
-def _operations(
-    program: FormulaSequence, counted: Totals, extents: Mapping[str, int]
-) -> dict[str, Any]:
+def _operations(plan: FusionPlan, counted: Totals, extents: Mapping[str, int]) -> dict[str, Any]:
     """Flops of the equations, of the chosen steps, and of the code that executes them."""
+    program = plan.program
     chosen = program.flops()
+    searched = dict(plan.extents) == dict(extents)
     return {
         **{name: poly.value(extents) for name, poly in counted_flops(program).items()},
+        "optimality": program.optimality if searched else BEST_FOUND,
         "polynomial": str(chosen),
         "leading": chosen.leading(extents),
         "executed_per_call": counted.per_call.flops,

@@ -403,11 +403,12 @@ def _steps(
 
 
 def _notes(report: Mapping[str, Any]) -> str:
-    """Terms that a limit of the optimiser excluded; empty if there are none."""
+    """What is known of the chosen flops, and the terms that a limit of the optimiser excluded."""
+    known = f'<p class="soft">Chosen operations: {escape(report["operations"]["optimality"])}.</p>'
     if not report["notes"]:
-        return ""
+        return known
     items = "".join(f"<li>{escape(note)}</li>" for note in report["notes"])
-    return f'<p class="soft">Not optimised:</p><ul class="soft">{items}</ul>'
+    return f'{known}<p class="soft">Not optimised:</p><ul class="soft">{items}</ul>'
 
 
 def _measured(tuning: list[dict[str, Any]]) -> str:

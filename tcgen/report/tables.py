@@ -116,7 +116,7 @@ def _operations(operations: dict[str, Any], width: int) -> Table:
     flops = [f"{operations[key]:,}" for key in OPERATIONS]
     moved = [operations.get(f"{key}_bytes") for key in OPERATIONS]
     return _table(
-        "Operations",
+        f"Operations, {operations['optimality']}",
         width,
         _Column("", list(OPERATIONS.values()), wraps=True),
         _Column("flops", flops, numeric=True),

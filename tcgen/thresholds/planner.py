@@ -166,6 +166,8 @@ class AlgebraThresholds:
     search and may give sequences with more operations.
 
     Attributes:
+        exhaustive_terms: most terms of all equations whose cheapest factoring is searched.
+        exhaustive_methods: methods to compute arrays that this search may examine.
         close_cost: sequences whose cost exceeds the least one by at most this fraction are planned;
             the one of least predicted time is taken.
         direct_terms: equations with more terms are searched at typical extents first.
@@ -202,6 +204,8 @@ class AlgebraThresholds:
         axis_orders: orders of axes that are tried to show that two intermediates are equal.
     """
 
+    exhaustive_terms: int = threshold(6, 0, 8)
+    exhaustive_methods: int = threshold(20_000, 0, 40_000)
     close_cost: Fraction = threshold(Fraction(1, 10), Fraction(0), Fraction(1))
     direct_terms: int = threshold(10, 0, UNBOUNDED)
     work_per_effort: int = threshold(150_000, 1, 300_000)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from ...ir.cost import ZERO, Poly
-from ...ir.expr import Delta
+from ...ir.expr import Const, Delta, Quot, operation_count
 from ...ir.reduction import Reduction
 from ...ir.system import (
+    Apply,
     Equation,
     Factor,
     Permutation,
@@ -168,38 +170,68 @@ class _TermKind:
     Attributes:
         spaces: spaces of its summed indices, sorted by name.
         held: left indices that factors hold: positions for an equation, names within a term.
+        coeff: magnitude of the coefficient.
+        tensors: number of factors that are references.
+        operations: flops of an element of the factors that are expressions.
     """
 
-    factors: int
-    spaces: tuple[Space, ...]
-    held: frozenset[int | str]
+    factors: int = 0
+    spaces: tuple[Space, ...] = ()
+    held: frozenset[int | str] = frozenset()
+    coeff: Fraction = Fraction(1)
+    tensors: int = 0
+    operations: int = 0
+
+    @property
+    def contraction(self) -> bool:
+        """True for the product of two tensors."""
+        return self.factors == self.tensors == 2
+
+    def flops(self, left: Sequence[Space]) -> Poly:
+        """Flops of the term in one loop that adds to its target, by the rule of steps."""
+        each = 2
+        if not self.contraction:
+            each = max(1, self.factors) + self.operations + (self.coeff != 1)
+        return Poly.of(each, (*left, *self.spaces))
 
 
 def naive_cost(system: System) -> Poly:
-    """Flops of the equations as flat sums of products, each with the operator P applied once.
+    """Flops of the equations as flat sums of products, each in one loop, by the rule of steps.
 
-    A term costs its number of factors times its iteration space. Brackets count as multiplied out,
-    named intermediates stay. Terms of equal cost are counted together, so that a long product of
-    brackets is never written out.
+    A product of two tensors takes 2 flops at a point, any other term its operations and one to add
+    it. An operator P is applied once to all terms that have it, with one addition for each image.
+    Brackets count as multiplied out, named intermediates stay. Terms of equal cost are counted
+    together, so that a long product of brackets is never written out.
     """
     products: dict[str, Counter[_TermKind]] = {}
+    costs: dict[str, Poly] = {}
+    images: dict[str, Poly] = {}
     reads: dict[str, frozenset[str]] = {}
     known: dict[str, Equation] = {}
     for equation in system.equations:
         name = equation.lhs.tensor.name
-        products[name] = _kind_counts(equation, known, products)
         reads[name] = _reads(equation, known, reads)
+        inlined = [n for n in factor_names(equation) if n in known]
+        images[name] = sum((images[n] for n in inlined), ZERO)
+        groups: dict[frozenset[Permutation], list[Term]] = {}
+        for term in equation.terms:
+            groups.setdefault(frozenset(term.perms), []).append(term)
+        products[name], costs[name] = Counter(), ZERO
+        left = [i.space for i in equation.lhs.indices]
+        for perms, terms in groups.items():
+            kinds = _kind_counts(replace(equation, terms=tuple(terms)), known, products)
+            products[name] += kinds
+            for kind, count in kinds.items():
+                costs[name] += kind.flops(left) * Poly.of(count)
+            images[name] += Poly.of(len(perms), left)
         if equation.anonymous and equation.lhs.tensor.role is Role.TEMP:
             known[name] = equation
     total = ZERO
     needed = {t.name for t in system.tensors if t.role is Role.OUTPUT}
     for equation in reversed(system.equations):
-        if (name := equation.lhs.tensor.name) not in needed:
-            continue
-        needed |= reads[name]
-        left = [i.space for i in equation.lhs.indices]
-        for product, count in products[name].items():
-            total = total + Poly.of(count * product.factors, (*left, *product.spaces))
+        if (name := equation.lhs.tensor.name) in needed:
+            needed |= reads[name]
+            total += costs[name] + images[name]
     return total
 
 
@@ -209,12 +241,16 @@ def _kind_counts(
     """The number of expanded terms of each kind in an equation."""
     counts: Counter[_TermKind] = Counter()
     for term in equation.terms:
-        kinds = Counter({_TermKind(0, tuple(i.space for i in term.sums), frozenset()): 1})
+        spaces = tuple(i.space for i in term.sums)
+        kinds = Counter({_TermKind(spaces=spaces, coeff=abs(term.coeff)): 1})
         for factor in term.factors:
             inner = _inlined(factor, known)
             if inner is None:
                 held = frozenset(i.name for i in factor_indices(factor))
-                choices = Counter({_TermKind(1, (), held): 1})
+                tensors, operations = 1, 0
+                if not isinstance(factor, Ref):
+                    tensors, operations = 0, _own_operations(factor, len(term.factors))
+                choices = Counter({_TermKind(1, (), held, Fraction(1), tensors, operations): 1})
             else:
                 assert isinstance(factor, Ref)
                 names = [i.name for i in factor.indices]
@@ -231,12 +267,27 @@ def _kind_counts(
     return counts
 
 
+def _own_operations(factor: Factor, factors: int) -> int:
+    """Flops of an element of an expression, less the one that ``x*(1/d) = x/d`` saves."""
+    if not isinstance(factor, Apply):
+        return 0
+    reciprocal = isinstance(factor.expr, Quot) and factor.expr.num == Const(Fraction(1))
+    return operation_count(factor.expr) - (reciprocal and factors > 1)
+
+
 def _multiplied(one: Counter[_TermKind], two: Counter[_TermKind]) -> Counter[_TermKind]:
     result: Counter[_TermKind] = Counter()
     for x, many in one.items():
         for y, times in two.items():
-            spaces = tuple(sorted((*x.spaces, *y.spaces), key=lambda s: s.name))
-            result[_TermKind(x.factors + y.factors, spaces, x.held | y.held)] += many * times
+            kind = _TermKind(
+                x.factors + y.factors,
+                tuple(sorted((*x.spaces, *y.spaces), key=lambda s: s.name)),
+                x.held | y.held,
+                x.coeff * y.coeff,
+                x.tensors + y.tensors,
+                x.operations + y.operations,
+            )
+            result[kind] += many * times
     return result
 
 

@@ -18,6 +18,7 @@ from .sums import Algebra, Frame, Product, TermSum, relabelled, trivial
 # a product are sorted by label.
 FIRST_STAND_IN = 90_000  # arrays not made yet, one label for each symmetry group
 FIRST_HOLE = 95_000  # factors to be filled in, one label for each rank
+ONES = 99_999  # ones along an index that no factor of a term holds
 FIRST_ARRAY = 100_000  # arrays that the search has made
 
 

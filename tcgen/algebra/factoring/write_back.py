@@ -13,6 +13,7 @@ from ...ir.system import Apply, Equation, Factor, System, Term, factor_indices
 from ...ir.tensor import Index, Ref, Role, Space, Symmetry, Tensor, generators
 from ...ir.term_rewriting import fresh_index, rename_factor, rename_term
 from ..equations.inline import keep_needed
+from ..equations.intermediates import is_copy
 from ..equations.permutations import new_name
 from ..permutation_groups import Group, aligned, stages_of
 from .greedy import State
@@ -208,6 +209,57 @@ def write_system(lifted: Lifted, state: State, symmetric: bool = False) -> Syste
         equations=tuple(writer.equations),
     )
     return keep_needed(new)
+
+
+def copies_first(system: System) -> System:
+    """The system with single references before products: the first one is copied, not added."""
+    equations = tuple(
+        replace(e, terms=tuple(sorted(e.terms, key=lambda t: len(t.factors) > 1 or bool(t.sums))))
+        for e in system.equations
+    )
+    return replace(system, equations=equations)
+
+
+def outputs_as_arrays(system: System) -> System:
+    """The system in which no output is only a copy of an intermediate, if it can be the array.
+
+    ``x = A*B, w = x, z = x*Q`` becomes ``w = A*B, z = w*Q``.
+    """
+    for output in (t for t in system.tensors if t.role is Role.OUTPUT and not t.accumulate):
+        copy = next(e for e in system.equations if e.lhs.tensor == output)
+        if not is_copy(copy):
+            continue
+        (term,) = copy.terms
+        (source,) = term.factors
+        if isinstance(source, Ref) and source.tensor.role is Role.TEMP and abs(term.coeff) == 1:
+            system = _renamed(system, source, copy.lhs, term.coeff)
+    return system
+
+
+def _renamed(system: System, source: Ref, lhs: Ref, sign: Fraction) -> System:
+    """The system with the array ``lhs`` in place of ``source``, which it is up to the sign."""
+    place = [source.indices.index(i) for i in lhs.indices]
+
+    def moved(ref: Ref) -> Ref:
+        return Ref(lhs.tensor, tuple(ref.indices[p] for p in place))
+
+    equations: list[Equation] = []
+    for old in system.equations:
+        if old.lhs.tensor == lhs.tensor:
+            continue
+        terms = []
+        for term in old.terms:
+            reads = [isinstance(f, Ref) and f.tensor == source.tensor for f in term.factors]
+            power = sum(reads) + (old.lhs.tensor == source.tensor)
+            factors = tuple(
+                moved(f) if read and isinstance(f, Ref) else f
+                for f, read in zip(term.factors, reads, strict=True)
+            )
+            terms.append(replace(term, coeff=term.coeff * sign**power, factors=factors))
+        left = moved(old.lhs) if old.lhs.tensor == source.tensor else old.lhs
+        equations.append(replace(old, lhs=left, terms=tuple(terms)))
+    tensors = tuple(t for t in system.tensors if t != source.tensor)
+    return replace(system, tensors=tensors, equations=tuple(equations))
 
 
 def _definers_first(lifted: Lifted, targets: tuple[int, ...]) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from ...ir.reduction import Reduction
 from ...ir.system import Apply, Equation, Factor, Term, factor_indices, factor_refs
 from ...ir.tensor import Index, Ref, Role, Symmetry, Tensor, distinct, generators
 from ...thresholds import AlgebraThresholds
-from ..binary_orders import Tree, positions
+from ..binary_orders import Tree, pays_in_one_loop, positions
 from ..equations.canonical_product import Canonical, free_group
 from ..equations.normal_form import NormalForms
 from .contraction_order import best_order
@@ -90,6 +90,7 @@ class Workspace:
         merge_equal: False gives every product a node of its own.
         sums_alone: True sums a factor over its own indices before it is multiplied.
         calls: number of calls of a bound program; products of constants are computed once.
+        split: False computes each term in one loop.
         wholes: arrays of products of three and more factors, by their canonical keys: the sign,
             the node and the places of its axes in the canonical order.
     """
@@ -100,6 +101,7 @@ class Workspace:
     thresholds: AlgebraThresholds
     sums_alone: bool = True
     calls: int = 1
+    split: bool = True
     keys: dict[Hashable, str] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
     wholes: dict[Hashable, tuple[int, str, tuple[int, ...]]] = field(default_factory=dict)
@@ -135,12 +137,16 @@ class Workspace:
                 return self._broadcast(self.node(factors, outer), coeff, lhs, term.span)
             op = operation(factors)
             return self._recipe(Step(0, lhs, op, coeff, sums=term.sums, span=term.span))
-        if self.sums_alone:
+        if self.sums_alone and self.split:
             presummed = self._presummed(factors, lhs.indices)
             if presummed is None:
                 return None
             sign, factors = presummed
             coeff *= sign
+        if not self.split or (self.merge_equal and self._in_one_loop(factors, lhs.indices)):
+            held = {i for f in factors for i in factor_indices(f)}
+            sums = tuple(i for i in term.sums if i in held)
+            return self._recipe(Step(0, lhs, operation(factors), coeff, sums=sums, span=term.span))
         tree = self._order(factors, lhs.indices)
         assert not isinstance(tree, int)
         pair_value = self._pair(tree, tuple(range(len(factors))), factors, outer)
@@ -209,6 +215,17 @@ class Workspace:
         varies = (any(r.tensor.volatile for r in factor_refs(f)) for f in factors)
         runs = [self.calls if changes else 1 for changes in varies]
         return best_order(operands, left, extents, self.thresholds.exact_factors, runs)
+
+    def _in_one_loop(self, factors: tuple[Factor, ...], left: tuple[Index, ...]) -> bool:
+        """True for tensors whose product takes fewer flops in one loop than in any order."""
+        indices = distinct(tuple(i for f in factors for i in factor_indices(f)))
+        few = 3 <= len(factors) <= self.thresholds.exact_factors
+        if not few or not all(isinstance(f, Ref) for f in factors) or not {*left} <= {*indices}:
+            return False
+        number = {i: n for n, i in enumerate(indices)}
+        masks = tuple(sum(1 << number[i] for i in {*factor_indices(f)}) for f in factors)
+        widths = tuple(self.iterations((i,)) for i in indices)
+        return pays_in_one_loop(masks, sum(1 << number[i] for i in left), widths)
 
     def _pair(
         self,

@@ -73,7 +73,8 @@ def test_compile_json_keeps_the_contract(tmp_path: Path) -> None:
     assert set(report["steps"][0]) >= {"id", "text", "flops"}
     assert set(report["kernels"][0]) >= {"name", "steps", "loops"}
     operations = report["operations"]
-    assert operations["naive"] == 2 * 3 * (3 * 4) ** 2  # two terms of three factors
+    # Two terms: 2 products, 3 additions of energies, 1 to the target; one has a coefficient.
+    assert operations["naive"] == (7 + 6) * (3 * 4) ** 2
     assert operations["sequence"] == sum(
         operations[k] for k in ("contractions", "additions", "maps")
     )

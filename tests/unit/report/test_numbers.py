@@ -49,8 +49,8 @@ def test_comments_of_kernels_add_up_to_the_report(name: str) -> None:
 def test_mp2_by_hand() -> None:
     report = made("mp2_closed_shell").report
     o, v = 3, 4
-    # two products of g, g and the denominator
-    assert report["operations"]["naive"] == 2 * 3 * o**2 * v**2
+    # two products of g, g and the denominator of three additions; one has a coefficient
+    assert report["operations"]["naive"] == (7 + 6) * o**2 * v**2
     assert report["memory"]["inputs_bytes"] == 8 * (o**2 * v**2 + o + v)
     assert report["memory"]["outputs_bytes"] == 8
     parts = ("contractions", "additions", "maps")

@@ -304,6 +304,7 @@ def test_command_line_writes_page_and_drawings(tmp_path: Path) -> None:
     printed = run("report", spec, *planning, "--json", "--html", tmp_path / "b.html")
     assert json.loads(printed)["schema"] == 1
     assert (tmp_path / "b.html").read_text() == page
+    assert f"Chosen operations: {json.loads(printed)['operations']['optimality']}." in page
     run("report", folder, "-e", "Nk=99", "--html", tmp_path / "c.html")
     assert 'value="99"' in (tmp_path / "c.html").read_text()
 
