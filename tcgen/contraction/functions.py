@@ -129,10 +129,10 @@ def contract(
         beta: factor of what ``out`` holds; 0 overwrites it, whatever it holds.
         out: array for the result; without it a new one.
         optimize: accepted because ``pyscf.lib.einsum`` passes it on; two operands have one order.
-        dtype: accepted without effect, as in ``pyscf.lib.einsum``.
-        order: without effect, too.
-        casting: without effect, too.
-        DEBUG: without effect, too.
+        dtype: accepted without effect, as by ``pyscf.lib.einsum``; so are the next three.
+        order: accepted without effect.
+        casting: accepted without effect.
+        DEBUG: accepted without effect.
 
     Raises:
         ArgumentError: ``beta`` is given and ``out`` is not, or one of the factors is not a number.
