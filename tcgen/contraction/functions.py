@@ -129,7 +129,7 @@ def contract(
         beta: factor of what ``out`` holds; 0 overwrites it, whatever it holds.
         out: array for the result; without it a new one.
         optimize: accepted because ``pyscf.lib.einsum`` passes it on; two operands have one order.
-        dtype: accepted without effect, as in ``pyscf.lib.einsum``.
+        dtype: accepted without effect, as by ``pyscf.lib.einsum``; so are the next three.
         order: accepted without effect.
         casting: accepted without effect.
         DEBUG: accepted without effect.

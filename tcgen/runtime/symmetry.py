@@ -156,8 +156,9 @@ def pack_pairs(array: npt.ArrayLike, *pairs: tuple[int, ...], antisymmetric: boo
     """The array with each pair of neighbouring axes as one axis of n(n+1)/2 elements.
 
     It holds the lower triangle row by row, (p,q) with p >= q at p(p+1)/2 + q, as inputs declared
-    ``packed`` are stored and as PySCF stores them. An antisymmetric pair has p > q at p(p-1)/2 + q.
-    More than two axes are packed alike: (p,q,r) with p > q > r is at C(p,3) + C(q,2) + r.
+    ``packed`` are stored and as PySCF stores pairs. An antisymmetric pair has p > q at
+    p(p-1)/2 + q. More than two axes are packed alike: (p,q,r) with p > q > r is at C(p,3) + C(q,2)
+    + r. PySCF's packed t3 has as many rows in another order: pack ``tamps_tri2full(t3)``.
 
     Args:
         array: symmetric under the exchange of the axes of each pair.

@@ -131,3 +131,45 @@ def test_example(
     assert done.returncode == 0, done.stdout + done.stderr
     found = [line for line in done.stdout.splitlines() if re.search(r"[+-]\d\.\de[+-]", line)]
     assert len(found) == lines
+
+
+# PySCF 2.14, ebcc 1.6.2: the table in docs/solve.md.
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["R", "U", "G"])
+def test_amplitudes_of_pyscf_and_ebcc(kind: str, chemistry: Callable[[str], Any]) -> None:
+    ebcc = pytest.importorskip("ebcc", reason="ebcc is not installed")
+    from pyscf import cc
+
+    mean_field = chemistry("lih_sto3g").reference
+    mean_field = {"R": mean_field, "U": mean_field.to_uhf(), "G": mean_field.to_ghf()}[kind]
+    reference = cc.CCSD(mean_field).run(conv_tol=1e-12, conv_tol_normt=1e-9)
+    method = getattr(ebcc, f"{kind}EBCC")(mean_field, ansatz="CCSD", log=ebcc.NullLogger())
+    method.options.e_tol, method.options.t_tol = 1e-11, 1e-9
+    method.kernel()
+    spec = {"R": "ccsd_closed_shell", "U": "uccsd", "G": "ccsd_spin_orbital"}[kind]
+    keywords = {"target": "numpy", "optimize": False, "show": False}
+    own = tcgen.chem.solve(spec, mean_field, **keywords).amplitudes
+    if kind == "U":
+        found = (method.t2.aaaa * 2, method.t2.abab, method.t2.bbbb * 2)
+        triples = zip(found, reference.t2, (own["t2aa"], own["t2ab"], own["t2bb"]), strict=True)
+    else:
+        triples = [(method.t2, reference.t2, own["t2"]), (method.t1, reference.t1, own["t1"])]
+    for other, pyscf, ours in triples:
+        np.testing.assert_allclose(other, pyscf, rtol=0, atol=1e-7)
+        np.testing.assert_allclose(ours, pyscf, rtol=0, atol=1e-7)
+
+
+def test_triples_of_ebcc_are_those_of_pyscf_without_an_exchange(
+    chemistry: Callable[[str], Any],
+) -> None:
+    ebcc = pytest.importorskip("ebcc", reason="ebcc is not installed")
+    rccsdt = pytest.importorskip("pyscf.cc.rccsdt", reason="PySCF is older than 2.10")
+    mean_field = chemistry("lih_sto3g").reference
+    method = ebcc.REBCC(mean_field, ansatz="CCSDT", log=ebcc.NullLogger())
+    method.options.e_tol, method.options.t_tol = 1e-11, 1e-9
+    method.kernel()
+    reference = rccsdt.RCCSDT(mean_field)
+    reference.conv_tol, reference.conv_tol_normt = 1e-12, 1e-9
+    reference.kernel()
+    whole = reference.tamps_tri2full(reference.t3)
+    np.testing.assert_allclose(method.t3, whole - whole.swapaxes(0, 2), rtol=0, atol=1e-8)
