@@ -100,7 +100,7 @@ def test_the_wrong_kind_of_reference(solve: Any, lih: Any) -> None:
         7,
         [0, 9],
         -3,
-        [-1],
+        [-7],
         [0.5],
         1.5,
         "core",
