@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from ..artifact.manifest import Manifest, constant_launches, launches
@@ -32,7 +33,9 @@ from ..runtime.memory import MemoryUse, memory_use
 from ..thresholds.time_model import PICOSECONDS_PER_SECOND
 
 _TRIES = 8  # smaller limits for the tiles
-_SLOWER = 10  # largest factor of predicted time for smaller tiles
+# Largest part of the predicted time that smaller tiles may cost: the error of the prediction. With
+# tiles that take longer, a larger limit would need more time than a smaller one.
+_SLOWER = Fraction(3, 100)
 _STEP = 4  # ratio of the memory of one point of the trade-off to the limit of the next
 _LIMITS = 6  # most limits below the unlimited peak, apart from the least peak
 # A launch takes the host about 10 microseconds.
@@ -80,7 +83,7 @@ def _with_room(program: FormulaSequence, options: Options) -> FusionPlan:
     """The plan of the options' objective; with a memory limit, one that leaves room for copies.
 
     Objective ``time`` chooses tiles for a limit; they shrink until a call with all copies keeps it.
-    If no tiles help, or only tiles that take far longer, the first plan is returned: lowering then
+    If no tiles help, or only tiles that take longer, the first plan is returned: lowering then
     makes fewer copies.
     """
     plan, limit = plan_fusion(program, options), options.memory_limit
@@ -99,7 +102,7 @@ def _with_room(program: FormulaSequence, options: Options) -> FusionPlan:
         room = min(room * limit // needed, room * 7 // 8)
         wish = replace(options, memory_limit=room)
         smaller = smaller_tiles(tried, wish) if tried.loops else plan_fusion(program, wish)
-        if smaller is None or (smaller.solve.value or 0) > _SLOWER * (plan.solve.value or 0):
+        if smaller is None or (smaller.solve.value or 0) > (1 + _SLOWER) * (plan.solve.value or 0):
             break
         tried = smaller
     return plan

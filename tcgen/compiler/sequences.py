@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import inf, log
+from math import log
 
 from ..algebra import Sequences, form_sequences, without_constant_phase
 from ..algebra.cost_model import CostModel
@@ -60,12 +60,13 @@ def sequences(
     progress: Callable[[str], None],
     *,
     use_cache: bool,
+    greedy: bool = False,
 ) -> tuple[FormulaSequence, ...]:
     """The sequences of :func:`tcgen.algebra.form_sequences`, from the cache if they are there.
 
-    A large system is searched at its typical extents, or at extents of similar ratios, so that most
-    extents share that search, and factored greedily at those of the options. Only if this costs
-    less, they are searched as well.
+    Unless the search is ``greedy``, a large system is searched at its typical extents, or at
+    extents of similar ratios, so that most extents share that search, and factored greedily at
+    those of the options. Only if this costs less, they are searched as well.
     """
 
     def search(wish: Options, *, greedy: bool = False) -> tuple[FormulaSequence, ...]:
@@ -78,8 +79,8 @@ def sequences(
     typical = _typical_extents(system, options)
     terms = sum(len(e.terms) for e in system.equations)
     few = options.thresholds.planner.algebra.direct_terms
-    if not options.optimize or terms <= few or typical in (None, options.extents):
-        return search(options)
+    if greedy or not options.optimize or terms <= few or typical in (None, options.extents):
+        return search(options, greedy=greedy)
     usual, here = search(replace(options, extents=typical)), search(options, greedy=True)
     for weight in byte_weights:
         cost = partial(CostModel.of(options, weight).cost, extents=options.extent_of)
@@ -154,45 +155,56 @@ def best_within(
 ) -> Planned:
     """The plan of least predicted time that keeps the memory limit, or that of least bytes.
 
-    ``plan`` is that of the options' own weight of a byte and objective. If it keeps the limit it is
-    the result, for the objective ``time`` only in about the time of its steps without shared loops.
+    ``plan`` is that of the options' own weight of a byte and objective. If it keeps the limit, and
+    the objective is not ``time``, it is the result.
     """
     limit = options.memory_limit
     assert limit is not None, "there is a limit"
     best = _planned(plan, module, options)
-    unfused = plan_fusion(plan.program, replace(options, objective="none"))
-    enough: float = _picoseconds(unfused, options) * (100 + _CLOSE_PERCENT) // 100
-    if options.objective != "time":
-        enough = inf
+    enough = _unfused_picoseconds(plan.program, options) * (100 + _CLOSE_PERCENT) // 100
 
     def rank(one: Planned) -> tuple[bool, int, int]:
         over = one.bytes > limit
         return over, one.bytes if over else one.picoseconds, one.bytes
 
-    others = _others(system, plan.program, options, progress)
-    while best.bytes > limit or best.picoseconds > enough:
-        program, wish = next(others, (None, options))
-        if program is None:
+    def is_tried(program: FormulaSequence, wish: Options) -> bool:
+        if best.bytes > limit:
+            return True
+        slow = best.picoseconds > enough
+        return wish.objective == "time" and _may_be_faster(program, best, options, slow=slow)
+
+    if best.bytes <= limit and options.objective != "time":
+        return best
+    for program, wish in _others(system, plan.program, options, progress, use_cache=use_cache):
+        if is_tried(program, wish):
+            other = plan_of(program, wish, use_cache=use_cache)
+            best = min(best, _planned(other, lower_within(other, wish), wish), key=rank)
+        if best.bytes <= limit and options.objective != "time":
             break
-        if best.bytes <= limit and (
-            wish.objective == "peak" or not _may_be_faster(program, best, options)
-        ):
-            continue
-        other = plan_of(program, wish, use_cache=use_cache)
-        best = min(best, _planned(other, lower_within(other, wish), wish), key=rank)
     return best
 
 
-def _may_be_faster(program: FormulaSequence, best: Planned, options: Options) -> bool:
-    """False where each plan of a sequence takes as long as the best one."""
-    extents = dict(options.extents)
+def _may_be_faster(
+    program: FormulaSequence, best: Planned, options: Options, *, slow: bool
+) -> bool:
+    """False where no plan of a sequence is expected to be faster than the best one.
+
+    If that is not slow, loops of large programs save little: their steps decide.
+    """
+    planner, extents = options.thresholds.planner.fusion.time, dict(options.extents)
+    if not slow and len(program.steps) > planner.few_statements:
+        return _unfused_picoseconds(program, options) < best.picoseconds
     saved = saved_flops(program, extents, options)
     least = least_picoseconds(program.steps, extents, options.constants, options.dtype, saved)
     if least < best.picoseconds:
         return True
     # The bound does not hold for triangular nests.
-    longest = options.thresholds.planner.fusion.time.chain_indices
-    return next(orbit_nests(program, program.intermediates, longest), None) is not None
+    nests = orbit_nests(program, program.intermediates, planner.chain_indices)
+    return next(nests, None) is not None
+
+
+def _unfused_picoseconds(program: FormulaSequence, options: Options) -> int:
+    return _picoseconds(plan_fusion(program, replace(options, objective="none")), options)
 
 
 def _others(
@@ -200,6 +212,8 @@ def _others(
     first: FormulaSequence,
     options: Options,
     progress: Callable[[str], None],
+    *,
+    use_cache: bool,
 ) -> Iterator[tuple[FormulaSequence, Options]]:
     """Sequences to plan within a limit beside the first one, with the options of each plan.
 
@@ -208,8 +222,8 @@ def _others(
     programs = [first]
     weight = options.byte_weight or 1.0
     if options.optimize:
-        weights = [weight * factor for factor in _HEAVIER]
-        programs += form_sequences(system, options, weights, progress, greedy=True).found
+        weights = tuple(weight * factor for factor in _HEAVIER)
+        programs += sequences(system, options, weights, progress, use_cache=use_cache, greedy=True)
     for program in list(programs):
         if any(step.phase is Phase.CONSTANT for step in program.steps):
             programs.append(without_constant_phase(program))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import replace
 from typing import Any
@@ -96,3 +97,42 @@ def test_loops_within_a_limit_equal_the_equations(case) -> None:
 @given(case=programs())
 def test_generated_c_within_a_limit_equals_the_equations(case) -> None:
     check(*case, built=True)
+
+
+def few_seconds(options: Options) -> Options:
+    """The options with short searches."""
+    planner = options.thresholds.planner
+    fusion = planner.fusion
+    time, memory = replace(fusion.time, seconds=0.5), replace(fusion.memory, seconds=0.5)
+    planner = replace(planner, fusion=replace(fusion, time=time, memory=memory))
+    return replace(options, thresholds=replace(options.thresholds, planner=planner))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:output .* is zero")
+@cases(4, 200)
+@given(
+    system=systems(max_equations=3),
+    extents=st.fixed_dictionaries({s: st.integers(2, 9) for s in "ovx"}),
+    optimize=st.booleans(),
+)
+def test_a_larger_limit_takes_no_more_time(
+    system: System, extents: dict[str, int], optimize: bool
+) -> None:
+    """And is not refused where a smaller one is not; predictions are as good as 3 %."""
+    named = {s.name for s in system.spaces if not s.parts}
+    sizes = tuple((name, n) for name, n in extents.items() if name in named)
+    options = few_seconds(Options(extents=sizes, objective="time", optimize=optimize))
+    peak = planned_use(compile_system(system, options, documents=False).module, options).peak
+    seconds: list[float] = []
+    for share in (0.15, 0.3, 0.5, 0.8, 1.0, 1.5):
+        within = replace(options, memory_limit=int(share * peak))
+        try:
+            made = compile_system(system, within, documents=False)
+        except MemoryLimitError:
+            assert not seconds
+            continue
+        assert planned_use(made.module, within).peak <= int(share * peak)
+        assert made.plan.solve.value is not None
+        seconds.append(float(made.plan.solve.value))
+    assert all(more <= 1.03 * less for less, more in itertools.pairwise(seconds))

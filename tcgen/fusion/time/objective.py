@@ -58,7 +58,9 @@ def least_time(
     request = _request(graph.program, sizes, limit, options)
     bound = least_picoseconds(steps, sizes, machine, dtype, request.saved)
     sliced = frozenset(options.sliced)
-    search = _Search(graph.program, extents, request, sliced)
+    # Within a limit the fastest plan is taken, so that a larger one never needs more time.
+    gain = Fraction(0) if options.memory_limit else request.thresholds.time.worthwhile
+    search = _Search(graph.program, extents, request, sliced, gain)
     seconds = search.limits.time.seconds * options.effort
     search.offer(unfused)
     search.run(seconds, bound, plan_picoseconds(unfused, machine, dtype, {}))
@@ -158,6 +160,8 @@ class _Search:
     request: Request
     # Inputs on disk are never held whole.
     sliced: frozenset[str] = frozenset()
+    # Part of the time of a plan without loops that loops must save if that plan fits.
+    gain: Fraction = Fraction(0)
     best: FusionPlan | None = None
     _value: tuple[int, int] = (0, 0)
     _seen: set[Arrangement] = field(default_factory=set)
@@ -206,28 +210,24 @@ class _Search:
     def _for_speed(self, seconds: float, bound: int) -> None:
         """Share loops although the unfused plan fits, where that saves much time.
 
-        Tiles in the cache or triangular nests may be faster. Savings within the error of the
-        prediction do not justify tiles.
+        Tiles in the cache or triangular nests may be faster. Without a limit, savings within the
+        error of the prediction do not justify tiles.
         """
         unfused, value = self.best, self._value
         time, large = value[0], self._beyond_cache()
         self._triangles(large)
         graph = fusion_graph(self.program)
         # No shipped spec of more statements gains by other loops than those of triangular nests.
-        if self._few(graph) and self._worthwhile(time - bound, time):
+        if self._few(graph) and time - bound > self.gain * time:
             candidates = candidates_with_repeats(graph, large, repeat=False)
             self._tiles(candidates, seconds, last=True, every=True)
-        if not self._worthwhile(time - self._value[0], time):
+        if time - self._value[0] <= self.gain * time:
             self.best, self._value = unfused, value
 
     def _close_to(self, unfused: int) -> bool:
         """Whether the best plan so far takes little longer than the unfused one."""
         time = self._value[0]
-        return self.best is not None and not self._worthwhile(time - unfused, time)
-
-    def _worthwhile(self, saved: int, time: int) -> bool:
-        """Whether a saving is more than the error of the predicted time."""
-        return saved > self.limits.time.worthwhile * time
+        return self.best is not None and time - unfused <= self.limits.time.worthwhile * time
 
     def _few(self, graph: FusionGraph) -> bool:
         """Whether the program is so small that every strategy is tried."""
