@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from ..errors import UnavailableError
 from ..runtime.fork_safe_lock import Lock
-from .handles import Handle, InFile
+from .handles import Handle, InFile, unwritable
 from .stage import Task
 from .worker import Done, Job, prepare, run_task
 
@@ -113,8 +113,14 @@ class ExecutorEngine(Engine):
             return Handle(value, moves=False)
         with self._lock:
             if self._folder is None:
-                self._folder = Path(tempfile.mkdtemp(prefix="tcgen-run-", dir=self._scratch))
+                self._folder = self._made_folder()
             return InFile.write(value, self._folder)
+
+    def _made_folder(self) -> Path:
+        try:
+            return Path(tempfile.mkdtemp(prefix="tcgen-run-", dir=self._scratch))
+        except OSError as error:
+            raise unwritable(self._scratch or Path(tempfile.gettempdir()), error) from None
 
     def forget(self, handles: Sequence[Handle]) -> None:
         """Remove the files of values."""

@@ -56,10 +56,7 @@ class InFile(Handle):
                 path.write_bytes(pickle.dumps(value))
         except OSError as error:
             path.unlink(missing_ok=True)
-            raise UnavailableError(
-                f"arrays for workers cannot be written to {folder} ({error.strerror or error}): "
-                f"give scratch= a folder that exists and has room"
-            ) from None
+            raise unwritable(folder, error) from None
         return cls(path)
 
     def open(self) -> Any:
@@ -67,6 +64,14 @@ class InFile(Handle):
         if self.value.suffix == ".npy":
             return np.load(self.value, mmap_mode="r").view(np.ndarray)
         return pickle.loads(self.value.read_bytes())
+
+
+def unwritable(folder: Path, error: OSError) -> UnavailableError:
+    """The error for a folder that takes no arrays."""
+    return UnavailableError(
+        f"arrays for workers cannot be written to {folder} ({error.strerror or error}): "
+        f"give scratch= a folder that exists and has room"
+    )
 
 
 class InMessage(Handle):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +137,11 @@ def test_a_folder_for_arrays_without_room_is_named(tmp_path: Path) -> None:
     for value in (np.ones(3), "a program"):
         with pytest.raises(UnavailableError, match=r"none \(No such file.*scratch= a folder"):
             InFile.write(value, tmp_path / "none")
+    program = tcgen.compile("ij,jk->ik", extents={"i": 3, "j": 4, "k": 2}, target="numpy")
+    with ProcessPoolExecutor(1) as pool:
+        run = tcgen.distribute(program, pool, along="i", scratch=tmp_path / "none")
+        with pytest.raises(UnavailableError, match=r"none \(No such file.*scratch= a folder"):
+            run(x0=np.ones((3, 4)), x1=np.ones((4, 2)))
 
 
 # zarr 3.1.6, of which docs/distributed.md warns.
