@@ -69,6 +69,8 @@ CASES = [
     pytest.param("a3a", {"objective": "time", "memory_limit": "20MB"}, marks=SLOW),
     pytest.param("mp2_df", {"objective": "time", "memory_limit": "30MB"}, marks=SLOW),
     pytest.param("t_closed_shell", {"objective": "time", "memory_limit": "40MB"}, marks=SLOW),
+    pytest.param("ccsd_closed_shell", {"memory_limit": "25MB"}, marks=SLOW),
+    pytest.param("ccsd_spin_orbital", {"memory_limit": "20MB"}, marks=SLOW),
     pytest.param("ccd_spin_orbital", {"objective": "linear"}, marks=SLOW),
     pytest.param("mp2_df", {"objective": "peak"}, marks=SLOW),
 ]
