@@ -182,7 +182,7 @@ def test_parts_add_up_and_only_touched_elements_are_read(tmp_path: Path) -> None
     extents = {"o": 3, "v": 12, "x": 20}
     path = tcgen.spec_path("df_ladder")
     program = tcgen.compile(
-        path, extents=extents, objective="time", target="numpy", memory_limit="24KiB"
+        path, extents=extents, objective="time", target="numpy", memory_limit="20KiB"
     )
     arrays = random_arrays(tcgen.read_spec_file(path), extents, dtype="float64", seed=0)
     inputs = {n: arrays[n] for n in ("b_vv", "tau")}
