@@ -99,6 +99,8 @@ def _typical_extents(system: System, options: Options) -> tuple[tuple[str, int],
         typical = planning_extents(system, {})
     except ExtentError:
         return None
+    if not typical:
+        return typical
     given = options.extent_of
     ratios = {name: max(1, given[name]) / n for name, n in typical}
     first = ratios[typical[0][0]]

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
+from math import prod
 from typing import NamedTuple
 
 from ...ir.reduction import Reduction
@@ -89,7 +90,7 @@ def _small(system: System, forms: NormalForms, thresholds: AlgebraThresholds) ->
     known: dict[str, Equation] = {}
     for old in system.equations:
         plain = old.reduction is Reduction.SUM and not any(t.perms for t in old.terms)
-        if not plain or old.lhs.tensor.accumulate or len(old.terms) > most:
+        if not plain or old.lhs.tensor.accumulate or _grows(old, known, thresholds):
             return None
         known[old.lhs.tensor.name] = new = inline_all(old, known)
         if len(new.terms) > most:
@@ -100,6 +101,23 @@ def _small(system: System, forms: NormalForms, thresholds: AlgebraThresholds) ->
     terms = sum(len(total.terms) for total in lifted.targets.values())
     tensors = all(isinstance(factor, Ref) for factor in lifted.atoms.values())
     return lifted if tensors and terms <= most and not any(lifted.opaque.values()) else None
+
+
+def _grows(
+    equation: Equation, known: Mapping[str, Equation], thresholds: AlgebraThresholds
+) -> bool:
+    """True if an equation would be too large once the definitions it reads are inlined.
+
+    Inlined terms that are alike are added up only then, so that some more are let through.
+    """
+    terms, longest = 0, 0
+    for term in equation.terms:
+        names = [f.tensor.name for f in term.factors if isinstance(f, Ref)]
+        read = [known[name] for name in names if name in known]
+        terms += prod(len(e.terms) for e in read)
+        inner = sum(max((len(t.factors) for t in e.terms), default=0) for e in read)
+        longest = max(longest, len(term.factors) - len(read) + inner)
+    return terms > thresholds.exhaustive_terms**2 or longest > thresholds.term_factors
 
 
 class _TooLargeError(Exception):

@@ -192,10 +192,8 @@ def test_options_that_shape_a_plan_are_refused_beside_a_folder(tmp_path: Path) -
     assert invoke("run", folder, "-e", "o=3", "--memory-limit", "1MB").exit_code == 0
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
-    "objective", ["none", *(pytest.param(o, marks=pytest.mark.slow) for o in ("peak", "time"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("objective", ["none", "peak", "time"])
 def test_a_limit_that_is_too_small_names_the_least_for_every_objective(objective: str) -> None:
     sizes = ("-e", "o=3", "-e", "v=4", "--target", "numpy", "--memory-limit", "10")
     result = invoke("report", tcgen.spec_path("ccd_spin_orbital"), *sizes, "--objective", objective)
