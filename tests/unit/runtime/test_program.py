@@ -364,6 +364,7 @@ def test_a_callable_must_fill_its_tile(target: str, dtype: str, monkeypatch: Any
     program(f=forget, x=x)
 
 
+@pytest.mark.default_thresholds
 def test_constants_on_joined_axes_are_bound_at_the_extents_of_the_call() -> None:
     text = """
     space o = 4
