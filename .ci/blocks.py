@@ -58,7 +58,7 @@ BLOCKS = (
     Block("newest", 5, (*_VERSIONS, *_ARRAYS, *_CHEM, "tcgen/frontend/", "tcgen/cli/")),
     Block("docs", 4, ("docs/", "README.md", "examples/", "CHANGELOG.md")),
     Block("examples", 2, ("examples/", *_CHEM, "tcgen/compiler/")),
-    Block("chem", 7, (*_CHEM, "tests/support/")),
+    Block("chem", 6, (*_CHEM, "tests/support/")),
     Block("tools", 2, ("tcgen/report/", "templates/", "tcgen/emit/c/", "docs/notebooks/")),
     Block("workers", 3, (*_WORKERS, "examples/many_workers.py")),
     Block("ptx", 1, _GPU),
