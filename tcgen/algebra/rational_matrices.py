@@ -123,7 +123,7 @@ def reduced(vectors: Iterable[Vector]) -> list[Vector]:
         if lead is None:
             continue
         new = tuple(x / rest[lead] for x in rest)
-        basis = [tuple(x - old[lead] * y for x, y in zip(old, new, strict=True)) for old in basis]
+        basis = [_without(old, new, lead) for old in basis]
         basis.append(new)
     return sorted(basis, reverse=True)
 
@@ -131,11 +131,16 @@ def reduced(vectors: Iterable[Vector]) -> list[Vector]:
 def remainder(vector: Vector, basis: Sequence[Vector]) -> Vector:
     """The remainder of a vector modulo a basis in reduced row echelon form."""
     for row in basis:
-        lead = next(n for n, x in enumerate(row) if x)
-        if vector[lead]:
-            factor = vector[lead]
-            vector = tuple(x - factor * y for x, y in zip(vector, row, strict=True))
+        vector = _without(vector, row, next(n for n, x in enumerate(row) if x))
     return vector
+
+
+def _without(vector: Vector, row: Vector, lead: int) -> Vector:
+    """The vector less the multiple of a row that makes its element ``lead`` zero."""
+    factor = vector[lead]
+    if not factor:
+        return vector
+    return tuple(x - factor * y if y else x for x, y in zip(vector, row, strict=True))
 
 
 def coordinates(vector: Vector, basis: Sequence[Vector]) -> Vector:
@@ -185,7 +190,7 @@ def _rows_with(column: Vector, basis: tuple[Vector, ...], rows: int) -> list[Vec
     width = len(column)
     conditions = [
         tuple(
-            sum((v[n * width + k] * column[k] for k in range(width)), Fraction(0))
+            sum((v[n * width + k] * x for k, x in enumerate(column) if x), Fraction(0))
             for n in range(rows)
         )
         for v in kernel(basis, rows * width)

@@ -7,7 +7,7 @@ constant phase, whose arrays no loop of a call can contract, and for another obj
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import log
@@ -36,6 +36,12 @@ _CLOSE_PERCENT = 3
 # Multiples of the weight of a byte for sequences that store less. Source: with 16, CCSD at o=30 and
 # v=300 forms no array of v^4, 2026-11-29.
 _HEAVIER = (4, 16, 64)
+
+# Most steps of a sequence of which every plan is tried, which takes seconds, and for more steps the
+# percents above the lower bound of its time from which a plan is slow. Source: CCSD at (10, 40)
+# to (30, 300) is 1 to 16 % above it where arrays are whole, 2026-11-29.
+_FEW_STEPS = 32
+_SLOW_PERCENT = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +169,13 @@ def best_within(
     limit = options.memory_limit
     assert limit is not None, "there is a limit"
     best = _planned(plan, module, options)
-    enough = _unfused_picoseconds(plan.program, options) * (100 + _CLOSE_PERCENT) // 100
+    if best.bytes <= limit and options.objective != "time":
+        return best
+    enough = min(
+        _unfused_picoseconds(plan.program, options) * (100 + _CLOSE_PERCENT) // 100,
+        _least_picoseconds(plan.program, options) * (100 + _SLOW_PERCENT) // 100,
+    )
+    programs = _programs(system, plan.program, options, progress, use_cache=use_cache)
 
     def rank(one: Planned) -> tuple[bool, int, int]:
         over = one.bytes > limit
@@ -172,17 +184,32 @@ def best_within(
     def is_tried(program: FormulaSequence, wish: Options) -> bool:
         if best.bytes > limit:
             return True
+        if options.objective != "time" or wish.objective != "time":
+            return False
         slow = best.picoseconds > enough
-        return wish.objective == "time" and _may_be_faster(program, best, options, slow=slow)
+        return _may_be_faster(program, best, options, slow=slow)
 
-    if best.bytes <= limit and options.objective != "time":
-        return best
-    for program, wish in _others(system, plan.program, options, progress, use_cache=use_cache):
-        if is_tried(program, wish):
-            other = plan_of(program, wish, use_cache=use_cache)
-            best = min(best, _planned(other, lower_within(other, wish), wish), key=rank)
-        if best.bytes <= limit and options.objective != "time":
-            break
+    def fitting(wish: Options, among: Sequence[FormulaSequence]) -> list[FormulaSequence]:
+        """Offer the plans of sequences; those that fit, or were not tried."""
+        nonlocal best
+        left = []
+        for program in among:
+            fits = True
+            if (program, wish) != (plan.program, options) and is_tried(program, wish):
+                other = plan_of(program, wish, use_cache=use_cache)
+                made = _planned(other, lower_within(other, wish), wish)
+                best, fits = min(best, made, key=rank), made.bytes <= (wish.memory_limit or 0)
+            left += [program] if fits else []
+        return left
+
+    for objective in dict.fromkeys((options.objective, "time", "peak")):
+        fitting(replace(options, objective=objective), programs)
+    # A search that stops at the first plans that fit can miss faster ones that need less: what a
+    # smaller limit finds is a candidate, so that a larger one needs no more time.
+    smaller, before = 1 << (limit - 1).bit_length(), None
+    while options.objective == "time" and best.bytes <= limit and best != before and smaller > 2:
+        before, smaller = best, smaller // 2
+        programs = fitting(replace(options, memory_limit=smaller), programs)
     return best
 
 
@@ -193,34 +220,36 @@ def _may_be_faster(
 
     If that is not slow, loops of large programs save little: their steps decide.
     """
-    planner, extents = options.thresholds.planner.fusion.time, dict(options.extents)
-    if not slow and len(program.steps) > planner.few_statements:
+    if not slow and len(program.steps) > _FEW_STEPS:
         return _unfused_picoseconds(program, options) < best.picoseconds
-    saved = saved_flops(program, extents, options)
-    least = least_picoseconds(program.steps, extents, options.constants, options.dtype, saved)
-    if least < best.picoseconds:
+    least = _least_picoseconds(program, options)
+    if least * (100 + _CLOSE_PERCENT) < best.picoseconds * 100:
         return True
     # The bound does not hold for triangular nests.
-    nests = orbit_nests(program, program.intermediates, planner.chain_indices)
-    return next(nests, None) is not None
+    chain_indices = options.thresholds.planner.fusion.time.chain_indices
+    return next(orbit_nests(program, program.intermediates, chain_indices), None) is not None
+
+
+def _least_picoseconds(program: FormulaSequence, options: Options) -> int:
+    """A lower bound on the predicted time of plans without triangular loops."""
+    extents = options.extent_of
+    saved = saved_flops(program, extents, options)
+    return least_picoseconds(program.steps, extents, options.constants, options.dtype, saved)
 
 
 def _unfused_picoseconds(program: FormulaSequence, options: Options) -> int:
     return _picoseconds(plan_fusion(program, replace(options, objective="none")), options)
 
 
-def _others(
+def _programs(
     system: System,
     first: FormulaSequence,
     options: Options,
     progress: Callable[[str], None],
     *,
     use_cache: bool,
-) -> Iterator[tuple[FormulaSequence, Options]]:
-    """Sequences to plan within a limit beside the first one, with the options of each plan.
-
-    They do not depend on the limit.
-    """
+) -> list[FormulaSequence]:
+    """The first sequence and others to plan within a limit, on which they do not depend."""
     programs = [first]
     weight = options.byte_weight or 1.0
     if options.optimize:
@@ -229,11 +258,7 @@ def _others(
     for program in list(programs):
         if any(step.phase is Phase.CONSTANT for step in program.steps):
             programs.append(without_constant_phase(program))
-    for objective in dict.fromkeys((options.objective, "time", "peak")):
-        wish = replace(options, objective=objective)
-        for program in dict.fromkeys(programs):
-            if objective != options.objective or program != first:
-                yield program, wish
+    return list(dict.fromkeys(programs))
 
 
 def _planned(plan: FusionPlan, module: Module, options: Options) -> Planned:

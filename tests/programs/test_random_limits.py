@@ -110,8 +110,7 @@ def few_seconds(options: Options) -> Options:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:output .* is zero")
-# Not in the campaign: the candidates of a smaller limit are not all candidates of a larger one.
-@cases(4)
+@cases(4, 200)
 @given(
     system=systems(max_equations=3),
     extents=st.fixed_dictionaries({s: st.integers(2, 9) for s in "ovx"}),

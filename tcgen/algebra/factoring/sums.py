@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import chain
 from typing import NamedTuple
 
 from ..permutation_groups import Group
@@ -57,7 +58,8 @@ class TermSum:
 
     def add(self, product: Product, coeff: Fraction) -> None:
         """Add a canonical term; a term with coefficient 0 is removed."""
-        total = self.terms.get(product, Fraction(0)) + coeff
+        known = self.terms.get(product)
+        total = coeff if known is None else known + coeff
         if total:
             self.terms[product] = total
         else:
@@ -101,9 +103,8 @@ def relabelled(parts: Iterable[Part], number: Mapping[int, int]) -> Parts:
 
 def renumbered(parts: Sequence[Part], first: Iterable[int], spaces: Sequence[int]) -> Product:
     """A product whose indices have new numbers: those of ``first`` come first, in this order."""
-    number: dict[int, int] = {}
-    for i in (*first, *(i for _, held in parts for i in held)):
-        number.setdefault(i, len(number))
+    held = chain(first, *(held for _, held in parts))
+    number = {i: n for n, i in enumerate(dict.fromkeys(held))}
     return Product(relabelled(parts, number), tuple(spaces[i] for i in number))
 
 
