@@ -120,6 +120,43 @@ def test_a_plan_that_exists_and_fits_is_a_candidate(objective: str) -> None:
     assert all(used(objective, limit) <= limit for limit in (least, used("none")))
 
 
+REPEATED = """
+space o occupied = 7
+space v virtual = 9
+space x auxiliary = 9
+space p = o + v
+index i j n m : o
+index f e : v
+index u : p
+index T : x
+input B[o] constant
+input C[p,v] generated constant
+input D[v,v,x]
+input e_o[o] constant
+input e_v[v] constant
+input u_o[o] constant
+output r0
+output r1
+r0[i,j] = -sum(f) B[n]*C[i,e]/(e_o[n] - e_v[f] + e_o[i] - e_v[e])
+r0[i,j] += u_o[j]
+r1 = 3/2*sum(f,e,n) log(1 + abs(B[m]))*delta[f,e]*r0[n,m]
+r1 -= 1/4*sum(u,f) cos(C[u,f])*r0[m,m]
+r1 += 1/2*sum(T,n,m,f) D[e,e,T]*B[n]*C[m,f]
+"""
+
+
+def test_what_a_smaller_limit_finds_is_a_candidate() -> None:
+    """Without a limit the search stops at whole arrays; loops over tiles are faster."""
+    system, extents = read_spec(REPEATED), (("o", 7), ("v", 9), ("x", 9))
+
+    def seconds(limit: int) -> float:
+        wish = Options(extents, optimize=False, memory_limit=limit)
+        return float(compile_system(system, wish, documents=False).plan.solve.value or 0)
+
+    less, whole, more = map(seconds, (4390, 5488, 8232))
+    assert more <= whole <= less
+
+
 @pytest.mark.parametrize(
     "extents", [{"i": 2**31, "j": 2**31, "k": 1}, {"i": 2**40, "j": 1, "k": 2**30}]
 )
