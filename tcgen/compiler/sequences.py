@@ -206,10 +206,11 @@ def best_within(
         fitting(replace(options, objective=objective), programs)
     # A search that stops at the first plans that fit can miss faster ones that need less: what a
     # smaller limit finds is a candidate, so that a larger one needs no more time.
-    smaller, before = 1 << (limit - 1).bit_length(), None
-    while options.objective == "time" and best.bytes <= limit and best != before and smaller > 2:
-        before, smaller = best, smaller // 2
-        programs = fitting(replace(options, memory_limit=smaller), programs)
+    less, before = limit, None
+    while options.objective == "time" and best.bytes <= limit and best != before and best.bytes > 1:
+        # The largest power of two that excludes the best plan so far.
+        before, less = best, (1 << (min(less, best.bytes) - 1).bit_length()) // 2
+        programs = fitting(replace(options, memory_limit=less), programs)
     return best
 
 
