@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 import tcgen
 from support.messages import mentions
 
+DATA = Path(__file__).parents[1] / "data"
 LITHIUM_HYDRIDE = ("--atom", "Li 0 0 0; H 0 0 1.5957", "--basis", "sto-3g")
 
 
@@ -232,3 +234,63 @@ def test_triples_of_ebcc_are_those_of_pyscf_without_an_exchange(
         tcgen.chem.set_amplitudes(solver, tcgen.chem.amplitudes_of(reference))
     np.testing.assert_allclose(method.t3, found, rtol=0, atol=1e-8)
     np.testing.assert_array_equal(reference.t3, packed)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("reader", "file", "order"),
+    [
+        (tcgen.from_pdaggerq, "pdaggerq/ccsd.txt", "abij"),  # pdaggerq 1d2cf48
+        (tcgen.from_wicked, "wicked/ccsd.txt", "ijab"),  # wick&d 1.3.0
+    ],
+)
+def test_amplitudes_of_derived_equations(
+    reader: Any, file: str, order: str, mean_fields: dict[str, Any]
+) -> None:
+    """Sign, factor and order of axes are those of the table, from zero amplitudes."""
+    reference = solved("pyscf", "G", mean_fields["G"])
+    system = reader((DATA / file).read_text(), real=True)
+    found = tcgen.chem.solve(system, mean_fields["G"], **KEYWORDS)
+    assert found.converged
+    for name, wanted in (("t1", reference.t1), ("t2", reference.t2)):
+        axes = order if name == "t2" else order[::2]
+        ours = np.einsum(
+            f"{axes}->{''.join(sorted(axes, key='ijab'.index))}", found.amplitudes[name]
+        )
+        np.testing.assert_allclose(ours, wanted, rtol=0, atol=1e-7)
+    assert "v_oovv" in {tensor.name for tensor in system.inputs}
+
+
+def test_integrals_by_name(mean_fields: dict[str, Any]) -> None:
+    from pyscf import ao2mo, cc
+
+    def chemists(mean_field: Any, first: Any, second: Any) -> Any:
+        sizes = [first.shape[1]] * 2 + [second.shape[1]] * 2
+        pairs = [first, first, second, second]
+        return ao2mo.general(mean_field.mol, pairs, compact=False).reshape(sizes)
+
+    closed, radical = mean_fields["R"], mean_fields["U"]
+    alpha, beta = radical.mo_coeff
+    whole = chemists(closed, closed.mo_coeff, closed.mo_coeff)[:2, 2:, :2, 2:]
+    mixed = chemists(radical, alpha, beta)[:2, 2:, :1, 1:]
+    spins = mean_fields["G"]
+    general = solved("pyscf", "G", spins).ao2mo()
+    halves = np.split(spins.mo_coeff, 2)
+    total = sum(chemists(closed, one, other) for one in halves for other in halves)
+    physicists = total.transpose(0, 2, 1, 3) - total.transpose(0, 2, 3, 1)
+    named = [
+        (cc.CCSD(closed).ao2mo().ovov, whole),
+        (cc.UCCSD(radical).ao2mo().ovOV, mixed),
+        (general.oovv, physicists[:4, :4, 4:, 4:]),
+    ]
+    if importlib.util.find_spec("ebcc"):
+        import ebcc
+
+        log = ebcc.NullLogger()
+        named += [
+            (ebcc.REBCC(closed, log=log).get_eris().ovov, whole),
+            (ebcc.UEBCC(radical, log=log).get_eris().aabb.ovov, mixed),
+            (ebcc.GEBCC(spins, log=log).get_eris().oovv, physicists[:4, :4, 4:, 4:]),
+        ]
+    for found, wanted in named:
+        np.testing.assert_allclose(np.reshape(found, wanted.shape), wanted, rtol=0, atol=1e-10)
