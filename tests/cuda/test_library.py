@@ -458,7 +458,8 @@ def test_both_libraries_of_the_wheel_are_loaded(
     (tmp_path / "cupyx").mkdir()
     (tmp_path / "cupyx" / "cutensor.py").write_text("")
     (backends / "cutensor.py").write_text(
-        "if 'libcutensorMg.so.2' not in open('/proc/self/maps').read():\n"
+        "from pathlib import Path\n"
+        "if 'libcutensorMg.so.2' not in Path('/proc/self/maps').read_text():\n"
         "    raise ImportError('libcutensorMg.so.2: cannot open shared object file')\n"
         "def get_version():\n"
         "    return 20800\n"
