@@ -6,8 +6,8 @@ transforms over its orbitals. ``quantities`` infers the quantity of each input, 
 role of each output from a ``probe`` at small extents, and ``conventions`` the notation of
 integrals; ``inputs`` makes arrays, in a file if memory does not suffice. ``problem`` evaluates,
 ``iterate`` solves for amplitudes and ``eigen`` for roots; ``table`` prints, and ``result`` is
-returned and read again. ``driver`` does these in order. ``spin_notes`` annotates equations that
-were integrated over spins.
+returned and read again. ``driver`` does these in order. ``transfer`` exchanges amplitudes with
+PySCF and ebcc. ``spin_notes`` annotates equations that were integrated over spins.
 PySCF is imported when a mean field is run or read.
 """
 
@@ -16,5 +16,6 @@ from __future__ import annotations
 from .driver import solve
 from .options import SolveOptions
 from .result import Solution, load
+from .transfer import amplitudes_of, set_amplitudes
 
-__all__ = ["Solution", "SolveOptions", "load", "solve"]
+__all__ = ["Solution", "SolveOptions", "amplitudes_of", "load", "set_amplitudes", "solve"]

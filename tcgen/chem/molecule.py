@@ -138,8 +138,8 @@ def read_xyz(path: Path) -> str:
     if len(lines) != 2 + count:
         found = max(0, len(lines) - 2)
         raise ArgumentError(
-            f"{path}: line 1 says {count} atoms, and {found} lines follow the comment: correct the "
-            f"number, and keep one geometry in the file"
+            f"{path}: the number of atoms in line 1 is {count}, that of lines after the comment "
+            f"{found}: correct line 1, and keep one geometry in the file"
         )
     return "; ".join(atoms)
 

@@ -21,6 +21,7 @@ from ..errors import UnavailableError, pip_install
 from ..runtime.cpu.blas import blas_library
 from ..runtime.cpu.object_cache import cache_clear, cache_info
 from ..runtime.cpu.toolchain import examine_cache, no_compiler, probe_compiler
+from ..runtime.gpu.cuda_libraries import load_cutensor
 from ..runtime.gpu.cupy_device import open_device
 from .options import Command, json_option
 from .output import output_console, print_json
@@ -56,6 +57,7 @@ def examine() -> list[Finding]:
         _cache(),
         _blas(),
         _gpu(),
+        _cutensor(),
     ]
     for name in PACKAGES:
         try:
@@ -134,6 +136,14 @@ def _gpu() -> Finding:
     except UnavailableError as error:
         why, _, advice = str(error).rpartition(": ")  # CuPy's reason may hold colons
         return _finding("GPU (optional)", False, why, f"for target cuda: {advice}")
+
+
+def _cutensor() -> Finding:
+    try:
+        return _finding("cuTENSOR (optional)", True, load_cutensor()[1])
+    except UnavailableError as error:
+        why, _, advice = str(error).rpartition(": ")
+        return _finding("cuTENSOR (optional)", False, why, f"for --tune on a GPU: {advice}")
 
 
 @click.group("cache")

@@ -182,10 +182,18 @@ def _contract(
     optimize: Any,
 ) -> Any:
     """``contract`` on arrays of one library."""
-    if alpha == 1 and beta == 0:
+    types = [x.dtype for x in arrays]
+    factors = [factor for factor, none in ((alpha, 1), (beta, 0)) if factor != none]
+    if out is not None:
+        made = np.result_type(*types, *factors)
+        if not np.can_cast(made, out.dtype, "same_kind"):
+            raise DtypeError(
+                f'contract("{subscripts}"): the result is {made}, and out {out.dtype}: pass an out '
+                f"of {made}"
+            )
+    if not factors:
         return run_einsum(library, subscripts, arrays, out, optimize, casting="same_kind")
     exact = _exact(alpha)
-    types = [x.dtype for x in arrays]
     dtype = np.result_type(*types)
     same = np.result_type(*types, alpha) == dtype == (dtype if out is None else out.dtype)
     if exact is not None and beta in (0, 1) and same:
@@ -203,11 +211,6 @@ def _contract(
     scaled = product if alpha == 1 else product * alpha
     if beta != 0:
         scaled = scaled + (out if beta == 1 else out * beta)
-    if not np.can_cast(scaled.dtype, out.dtype, "same_kind"):
-        raise DtypeError(
-            f'contract("{subscripts}"): Cannot cast the result from {scaled.dtype} to '
-            f"{out.dtype}, the type of out"
-        )
     library.assign(out, scaled)
     return out
 

@@ -213,7 +213,7 @@ def read_dtype(requested: npt.DTypeLike, *, native: bool) -> Dtype:
 
 @lru_cache(maxsize=4096)
 def _computed_dtype(
-    dtypes: tuple[Dtype, ...], requested: Dtype | None, casting: str, out: Dtype | None
+    dtypes: tuple[Dtype, ...], requested: Dtype | None, casting: Any, out: Dtype | None
 ) -> Dtype | None:
     """Element type of the computation; None if the elements are not plain numbers.
 
@@ -233,8 +233,16 @@ def _computed_dtype(
         keywords["out"] = np.zeros((), out)
     try:
         numpy_einsum(*arguments, [], **keywords)
-    except TypeError as error:
-        raise DtypeError(f"einsum: {error}: cast the operands, or pass casting='unsafe'") from None
+    except TypeError:
+        made = np.result_type(*dtypes, *(() if out is None else (out,)))
+        target = made if requested is None else requested
+        if out is None or np.can_cast(target, out, casting):
+            what, advice = f"operands of {made} to {target}", "cast them"
+        else:
+            what, advice = f"the result of {target} to out, {out}", f"pass an out of {target}"
+        raise DtypeError(
+            f"einsum: casting={casting!r} does not cast {what}: {advice}, or pass casting='unsafe'"
+        ) from None
     except ValueError as error:
         raise EinsumError(f"einsum: {error}") from None
     if requested is not None:

@@ -77,6 +77,10 @@ class Stored:
         given = rectangle if isinstance(rectangle, tuple) else (rectangle,)
         return self.read(given)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """The whole array, for NumPy and :func:`tcgen.einsum`."""
+        return self[...].astype(self.dtype if dtype is None else dtype, copy=False)
+
 
 def stored(path: str | Path, name: str = "") -> Stored:
     """A reference to an array in a file, for ``tcgen.distribute(program, ...).bind(...)``.

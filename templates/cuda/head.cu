@@ -55,16 +55,16 @@ __device__ __forceinline__ tc_complex operator/(tc_complex x, double y)
 {
     return tc_complex(x.re/y, x.im/y);
 }
-/* Smith's division, as NumPy's: near the ends of the range its intermediate values overflow, so that
-   1e308/(1e308 + 1e308i) is 0, and a subnormal divisor gives infinities and NaN. */
+/* Smith's division, as C's. Its denominator overflows if both parts of y are above half of the
+   largest number: 9e307/(9e307 + 9e307i) is 0. A reciprocal would overflow for a subnormal y. */
 __device__ __forceinline__ tc_complex operator/(tc_complex x, tc_complex y)
 {
     if (fabs(y.re) >= fabs(y.im)) {
-        const double ratio = y.im/y.re, scale = 1.0/(y.re + y.im*ratio);
-        return tc_complex((x.re + x.im*ratio)*scale, (x.im - x.re*ratio)*scale);
+        const double ratio = y.im/y.re, size = y.re + y.im*ratio;
+        return tc_complex((x.re + x.im*ratio)/size, (x.im - x.re*ratio)/size);
     }
-    const double ratio = y.re/y.im, scale = 1.0/(y.re*ratio + y.im);
-    return tc_complex((x.re*ratio + x.im)*scale, (x.im*ratio - x.re)*scale);
+    const double ratio = y.re/y.im, size = y.re*ratio + y.im;
+    return tc_complex((x.re*ratio + x.im)/size, (x.im*ratio - x.re)/size);
 }
 template <typename T> constexpr bool tc_is_complex = false;
 template <> constexpr bool tc_is_complex<tc_complex> = true;

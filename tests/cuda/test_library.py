@@ -5,10 +5,14 @@ NumPy multiplies in the place of cuBLAS here; with ``-m gpu`` cuBLAS does.
 
 from __future__ import annotations
 
+import importlib
 import itertools
+import json
 import shutil
+import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -19,6 +23,7 @@ from hypothesis import strategies as st
 
 import tcgen
 from support.campaigns import cases
+from support.command_line import invoke
 from support.cuda_device import DEVICES, EmulatedDevice, device_named
 from support.marks import slow
 from support.messages import says
@@ -34,7 +39,7 @@ from tcgen.ir.thread_mapping import Library
 from tcgen.ir.verify.thread_mapping import check_thread_mapping
 from tcgen.options import Options
 from tcgen.runtime.device_protocol import Contraction, Matrix, MatrixProduct, Operand
-from tcgen.runtime.gpu.cuda_libraries import TRANSPOSED, Cublas, Cutensor, gemm_call
+from tcgen.runtime.gpu.cuda_libraries import TRANSPOSED, Cublas, Cutensor, gemm_call, load_cutensor
 from tcgen.runtime.gpu.cupy_device import CupyDevice
 from tcgen.runtime.gpu.library import prepare_product
 from tcgen.runtime.program import Program
@@ -415,7 +420,7 @@ def test_what_cutensor_is_called_with(monkeypatch: pytest.MonkeyPatch) -> None:
         )
     )
     library, random = Cutensor(cupy), np.random.default_rng(5)
-    assert library.version == 20_300
+    assert library.version == "2.3.0"
     for lengths, accumulate in itertools.product(
         ((2, 3, 4, 5), (2, 3, 4, 0), (2, 0, 4, 5)), (True, False)
     ):
@@ -436,6 +441,47 @@ def test_what_cutensor_is_called_with(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnavailableError) as caught:
         Cutensor(cupy)
     assert says(str(caught.value), "cuTENSOR pip install cutensor again")
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
+def test_both_libraries_of_the_wheel_are_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CuPy 14.2 needs libcutensorMg of cutensor-cu13 2.8.1, and finds libcutensor alone."""
+    library = tmp_path / "cutensor" / "lib" / "libcutensorMg.so.2"
+    library.parent.mkdir(parents=True)
+    (tmp_path / "empty.c").write_text("int cutensorMgStandIn;\n")
+    command = ["gcc", "-shared", "-o", str(library), str(tmp_path / "empty.c")]
+    subprocess.run(command, check=True)
+    backends = tmp_path / "cupy_backends" / "cuda" / "libs"
+    backends.mkdir(parents=True)
+    (tmp_path / "cupyx").mkdir()
+    (tmp_path / "cupyx" / "cutensor.py").write_text("")
+    (backends / "cutensor.py").write_text(
+        "from pathlib import Path\n"
+        "if 'libcutensorMg.so.2' not in Path('/proc/self/maps').read_text():\n"
+        "    raise ImportError('libcutensorMg.so.2: cannot open shared object file')\n"
+        "def get_version():\n"
+        "    return 20800\n"
+    )
+    for name in ("cutensor", "cupyx", "cupy_backends"):
+        for loaded in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
+            monkeypatch.delitem(sys.modules, loaded)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    assert load_cutensor()[1] == "2.8.0"
+    found = json.loads(invoke("doctor", "--json").stdout)["findings"]
+    (row,) = [row for row in found if row["what"].startswith("cuTENSOR")]
+    assert row["works"]
+    assert row["details"] == "2.8.0"
+
+
+def test_the_doctor_says_why_cutensor_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupyx", None)
+    found = json.loads(invoke("doctor", "--json").stdout)["findings"]
+    (row,) = [row for row in found if row["what"].startswith("cuTENSOR")]
+    assert not row["works"]
+    assert says(row["advice"], "--tune pip install cutensor-cu13")
 
 
 def test_the_checker_knows_what_cutensor_computes() -> None:

@@ -223,3 +223,41 @@ def test_copies_that_a_way_leaves_out_do_not_shorten_it() -> None:
     loop = Kernel("f", sass.instructions(without)["f"], 32, 0, 0).main_loop()
     assert loop is not None
     assert loop.path == 4
+
+
+@cache
+def square_product() -> str:
+    """The product of two matrices of 512 x 512 in double precision."""
+    extents = dict.fromkeys("ijk", 512)
+    program = tcgen.compile("ik,kj->ij", extents=extents, target="cuda", library=False)
+    return program.artifact.text("kernels.cu")
+
+
+# The table of docs/targets.md. sm_80 and sm_90 are in all other tests.
+@pytest.mark.parametrize(
+    ("arch", "products", "padded"),
+    [
+        (75, 0, False),
+        (80, 64, False),
+        (86, 64, False),
+        (89, 64, False),
+        (90, 16, False),
+        (100, 64, False),
+        (103, 64, True),
+        (110, 64, True),
+        (120, 64, True),
+        (121, 64, True),
+    ],
+)
+def test_targets_that_are_compiled(arch: int, products: int, padded: bool) -> None:
+    """From 12.9 on, ptxas puts some 50 additions to nothing behind a DMMA of some targets."""
+    try:
+        cubin = compiled(square_product(), arch, "cubin")
+    except cuda_compile.CompileError as error:
+        if "--gpu-architecture" not in str(error):
+            raise
+        pytest.skip(f"{cuda_compile.compiler_version()} does not know sm_{arch}")
+    (kernel,) = sass.kernels_of(cubin).values()
+    assert kernel.stack == 0
+    assert kernel.count("DMMA") == products
+    assert (kernel.count("UIADD3") > 40 * max(products, 1)) == padded

@@ -8,11 +8,27 @@ symmetries of the intermediates that the equation reads, so that inlining is rar
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations
 
 from ...errors import Diagnostic, Span, SpecError, TcgenError
-from ...ir.expr import COMPLEX_BELOW_ZERO, Delta, Expr, functions, refs
-from ...ir.system import Apply, Equation, Factor, System, Term
+from ...ir.expr import (
+    COMPLEX_BELOW_ZERO,
+    Call,
+    Const,
+    Delta,
+    Expr,
+    Pow,
+    Prod,
+    Quot,
+    Sum,
+    flat_product,
+    functions,
+    refs,
+    scaled,
+)
+from ...ir.reduction import Reduction
+from ...ir.system import Apply, Equation, Factor, System
 from ...ir.tensor import Ref, Role, Space, Symmetry, Tensor, exchanged, symmetry_group
 from ...ir.term_rewriting import replace_refs, resolve_deltas
 from .inline import factor_names, inline, inlined_count, keep_needed
@@ -142,9 +158,8 @@ def _follows(
     """True if the claim holds; intermediates are inlined only as far as the proof needs it."""
     if not same_spaces(equation.lhs.tensor.spaces, claim.perm):
         return False
-    conj = claim.conj and forms.complex_values and not equation.lhs.tensor.real
     while True:
-        if _holds(equation, claim, conj, forms):
+        if _holds(equation, claim, forms):
             return True
         inner = [known[name] for name in factor_names(equation) if name in known]
         if not inner:
@@ -155,40 +170,73 @@ def _follows(
             equation = inline(equation, intermediate)
 
 
-def _holds(equation: Equation, claim: Symmetry, conj: bool, forms: NormalForms) -> bool:
+def _holds(equation: Equation, claim: Symmetry, forms: NormalForms) -> bool:
     """True if the canonical terms of the equation have the symmetry."""
+    images = equation
+    if claim.conj:
+        # The conjugate of the conjugate writes conj(h[i,j]) of a hermitian h as h[j,i].
+        images = _conjugated(equation, forms.complex_values)
+        equation = _conjugated(images, forms.complex_values)
+        if not forms.complex_values or equation.lhs.tensor.real:
+            images = equation
     plain = forms.vector(equation).value()
-    if conj:
-        terms = [_conjugated(t) for t in equation.terms]
-        if any(t is None for t in terms):
-            return False
-        equation = replace(equation, terms=tuple(t for t in terms if t is not None))
-    permuted = forms.vector(equation).value(claim.perm)
+    permuted = forms.vector(images).value(claim.perm)
     return permuted == {key: claim.sign * coeff for key, coeff in plain.items()}
 
 
-def _conjugated(term: Term) -> Term | None:
-    """The complex conjugate of a term; None unless all its tensors are real or hermitian."""
-    factors: list[Factor] = []
-    coeff = term.coeff
-    for factor in term.factors:
-        match factor:
-            case Ref(tensor, indices):
-                if tensor.real:
-                    factors.append(factor)
-                    continue
-                exchange = next((s for s in symmetry_group(tensor) if s.conj), None)
-                if exchange is None:
-                    return None
-                coeff *= exchange.sign
-                factors.append(Ref(tensor, tuple(indices[p] for p in exchange.perm)))
-            case Delta():
+def _conjugated(equation: Equation, complex_values: bool) -> Equation:
+    """The equation whose right side is the complex conjugate."""
+    terms = []
+    for term in equation.terms:
+        coeff, factors = term.coeff, list[Factor]()
+        for factor in term.factors:
+            if isinstance(factor, Delta):
                 factors.append(factor)
-            case Apply(expr):
-                if not _is_real(expr):
-                    return None
-                factors.append(factor)
-    return replace(term, coeff=coeff, factors=tuple(factors))
+                continue
+            expr = factor.expr if isinstance(factor, Apply) else factor
+            conjugate = _conjugate(expr, complex_values)
+            if term.reduction is not Reduction.SUM:
+                factors.append(Apply(conjugate))
+                continue
+            product = flat_product((conjugate,))
+            for part in product.args if isinstance(product, Prod) else (product,):
+                if isinstance(part, Const):
+                    coeff *= part.value
+                else:
+                    factors.append(part if isinstance(part, Ref) else Apply(part))
+        terms.append(replace(term, coeff=coeff, factors=tuple(factors)))
+    return replace(equation, terms=tuple(terms))
+
+
+def _conjugate(expr: Expr, complex_values: bool) -> Expr:
+    """The complex conjugate of an expression; every tensor of a real program is real."""
+
+    def conjugate(part: Expr) -> Expr:
+        return _conjugate(part, complex_values)
+
+    match expr:
+        case Call("conj", arg):
+            return arg
+        case Ref(tensor, indices) if complex_values and not tensor.real:
+            exchange = next((s for s in symmetry_group(tensor) if s.conj), None)
+            if exchange is None:
+                return Call("conj", expr)
+            moved = Ref(tensor, tuple(indices[p] for p in exchange.perm))
+            return scaled(Fraction(exchange.sign), moved)
+        case Call("abs" | "real" | "imag"):
+            return expr
+        case Sum(args) | Prod(args):
+            return type(expr)(tuple(map(conjugate, args)))
+        case Quot(num, den):
+            return Quot(conjugate(num), conjugate(den))
+        case Pow(base, exponent):
+            return Pow(conjugate(base), exponent)
+        # Not sqrt and log: sqrt(-1) of a real -1 is i.
+        case Call("exp" | "sin" | "cos" | "tanh" as function, arg):
+            return Call(function, conjugate(arg))
+        case _:
+            real = not complex_values or _is_real(expr)
+            return expr if real else Call("conj", expr)
 
 
 def _is_real(expr: Expr) -> bool:

@@ -193,6 +193,8 @@ def _expression(expr: Expr, scope: Scope, vectors: Vectors) -> tuple[str, int]:
             return " + ".join(inner(a, PROD) for a in args), SUM
         case Prod(args):
             return "*".join(inner(a, ATOM if n else PROD) for n, a in enumerate(args)), PROD
+        case Quot(num, den) if is_complex(den, scope):
+            return f"_divided({inner(num, 0)}, {inner(den, 0)})", ATOM
         case Quot(num, den):
             return f"{inner(num, PROD)}/{inner(den, ATOM)}", PROD
         case Pow(base, exponent):

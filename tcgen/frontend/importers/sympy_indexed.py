@@ -227,8 +227,10 @@ class _Reader:
         """Name of the tensor on a left side."""
         if isinstance(left, str):
             if not is_name(left):
+                name, _, axes = left.rstrip(")").partition("(")
                 raise wrong(
-                    f"{left!r:.80} cannot be a name", "write IndexedBase('y')[i] on the left"
+                    f"{left!r:.80} cannot be a name",
+                    f"write IndexedBase({name!r:.80})[{axes or 'i'}] on the left, not as text",
                 )
             return left
         return self._owned(left.base.label if isinstance(left, sympy.Indexed) else left)

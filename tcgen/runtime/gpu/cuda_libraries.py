@@ -6,7 +6,11 @@ out^T = b^T a^T, which is stored by columns in the same memory.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -111,22 +115,42 @@ class Cublas:
         multiply(self._cupy.cuda.device.get_cublas_handle(), *arguments)
 
 
+def load_cutensor() -> tuple[Any, str]:
+    """CuPy's module for cuTENSOR, and the version of the library; no GPU is needed.
+
+    Raises:
+        UnavailableError: CuPy or cuTENSOR is missing, or cannot be loaded.
+    """
+    # CuPy 14 is linked with a second library of the wheel, which it does not look for there.
+    wheel = find_spec("cutensor")
+    for folder in (wheel and wheel.submodule_search_locations) or ():
+        for library in Path(folder, "lib").glob("libcutensorMg.so.*"):
+            with contextlib.suppress(OSError):  # the import says what is missing
+                ctypes.CDLL(str(library))
+    try:
+        # Parts of CuPy, if the library is installed.
+        from cupy_backends.cuda.libs.cutensor import get_version  # noqa: PLC0415
+        from cupyx import cutensor  # noqa: PLC0415
+    except (ImportError, OSError, RuntimeError) as error:
+        raise UnavailableError(
+            f"CuPy cannot load cuTENSOR ({error}): install it (pip install cutensor-cu13)"
+        ) from error
+    number = get_version()
+    return cutensor, f"{number // 10_000}.{number // 100 % 100}.{number % 100}"
+
+
 class Cutensor:
     """cuTENSOR of the current device, on CuPy's stream; UnavailableError if it cannot be loaded."""
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
         try:
-            # Parts of CuPy, if the library is installed.
-            from cupy_backends.cuda.libs.cutensor import get_version  # noqa: PLC0415
-            from cupyx import cutensor  # noqa: PLC0415
-        except (ImportError, OSError, RuntimeError) as error:
+            self._cutensor, self.version = load_cutensor()
+        except UnavailableError as error:
             raise UnavailableError(
-                f"this program was tuned where contractions were fastest by cuTENSOR, which CuPy "
-                f"cannot load here ({error}): install it (pip install cutensor-cu13), or compile "
-                f"the program again on this machine"
+                f"this program was tuned where contractions were fastest by cuTENSOR. {error}, or "
+                f"compile the program again on this machine"
             ) from error
-        self._cutensor, self.version = cutensor, get_version()
 
     def contract(self, contraction: Contraction, out: Any, a: Any, b: Any) -> None:
         """Queue a contraction."""

@@ -32,6 +32,8 @@ def test_a_reference_has_the_shape_and_reads_rectangles(file: Path) -> None:
     assert (found.shape, found.dtype, found.nbytes) == ((3, 4), "float64", 96)
     np.testing.assert_array_equal(found.read((slice(1, 2), slice(0, 3))), [[4, 5, 6]])
     assert tcgen.stored(file, "group/ov").shape == (2,)
+    np.testing.assert_array_equal(np.asarray(found, "float32"), np.arange(12.0).reshape(3, 4))
+    assert tcgen.einsum("ij->", found) == 66
 
 
 def test_data_sets_become_references(file: Path) -> None:
