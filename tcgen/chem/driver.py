@@ -29,7 +29,7 @@ from ..records.quantity import Quantity
 from ..resources import shipped_specs
 from ..runtime.program import Program
 from .conventions import is_over_spin_orbitals, with_conventions
-from .equations import Equations, infer_roles
+from .equations import Equations, at_zero, infer_roles
 from .inputs import (
     IntegralFile,
     MeanFieldInputs,
@@ -232,12 +232,42 @@ def _problem(
     contained = equations.with_reference or any(a.with_reference for a in equations.amplitudes)
     of_reference = blocks.occupied_energy() if contained else 0.0
     blocks.forget()
+    at_zero = _at_zero_amplitudes(setup, dtype, program.peak_bytes(setup.extents))
     run = _bound(program, system, arrays, equations)
     # Bound constants may be copies in another layout.
     arrays.clear()
     return Problem(
-        system, setup.spaces, equations, setup.extents, energies, dtype, run, options, of_reference
+        system, setup.spaces, equations, setup.extents, energies, dtype, run, at_zero, options,
+        of_reference,
+    )  # fmt: skip
+
+
+def _at_zero_amplitudes(setup: _Setup, dtype: str, most_bytes: int) -> dict[str, Array]:
+    """The outputs that determine amplitudes, at zero amplitudes; without those that vanish.
+
+    Few terms of the equations remain, and NumPy evaluates them. The result is {} if that takes more
+    than ``most_bytes``.
+    """
+    equations = setup.equations
+    if equations.eigenvalue:
+        return {}
+    constant = at_zero(
+        setup.system,
+        {a.tensor.name for a in equations.amplitudes},
+        {a.output.name for a in equations.amplitudes},
     )
+    if not constant.equations:
+        return {}
+    names = {tensor.name for tensor in constant.inputs}
+    sliced = tuple(name for name in setup.on_disk if name in names)
+    extents = {name: max(1, extent) for name, extent in setup.extents.items()}
+    plan = Planning(sliced=sliced)
+    program = compiled(
+        constant, extents, "numpy", dtype, None, (), (), plan, False, False, documents=False
+    )
+    if program.peak_bytes(setup.extents) > most_bytes:
+        return {}
+    return program(**{n: a for n, a in setup.arrays.items() if n in names})
 
 
 def read_equations(source: object) -> System:

@@ -31,7 +31,8 @@ class Problem:
     """Equations with all their data except amplitudes.
 
     Extents, and orbital energies in Hartree, are by base space. ``run`` calls the program with
-    amplitudes by name in the caller's layout. ``of_reference`` is the energy of the reference that
+    amplitudes by name in the caller's layout. ``at_zero`` are the outputs for the amplitudes at
+    zero amplitudes, without those that vanish. ``of_reference`` is the energy of the reference that
     the equations contain, or 0.0.
     """
 
@@ -42,6 +43,7 @@ class Problem:
     energies: Mapping[str, Array]
     dtype: str
     run: Run
+    at_zero: dict[str, Array]
     options: SolveOptions
     of_reference: float = 0.0
 
@@ -62,24 +64,12 @@ class Problem:
         }
 
         def step(now: Amplitudes) -> Step:
-            outputs = self._evaluate(now)
-            new, norms = {}, {}
-            for amplitude in self.equations.amplitudes:
-                name = amplitude.tensor.name
-                value = self._in_order(amplitude, outputs, self.extents)
-                if amplitude.scale is None:
-                    new[name], change = value, value - now[name]
-                    norms[amplitude.output.name] = float(np.linalg.norm(change))
-                else:
-                    value = value / amplitude.scale
-                    new[name] = now[name] - value / denominators[name]
-                    norms[amplitude.output.name] = float(np.linalg.norm(value))
-            return Step(new, norms, outputs)
+            return self._step(now, self._evaluate(now), denominators)
 
         options = self.options
         return iterate(
             step,
-            {a.tensor.name: self._start(a.tensor, earlier) for a in self.equations.amplitudes},
+            self._start(earlier, denominators),
             tolerance=options.tolerance,
             max_cycle=options.max_cycle,
             diis=options.diis,
@@ -156,9 +146,35 @@ class Problem:
         leading = self.equations.eigenvalue and self._root_axis(amplitude.tensor) is None
         return f"x{letters}" if leading else letters
 
-    def _start(self, tensor: Tensor, earlier: Earlier) -> Array:
-        array = earlier.get(tensor)
-        return np.zeros(dense_shape(tensor, self.extents)) if array is None else array
+    def _start(self, earlier: Earlier, denominators: Mapping[str, Array]) -> Amplitudes:
+        """Earlier amplitudes; the others are those of first order."""
+        tensors = [a.tensor for a in self.equations.amplitudes]
+        zero = {t.name: np.zeros(dense_shape(t, self.extents)) for t in tensors}
+        start = self._step(zero, self.at_zero, denominators).updated
+        # They may be as large as amplitudes, and are not needed again.
+        self.at_zero.clear()
+        found = {t.name: earlier.get(t) for t in tensors}
+        return start | {name: array for name, array in found.items() if array is not None}
+
+    def _step(
+        self, now: Amplitudes, outputs: Mapping[str, Array], denominators: Mapping[str, Array]
+    ) -> Step:
+        """The update of amplitudes by their residuals; a missing output is zero."""
+        new, norms = {}, {}
+        for amplitude in self.equations.amplitudes:
+            name, output = amplitude.tensor.name, amplitude.output.name
+            if output not in outputs:
+                new[name], norms[output] = now[name], 0.0
+                continue
+            value = self._in_order(amplitude, outputs, self.extents)
+            if amplitude.scale is None:
+                new[name], change = value, value - now[name]
+                norms[output] = float(np.linalg.norm(change))
+            else:
+                value = value / amplitude.scale
+                new[name] = now[name] - value / denominators[name]
+                norms[output] = float(np.linalg.norm(value))
+        return Step(new, norms, outputs)
 
     def _evaluate(self, now: Amplitudes) -> Mapping[str, Array]:
         given = {a.tensor.name: a.tensor for a in self.equations.amplitudes}
