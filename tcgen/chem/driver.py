@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, log
@@ -27,7 +28,9 @@ from ..ir.tensor import Tensor
 from ..options import Planning
 from ..records.quantity import Quantity
 from ..resources import shipped_specs
+from ..runtime.host_device import release_memory
 from ..runtime.program import Program
+from .checkpoint import Checkpoint, job_of
 from .conventions import is_over_spin_orbitals, with_conventions
 from .equations import Equations, at_zero, infer_roles
 from .inputs import (
@@ -48,6 +51,9 @@ from .reference import Reference, read_reference
 from .result import Earlier, Solution
 from .spaces import Kind, OrbitalSpaces, classify
 from .table import Show, Table
+
+# Part of PySCF's memory for vectors of DIIS that are not in a file.
+_OF_DIIS = 1 / 8
 
 
 def solve(
@@ -84,6 +90,11 @@ def solve(
     timings: dict[str, float] = {}
     options = solve_options(options, keywords)
     setup = _set_up(read_equations(source), mean_field, options)
+    if options.checkpoint is not None and setup.equations.eigenvalue:
+        raise ArgumentError(
+            "checkpoint= stores iterated amplitudes, and these equations are an eigenvalue "
+            "problem: leave it out, and start again from a saved solution (amplitudes=)"
+        )
     with _timed(timings, "planning"):
         program = _compiled(setup, options)
     with _timed(timings, "compiling"):
@@ -103,7 +114,8 @@ def solve(
             if equations.eigenvalue:
                 results = _diagonalised(problem, setup.earlier, tell)
             else:
-                results = _iterated(problem, setup.earlier, table, tell)
+                with _checkpoint(setup, options) as checkpoint:
+                    results = _iterated(problem, setup, table, tell, checkpoint)
     letters = setup.earlier.letters | {t.name: setup.spaces.letters(t) for t in equations.given}
     letters |= {a.tensor.name: problem.letters(a) for a in equations.amplitudes}
     results["amplitudes"] = setup.earlier.arrays | setup.given | results["amplitudes"]
@@ -223,6 +235,8 @@ def _problem(
     system, equations, blocks, arrays = setup.system, setup.equations, setup.blocks, setup.arrays
     dtype = options.dtype
     tell("making integrals")
+    # Memory that earlier programs of this process released would count beside that of the transform.
+    release_memory()
     blocks.transform_for(setup.found.values())
     for name, found in setup.found.items():
         on_disk = name in setup.on_disk
@@ -417,7 +431,22 @@ def _printer(show: Show | bool) -> Show | None:
     return (lambda line: print(line, flush=True)) if show else None  # noqa: T201
 
 
-def _iterated(problem: Problem, earlier: Earlier, table: Table, tell: Progress) -> dict[str, Any]:
+def _checkpoint(setup: _Setup, options: SolveOptions) -> AbstractContextManager[Checkpoint | None]:
+    """The checkpoint of equations whose amplitudes are iterated, if there is to be one."""
+    if options.checkpoint is None or not setup.equations.amplitudes:
+        return nullcontext()
+    equations = hashlib.sha256(f"{options.dtype} {setup.system.pretty()}".encode()).hexdigest()
+    job = job_of(equations, setup.extents, setup.reference.fingerprint())
+    return Checkpoint(Path(options.checkpoint), options.checkpoint_every, job)
+
+
+def _iterated(
+    problem: Problem,
+    setup: _Setup,
+    table: Table,
+    tell: Progress,
+    checkpoint: Checkpoint | None,
+) -> dict[str, Any]:
     """Fields of the solution of equations for amplitudes, or of energies without any."""
     equations = problem.equations
     if equations.amplitudes:
@@ -431,7 +460,8 @@ def _iterated(problem: Problem, earlier: Earlier, table: Table, tell: Progress) 
         first = first or worst
         tell(_stage(number, worst, first, problem.options.tolerance))
 
-    found = problem.iterate(earlier, show)
+    memory = setup.reference.memory * _OF_DIIS
+    found = problem.iterate(setup.earlier, show, memory, checkpoint)
     outputs = found.last.outputs
     energies = {name: real_number(name, outputs[name]) for name in equations.energies}
     correlation = None

@@ -12,10 +12,11 @@ from ..errors import ArgumentError
 from ..ir.layouts import Array, dense_shape, unpack
 from ..ir.system import System
 from ..ir.tensor import Symmetry, Tensor
+from .checkpoint import Checkpoint
 from .eigen import Roots, estimated_diagonal, independent_elements, lowest_roots
 from .equations import Amplitude, Equations, differences
 from .inputs import in_layout
-from .iterate import Amplitudes, Iterated, Step, iterate
+from .iterate import Amplitudes, Iterated, State, Step, iterate
 from .options import SolveOptions
 from .result import Earlier
 from .spaces import Kind, OrbitalSpaces
@@ -47,8 +48,17 @@ class Problem:
     options: SolveOptions
     of_reference: float = 0.0
 
-    def iterate(self, earlier: Earlier, show: Callable[[int, Step], None]) -> Iterated:
-        """Solve for the amplitudes; without amplitudes, evaluate once."""
+    def iterate(
+        self,
+        earlier: Earlier,
+        show: Callable[[int, Step], None],
+        memory: float,
+        checkpoint: Checkpoint | None = None,
+    ) -> Iterated:
+        """Solve for the amplitudes; without amplitudes, evaluate once.
+
+        The vectors of DIIS are in a file if they take more than ``memory`` bytes.
+        """
         if not self.equations.amplitudes:
             return Iterated({}, Step({}, {}, self.run()), 0, True)
         shift = self.options.level_shift
@@ -67,9 +77,12 @@ class Problem:
             return self._step(now, self._evaluate(now), denominators)
 
         options = self.options
+        state = None if checkpoint is None else checkpoint.load()
         return iterate(
             step,
-            self._start(earlier, denominators),
+            state or State(self._start(earlier, denominators)),
+            memory=memory,
+            keeper=checkpoint,
             tolerance=options.tolerance,
             max_cycle=options.max_cycle,
             diis=options.diis,
