@@ -235,7 +235,7 @@ def _problem(
     system, equations, blocks, arrays = setup.system, setup.equations, setup.blocks, setup.arrays
     dtype = options.dtype
     tell("making integrals")
-    # Memory that earlier programs of this process released would count beside that of the transform.
+    # What earlier programs of this process released would count beside the transform.
     release_memory()
     blocks.transform_for(setup.found.values())
     for name, found in setup.found.items():
