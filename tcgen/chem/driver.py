@@ -96,10 +96,13 @@ def solve(
             "problem: leave it out, and start again from a saved solution (amplitudes=)"
         )
     with _timed(timings, "planning"):
-        program = _compiled(setup, options)
+        types = [options.dtype] if options.precision is None else ["float32", options.dtype]
+        programs = [_compiled(setup, options, dtype) for dtype in types]
+    program = programs[-1]
     with _timed(timings, "compiling"):
         if program.manifest.target == "cpu":
-            program.build()
+            for one in programs:
+                one.build()
     equations, reference = setup.equations, setup.reference
     table = Table(
         _printer(options.show),
@@ -109,7 +112,7 @@ def solve(
     table.title(setup.system.name, reference.kind, setup.extents)
     with IntegralFile() as file, reported(options.progress, program.manifest.target) as tell:
         with _timed(timings, "integrals"):
-            problem = _problem(setup, program, options, file, tell)
+            problem = _problem(setup, programs, options, file, tell)
         with _timed(timings, "iterations"):
             if equations.eigenvalue:
                 results = _diagonalised(problem, setup.earlier, tell)
@@ -200,6 +203,11 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
         system = _with_inputs(system, {*given}, lambda t: replace(t, volatile=False))
     tensors = (f.tensor for f in found.values())
     on_disk = inputs_on_disk(tensors, extents, options.dtype, reference.memory)
+    if on_disk and options.precision is not None:
+        raise ArgumentError(
+            f"precision='mixed' holds integrals in two types, and {', '.join(on_disk)} do not fit "
+            f"into PySCF's memory: raise mf.max_memory, or leave precision out"
+        )
     if on_disk:
         # They are written in whole slices, not in triangles.
         system = _with_inputs(system, {*on_disk}, unpacked)
@@ -210,14 +218,14 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
     )  # fmt: skip
 
 
-def _compiled(setup: _Setup, options: SolveOptions) -> Program:
+def _compiled(setup: _Setup, options: SolveOptions, dtype: str) -> Program:
     """The program, which reads arrays on disk in slices."""
     planning = options.planning or Planning()
     return compiled(
         setup.system,
         {name: max(1, extent) for name, extent in setup.extents.items()},
         options.target,
-        options.dtype,
+        dtype,
         options.memory_limit,
         constant=(),
         volatile=(),
@@ -229,9 +237,13 @@ def _compiled(setup: _Setup, options: SolveOptions) -> Program:
 
 
 def _problem(
-    setup: _Setup, program: Program, options: SolveOptions, file: IntegralFile, tell: Progress
+    setup: _Setup,
+    programs: Sequence[Program],
+    options: SolveOptions,
+    file: IntegralFile,
+    tell: Progress,
 ) -> Problem:
-    """Make the arrays and bind them."""
+    """Make the arrays and bind them, in mixed precision to both programs."""
     system, equations, blocks, arrays = setup.system, setup.equations, setup.blocks, setup.arrays
     dtype = options.dtype
     tell("making integrals")
@@ -246,13 +258,19 @@ def _problem(
     contained = equations.with_reference or any(a.with_reference for a in equations.amplitudes)
     of_reference = blocks.occupied_energy() if contained else 0.0
     blocks.forget()
+    *others, program = programs
     at_zero = _at_zero_amplitudes(setup, dtype, program.peak_bytes(setup.extents))
-    run = _bound(program, system, arrays, equations)
-    # Bound constants may be copies in another layout.
-    arrays.clear()
+    single = []
+    for other in others:
+        rounded = {n: a if callable(a) else a.astype(np.float32) for n, a in arrays.items()}
+        single.append(_bound(other, system, rounded, equations))
+        rounded.clear()
+    run = _Later(program, system, arrays, equations)
+    if not single:
+        run.bind()
     return Problem(
         system, setup.spaces, equations, setup.extents, energies, dtype, run, at_zero, options,
-        of_reference,
+        single, of_reference,
     )  # fmt: skip
 
 
@@ -423,6 +441,28 @@ def _bound(
         return partial(program, **arrays)
     bound = program.bind(**{n: a for n, a in arrays.items() if n in constant})
     return partial(bound, **{n: a for n, a in arrays.items() if n not in constant})
+
+
+class _Later:
+    """A program and its arrays, which are bound when it is first called, or before."""
+
+    def __init__(
+        self, program: Program, system: System, arrays: dict[str, Any], equations: Equations
+    ) -> None:
+        self._parts = program, system, arrays, equations
+        self._run: Callable[..., Mapping[str, Array]] | None = None
+
+    def bind(self) -> Callable[..., Mapping[str, Array]]:
+        """The program with all arrays but amplitudes."""
+        if self._run is None:
+            self._run = _bound(*self._parts)
+            # Bound constants may be copies in another layout.
+            self._parts[2].clear()
+        return self._run
+
+    def __call__(self, **amplitudes: Array) -> Mapping[str, Array]:
+        """The outputs for these amplitudes."""
+        return self.bind()(**amplitudes)
 
 
 def _printer(show: Show | bool) -> Show | None:

@@ -24,6 +24,10 @@ Amplitudes = dict[str, Array]
 
 # Ratio of a diverging residual norm to the first one, or to 1 Hartree if the first one is smaller.
 _DIVERGED = 1e3
+# Residual norm in Hartree at which single precision ends. Rounding adds about 1e-7 to a norm.
+SINGLE_TOLERANCE = 1e-5
+# Iterations without a smaller norm after which single precision ends: DIIS may take one back.
+_STALLED = 2
 _SHOWN = 10  # norms in the message about divergence
 
 
@@ -32,12 +36,14 @@ class Step:
     """The results of one evaluation of the equations.
 
     The ``updated`` amplitudes are not accelerated, ``norms`` are 2-norms of residuals, and
-    ``outputs`` are those of the program before the update.
+    ``outputs`` are those of the program before the update. A ``single`` step was in single
+    precision, and does not converge.
     """
 
     updated: Amplitudes
     norms: dict[str, float]
     outputs: Mapping[str, Array]
+    single: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,7 +178,7 @@ class Diis:
 
 
 def iterate(
-    step: Callable[[Amplitudes], Step],
+    step: Callable[[Amplitudes, Sequence[float]], Step],
     start: State,
     *,
     tolerance: float,
@@ -185,11 +191,12 @@ def iterate(
 ) -> Iterated:
     """Evaluate and update until the 2-norm of every residual is at most ``tolerance``.
 
-    DIIS stores ``diis`` vectors, in a temporary file if they take more than ``memory`` bytes; below
-    2 the iteration is not accelerated. A fraction ``damping`` of the old amplitudes remains, from 0
-    to below 1. ``show`` is called with the number of each evaluation, up to ``max_cycle``, and its
-    results. Those of ``start`` count; its arrays are not written to. ``keeper`` gets the state
-    after each update, and is the context of each evaluation.
+    ``step`` takes the amplitudes, and the largest norm of each step before it. DIIS stores ``diis``
+    vectors, in a temporary file if they take more than ``memory`` bytes; below 2 the iteration is
+    not accelerated. A fraction ``damping`` of the old amplitudes remains, from 0 to below 1.
+    ``show`` is called with the number of each evaluation, up to ``max_cycle``, and its results.
+    Those of ``start`` count; its arrays are not written to. ``keeper`` gets the state after each
+    update, and is the context of each evaluation.
 
     Raises:
         ConvergenceError: a residual norm is not finite, or more than 1000 times the first one and
@@ -206,10 +213,10 @@ def iterate(
     while True:
         number = len(norms) + 1
         with keeper.evaluating() if keeper is not None else nullcontext():
-            last = step(now)
+            last = step(now, norms)
         show(number, last)
         norms.append(max(last.norms.values()))
-        if norms[-1] <= tolerance:
+        if norms[-1] <= tolerance and not last.single:
             return Iterated(now, last, number, True)
         if not np.isfinite(norms[-1]) or norms[-1] > _DIVERGED * max(norms[0], 1.0):
             shown = ", ".join(f"{norm:.1e}" for norm in norms[-_SHOWN:])
@@ -232,6 +239,23 @@ def iterate(
         if keeper is not None:
             made = accelerate or Diis()
             keeper.update(State(now, list(norms), made.vectors, made.errors, made.overlap))
+
+
+def single_suffices(norms: Sequence[float], tolerance: float) -> bool:
+    """True while single precision reduces the norms of the steps so far.
+
+    Example:
+        >>> single_suffices([1e-1, 1e-3], 1e-9), single_suffices([1e-1, 1e-6], 1e-9)
+        (True, False)
+        >>> single_suffices([1e-3, 2e-3], 1e-9), single_suffices([1e-3, 2e-3, 3e-3], 1e-9)
+        (True, False)
+    """
+    least = max(SINGLE_TOLERANCE, tolerance)
+    for number, norm in enumerate(norms):
+        recent = norms[max(0, number - _STALLED) : number + 1]
+        if norm <= least or (len(recent) > _STALLED and min(recent) == recent[0]):
+            return False
+    return True
 
 
 def _packed(amplitudes: Amplitudes) -> Array:

@@ -44,6 +44,8 @@ class SolveOptions:
         extents: extents of spaces that cannot be inferred from arrays.
         target: "cpu", "cuda" or "numpy"; see :func:`tcgen.compile`.
         dtype: element type of the program.
+        precision: "mixed" iterates in float32 until residuals are 1e-5 or stop falling, and then in
+            float64 to the tolerance; by default all iterations are in ``dtype``.
         memory_limit: bytes that the program may allocate.
         planning: options of factoring and fusion; solve also takes its fields as keywords.
         show: True prints a table, False nothing; a function is called with each line.
@@ -71,6 +73,7 @@ class SolveOptions:
     extents: Mapping[str, int] | None = None
     target: str | None = None
     dtype: str = "float64"
+    precision: str | None = None
     memory_limit: str | int | None = None
     planning: Planning | None = None
     show: Show | bool = True
@@ -88,6 +91,10 @@ class SolveOptions:
         ):
             if not valid:
                 raise ArgumentError(f"{name}={getattr(self, name)} must be {legal}")
+        if self.precision not in (None, "mixed"):
+            raise ArgumentError(f"precision={self.precision!r} is not known: use 'mixed'")
+        if self.precision is not None and self.dtype != "float64":
+            raise ArgumentError(f"precision='mixed' ends in float64: leave out dtype={self.dtype}")
         if self.orbitals not in (None, "spatial", "spin"):
             raise ArgumentError(f"orbitals={self.orbitals!r} is not known: use 'spatial' or 'spin'")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,20 @@ import numpy as np
 from ..errors import ArgumentError
 from ..ir.layouts import Array, dense_shape, unpack
 from ..ir.system import System
-from ..ir.tensor import Symmetry, Tensor
+from ..ir.tensor import Symmetry, Tensor, symmetry_group
 from .checkpoint import Checkpoint
 from .eigen import Roots, estimated_diagonal, independent_elements, lowest_roots
 from .equations import Amplitude, Equations, differences
 from .inputs import in_layout
-from .iterate import Amplitudes, Iterated, State, Step, iterate
+from .iterate import (
+    SINGLE_TOLERANCE,
+    Amplitudes,
+    Iterated,
+    State,
+    Step,
+    iterate,
+    single_suffices,
+)
 from .options import SolveOptions
 from .result import Earlier
 from .spaces import Kind, OrbitalSpaces
@@ -33,7 +42,9 @@ class Problem:
 
     Extents, and orbital energies in Hartree, are by base space. ``run`` calls the program with
     amplitudes by name in the caller's layout. ``at_zero`` are the outputs for the amplitudes at
-    zero amplitudes, without those that vanish. ``of_reference`` is the energy of the reference that
+    zero amplitudes, without those that vanish. ``single`` has the program in single precision until
+    it has done its part; then it is empty, and the first call of ``run`` may bind constants.
+    ``of_reference`` is the energy of the reference that
     the equations contain, or 0.0.
     """
 
@@ -46,6 +57,7 @@ class Problem:
     run: Run
     at_zero: dict[str, Array]
     options: SolveOptions
+    single: list[Run]
     of_reference: float = 0.0
 
     def iterate(
@@ -73,8 +85,16 @@ class Problem:
             for a in self.equations.amplitudes
         }
 
-        def step(now: Amplitudes) -> Step:
-            return self._step(now, self._evaluate(now), denominators)
+        def step(now: Amplitudes, norms: Sequence[float]) -> Step:
+            if not single_suffices(norms, self.options.tolerance):
+                self.single.clear()
+            made = self._step(now, self._evaluate(now), denominators)
+            if not self.single:
+                return made
+            # Programs check the symmetry of double precision, and rely on it.
+            tensors = {a.tensor.name: a.tensor for a in self.equations.amplitudes}
+            exact = {n: _symmetrised(tensors[n], array) for n, array in made.updated.items()}
+            return replace(made, updated=exact, single=True)
 
         options = self.options
         state = None if checkpoint is None else checkpoint.load()
@@ -97,7 +117,7 @@ class Problem:
         """
         products = 0
         axes = {a.tensor.name: self._root_axis(a.tensor) for a in self.equations.amplitudes}
-        single = {
+        vector = {
             a.tensor.name: _without_axis(a.tensor, axes[a.tensor.name])
             for a in self.equations.amplitudes
         }
@@ -115,30 +135,33 @@ class Problem:
             ]
             return {name: np.concatenate([part[name] for part in one]) for name in vectors}
 
-        shapes = {name: dense_shape(t, self.extents) for name, t in single.items()}
+        shapes = {name: dense_shape(t, self.extents) for name, t in vector.items()}
         start = {}
         for amplitude in self.equations.amplitudes:
             name, axis = amplitude.tensor.name, axes[amplitude.tensor.name]
             array = earlier.get(amplitude.tensor, roots_first=axis is None)
             if array is not None:
                 start[name] = np.moveaxis(array, axis or 0, 0)
-        parts = {name: independent_elements(t, shapes[name]) for name, t in single.items()}
+        parts = {name: independent_elements(t, shapes[name]) for name, t in vector.items()}
         if any(a.scale is None for a in self.equations.amplitudes):
             diagonal = estimated_diagonal(multiply, parts)
         else:
             diagonal = {
                 name: np.broadcast_to(-differences(t, self.spaces, self.energies), shapes[name])
-                for name, t in single.items()
+                for name, t in vector.items()
             }
-        found = lowest_roots(
-            multiply,
-            parts,
-            diagonal,
-            start if len(start) == len(single) else {},
-            count=self.options.nroots,
-            tolerance=self.options.tolerance,
-            max_cycle=self.options.max_cycle,
-        )
+        solve = partial(
+            lowest_roots, multiply, parts, diagonal,
+            count=self.options.nroots, max_cycle=self.options.max_cycle,
+        )  # fmt: skip
+        start = start if len(start) == len(vector) else {}
+        first = 0
+        if self.single:
+            found = solve(start, tolerance=max(SINGLE_TOLERANCE, self.options.tolerance))
+            start, first = found.amplitudes, found.products
+            self.single.clear()
+        found = solve(start, tolerance=self.options.tolerance)
+        found = replace(found, products=first + found.products)
         moved = {n: np.moveaxis(a, 0, axes[n] or 0) for n, a in found.amplitudes.items()}
         return replace(found, amplitudes=moved)
 
@@ -191,9 +214,8 @@ class Problem:
 
     def _evaluate(self, now: Amplitudes) -> Mapping[str, Array]:
         given = {a.tensor.name: a.tensor for a in self.equations.amplitudes}
-        return self.run(
-            **{name: in_layout(given[name], array, self.dtype) for name, array in now.items()}
-        )
+        run, dtype = (self.single[0], "float32") if self.single else (self.run, self.dtype)
+        return run(**{name: in_layout(given[name], array, dtype) for name, array in now.items()})
 
     def _in_order(
         self, amplitude: Amplitude, outputs: Mapping[str, Array], extents: Mapping[str, int]
@@ -240,6 +262,13 @@ def real_number(name: str, value: Any) -> float:
             f"energies; tcgen.compile makes a program for complex ones"
         )
     return float(np.real(value))
+
+
+def _symmetrised(tensor: Tensor, array: Array) -> Array:
+    """The mean of an array's images by the symmetry of a tensor of real elements."""
+    group = symmetry_group(tensor)
+    images = (s.sign * array.transpose(s.perm) for s in group)
+    return np.asarray(sum(images, start=np.zeros_like(array)) / len(group))
 
 
 def _without_axis(tensor: Tensor, axis: int | None) -> Tensor:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _MOLECULE = ("atom", "xyz", "basis", "ecp", "charge", "spin", "density_fit", "auxbasis")
 _ITERATION = (
     *("nroots", "tolerance", "max_cycle", "diis", "level_shift", "damping", "orbitals"),
-    *("checkpoint", "checkpoint_every"),
+    *("checkpoint", "checkpoint_every", "precision"),
 )
 
 
@@ -105,6 +105,11 @@ _solve_options = together(
         help="Energy added to virtual orbitals in denominators, in Hartree.",
     ),
     option("--damping", default=0.0, help="Fraction of the old amplitudes that remains."),
+    option(
+        "--precision",
+        type=click.Choice(("mixed",)),
+        help="mixed: iterate in float32 at first.  [default: all iterations in --dtype]",
+    ),
     option(
         "--checkpoint",
         type=click.Path(path_type=Path, dir_okay=False),

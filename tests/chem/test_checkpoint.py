@@ -240,7 +240,7 @@ def test_vectors_on_disk_give_the_same_numbers(dtype: str) -> None:
 def test_an_iteration_continues_from_vectors_on_disk() -> None:
     matrix = np.random.default_rng(2).random((5, 5)) / 6
 
-    def step(now: dict[str, Any]) -> Step:
+    def step(now: dict[str, Any], _norms: Any) -> Step:
         new = 1 + matrix @ now["x"]
         return Step({"x": new}, {"r": float(np.linalg.norm(new - now["x"]))}, {})
 
