@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, log
@@ -27,9 +28,11 @@ from ..ir.tensor import Tensor
 from ..options import Planning
 from ..records.quantity import Quantity
 from ..resources import shipped_specs
+from ..runtime.host_device import release_memory
 from ..runtime.program import Program
+from .checkpoint import Checkpoint, job_of
 from .conventions import is_over_spin_orbitals, with_conventions
-from .equations import Equations, infer_roles
+from .equations import Equations, at_zero, infer_roles
 from .inputs import (
     IntegralFile,
     MeanFieldInputs,
@@ -48,6 +51,9 @@ from .reference import Reference, read_reference
 from .result import Earlier, Solution
 from .spaces import Kind, OrbitalSpaces, classify
 from .table import Show, Table
+
+# Part of PySCF's memory for vectors of DIIS that are not in a file.
+_OF_DIIS = 1 / 8
 
 
 def solve(
@@ -84,11 +90,19 @@ def solve(
     timings: dict[str, float] = {}
     options = solve_options(options, keywords)
     setup = _set_up(read_equations(source), mean_field, options)
+    if options.checkpoint is not None and setup.equations.eigenvalue:
+        raise ArgumentError(
+            "checkpoint= stores iterated amplitudes, and these equations are an eigenvalue "
+            "problem: leave it out, and start again from a saved solution (amplitudes=)"
+        )
     with _timed(timings, "planning"):
-        program = _compiled(setup, options)
+        types = [options.dtype] if options.precision is None else ["float32", options.dtype]
+        programs = [_compiled(setup, options, dtype) for dtype in types]
+    program = programs[-1]
     with _timed(timings, "compiling"):
         if program.manifest.target == "cpu":
-            program.build()
+            for one in programs:
+                one.build()
     equations, reference = setup.equations, setup.reference
     table = Table(
         _printer(options.show),
@@ -98,12 +112,13 @@ def solve(
     table.title(setup.system.name, reference.kind, setup.extents)
     with IntegralFile() as file, reported(options.progress, program.manifest.target) as tell:
         with _timed(timings, "integrals"):
-            problem = _problem(setup, program, options, file, tell)
+            problem = _problem(setup, programs, options, file, tell)
         with _timed(timings, "iterations"):
             if equations.eigenvalue:
                 results = _diagonalised(problem, setup.earlier, tell)
             else:
-                results = _iterated(problem, setup.earlier, table, tell)
+                with _checkpoint(setup, options) as checkpoint:
+                    results = _iterated(problem, setup, table, tell, checkpoint)
     letters = setup.earlier.letters | {t.name: setup.spaces.letters(t) for t in equations.given}
     letters |= {a.tensor.name: problem.letters(a) for a in equations.amplitudes}
     results["amplitudes"] = setup.earlier.arrays | setup.given | results["amplitudes"]
@@ -188,6 +203,11 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
         system = _with_inputs(system, {*given}, lambda t: replace(t, volatile=False))
     tensors = (f.tensor for f in found.values())
     on_disk = inputs_on_disk(tensors, extents, options.dtype, reference.memory)
+    if on_disk and options.precision is not None:
+        raise ArgumentError(
+            f"precision='mixed' holds integrals in two types, and {', '.join(on_disk)} do not fit "
+            f"into PySCF's memory: raise mf.max_memory, or leave precision out"
+        )
     if on_disk:
         # They are written in whole slices, not in triangles.
         system = _with_inputs(system, {*on_disk}, unpacked)
@@ -198,14 +218,14 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
     )  # fmt: skip
 
 
-def _compiled(setup: _Setup, options: SolveOptions) -> Program:
+def _compiled(setup: _Setup, options: SolveOptions, dtype: str) -> Program:
     """The program, which reads arrays on disk in slices."""
     planning = options.planning or Planning()
     return compiled(
         setup.system,
         {name: max(1, extent) for name, extent in setup.extents.items()},
         options.target,
-        options.dtype,
+        dtype,
         options.memory_limit,
         constant=(),
         volatile=(),
@@ -217,12 +237,18 @@ def _compiled(setup: _Setup, options: SolveOptions) -> Program:
 
 
 def _problem(
-    setup: _Setup, program: Program, options: SolveOptions, file: IntegralFile, tell: Progress
+    setup: _Setup,
+    programs: Sequence[Program],
+    options: SolveOptions,
+    file: IntegralFile,
+    tell: Progress,
 ) -> Problem:
-    """Make the arrays and bind them."""
+    """Make the arrays and bind them, in mixed precision to both programs."""
     system, equations, blocks, arrays = setup.system, setup.equations, setup.blocks, setup.arrays
     dtype = options.dtype
     tell("making integrals")
+    # What earlier programs of this process released would count beside the transform.
+    release_memory()
     blocks.transform_for(setup.found.values())
     for name, found in setup.found.items():
         on_disk = name in setup.on_disk
@@ -232,12 +258,48 @@ def _problem(
     contained = equations.with_reference or any(a.with_reference for a in equations.amplitudes)
     of_reference = blocks.occupied_energy() if contained else 0.0
     blocks.forget()
-    run = _bound(program, system, arrays, equations)
-    # Bound constants may be copies in another layout.
-    arrays.clear()
+    *others, program = programs
+    at_zero = _at_zero_amplitudes(setup, dtype, program.peak_bytes(setup.extents))
+    single = []
+    for other in others:
+        rounded = {n: a if callable(a) else a.astype(np.float32) for n, a in arrays.items()}
+        single.append(_bound(other, system, rounded, equations))
+        rounded.clear()
+    run = _Later(program, system, arrays, equations)
+    if not single:
+        run.bind()
     return Problem(
-        system, setup.spaces, equations, setup.extents, energies, dtype, run, options, of_reference
+        system, setup.spaces, equations, setup.extents, energies, dtype, run, at_zero, options,
+        single, of_reference,
+    )  # fmt: skip
+
+
+def _at_zero_amplitudes(setup: _Setup, dtype: str, most_bytes: int) -> dict[str, Array]:
+    """The outputs that determine amplitudes, at zero amplitudes; without those that vanish.
+
+    Few terms of the equations remain, and NumPy evaluates them. The result is {} if that takes more
+    than ``most_bytes``.
+    """
+    equations = setup.equations
+    if equations.eigenvalue:
+        return {}
+    constant = at_zero(
+        setup.system,
+        {a.tensor.name for a in equations.amplitudes},
+        {a.output.name for a in equations.amplitudes},
     )
+    if not constant.equations:
+        return {}
+    names = {tensor.name for tensor in constant.inputs}
+    sliced = tuple(name for name in setup.on_disk if name in names)
+    extents = {name: max(1, extent) for name, extent in setup.extents.items()}
+    plan = Planning(sliced=sliced)
+    program = compiled(
+        constant, extents, "numpy", dtype, None, (), (), plan, False, False, documents=False
+    )
+    if program.peak_bytes(setup.extents) > most_bytes:
+        return {}
+    return program(**{n: a for n, a in setup.arrays.items() if n in names})
 
 
 def read_equations(source: object) -> System:
@@ -381,13 +443,50 @@ def _bound(
     return partial(bound, **{n: a for n, a in arrays.items() if n not in constant})
 
 
+class _Later:
+    """A program and its arrays, which are bound when it is first called, or before."""
+
+    def __init__(
+        self, program: Program, system: System, arrays: dict[str, Any], equations: Equations
+    ) -> None:
+        self._parts = program, system, arrays, equations
+        self._run: Callable[..., Mapping[str, Array]] | None = None
+
+    def bind(self) -> Callable[..., Mapping[str, Array]]:
+        """The program with all arrays but amplitudes."""
+        if self._run is None:
+            self._run = _bound(*self._parts)
+            # Bound constants may be copies in another layout.
+            self._parts[2].clear()
+        return self._run
+
+    def __call__(self, **amplitudes: Array) -> Mapping[str, Array]:
+        """The outputs for these amplitudes."""
+        return self.bind()(**amplitudes)
+
+
 def _printer(show: Show | bool) -> Show | None:
     if callable(show):
         return show
     return (lambda line: print(line, flush=True)) if show else None  # noqa: T201
 
 
-def _iterated(problem: Problem, earlier: Earlier, table: Table, tell: Progress) -> dict[str, Any]:
+def _checkpoint(setup: _Setup, options: SolveOptions) -> AbstractContextManager[Checkpoint | None]:
+    """The checkpoint of equations whose amplitudes are iterated, if there is to be one."""
+    if options.checkpoint is None or not setup.equations.amplitudes:
+        return nullcontext()
+    equations = hashlib.sha256(f"{options.dtype} {setup.system.pretty()}".encode()).hexdigest()
+    job = job_of(equations, setup.extents, setup.reference.fingerprint())
+    return Checkpoint(Path(options.checkpoint), options.checkpoint_every, job)
+
+
+def _iterated(
+    problem: Problem,
+    setup: _Setup,
+    table: Table,
+    tell: Progress,
+    checkpoint: Checkpoint | None,
+) -> dict[str, Any]:
     """Fields of the solution of equations for amplitudes, or of energies without any."""
     equations = problem.equations
     if equations.amplitudes:
@@ -401,7 +500,8 @@ def _iterated(problem: Problem, earlier: Earlier, table: Table, tell: Progress) 
         first = first or worst
         tell(_stage(number, worst, first, problem.options.tolerance))
 
-    found = problem.iterate(earlier, show)
+    memory = setup.reference.memory * _OF_DIIS
+    found = problem.iterate(setup.earlier, show, memory, checkpoint)
     outputs = found.last.outputs
     energies = {name: real_number(name, outputs[name]) for name in equations.energies}
     correlation = None

@@ -10,15 +10,19 @@ its name, such as t1_new.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
+from ..algebra.equations.inline import keep_needed
 from ..errors import ArgumentError
+from ..ir.expr import Const, Expr, map_leaves
 from ..ir.layouts import Array, unpack
-from ..ir.system import System, with_axes
-from ..ir.tensor import Space, Symmetry, Tensor, exchanged
+from ..ir.system import Apply, System, with_axes, with_tensors
+from ..ir.tensor import Ref, Role, Space, Symmetry, Tensor, exchanged
 from .probe import Probe
 from .spaces import Kind, OrbitalSpaces, matched_axes
 
@@ -275,6 +279,41 @@ def _begins_with_differences(
         if scale is not None:
             return [Amplitude(tensor, output, axes, scale, with_reference=bool(energy))]
     return []
+
+
+def at_zero(system: System, amplitudes: Set[str], outputs: Set[str]) -> System:
+    """The equations of some outputs at zero amplitudes; outputs that vanish have none."""
+    unused = [t for t in system.outputs if t.name not in outputs]
+    system = with_tensors(system, {t: replace(t, role=Role.TEMP) for t in unused})
+    zero = {t for t in system.inputs if t.name in amplitudes}
+
+    def value(leaf: Any) -> Expr:
+        return Const(Fraction(0)) if isinstance(leaf, Ref) and leaf.tensor in zero else leaf
+
+    equations = []
+    for equation in system.equations:
+        terms = []
+        for term in equation.terms:
+            if not any(isinstance(f, Ref) and f.tensor in zero for f in term.factors):
+                factors = tuple(
+                    Apply(map_leaves(f.expr, value)) if isinstance(f, Apply) else f
+                    for f in term.factors
+                )
+                terms.append(replace(term, factors=factors))
+        if terms:
+            equations.append(replace(equation, terms=tuple(terms)))
+        else:
+            zero.add(equation.lhs.tensor)
+    system = keep_needed(
+        replace(
+            system,
+            tensors=tuple(t for t in system.tensors if t not in zero),
+            equations=tuple(equations),
+        )
+    )
+    read = {name for equation in system.equations for name in equation.reads}
+    tensors = tuple(t for t in system.tensors if not t.is_input or t.name in read)
+    return replace(system, tensors=tensors)
 
 
 def _scale(found: Array, expected: Array) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 from ..compiler.api import planning_record
@@ -36,10 +37,15 @@ class SolveOptions:
         diis: number of vectors that DIIS stores; 0 switches it off.
         level_shift: energy added to virtual energies in denominators, in Hartree.
         damping: fraction of the old amplitudes that remains after an update, below 1.
+        checkpoint: name of an HDF5 file with the state of the iteration; a job that finds it
+            continues from there.
+        checkpoint_every: number of iterations after which the checkpoint is written again.
         nroots: number of roots of an eigenvalue problem, lowest first.
         extents: extents of spaces that cannot be inferred from arrays.
         target: "cpu", "cuda" or "numpy"; see :func:`tcgen.compile`.
         dtype: element type of the program.
+        precision: "mixed" iterates in float32 until residuals are 1e-5 or stop falling, and then in
+            float64 to the tolerance; by default all iterations are in ``dtype``.
         memory_limit: bytes that the program may allocate.
         planning: options of factoring and fusion; solve also takes its fields as keywords.
         show: True prints a table, False nothing; a function is called with each line.
@@ -61,10 +67,13 @@ class SolveOptions:
     diis: int = 8
     level_shift: float = 0.0
     damping: float = 0.0
+    checkpoint: str | Path | None = None
+    checkpoint_every: int = 1
     nroots: int = 1
     extents: Mapping[str, int] | None = None
     target: str | None = None
     dtype: str = "float64"
+    precision: str | None = None
     memory_limit: str | int | None = None
     planning: Planning | None = None
     show: Show | bool = True
@@ -77,10 +86,15 @@ class SolveOptions:
             ("diis", self.diis >= 0, "at least 0"),
             ("level_shift", self.level_shift >= 0, "at least 0"),
             ("damping", 0 <= self.damping < 1, "at least 0 and below 1"),
+            ("checkpoint_every", self.checkpoint_every >= 1, "at least 1"),
             ("nroots", self.nroots >= 1, "at least 1"),
         ):
             if not valid:
                 raise ArgumentError(f"{name}={getattr(self, name)} must be {legal}")
+        if self.precision not in (None, "mixed"):
+            raise ArgumentError(f"precision={self.precision!r} is not known: use 'mixed'")
+        if self.precision is not None and self.dtype != "float64":
+            raise ArgumentError(f"precision='mixed' ends in float64: leave out dtype={self.dtype}")
         if self.orbitals not in (None, "spatial", "spin"):
             raise ArgumentError(f"orbitals={self.orbitals!r} is not known: use 'spatial' or 'spin'")
 

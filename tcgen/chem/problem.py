@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,20 @@ import numpy as np
 from ..errors import ArgumentError
 from ..ir.layouts import Array, dense_shape, unpack
 from ..ir.system import System
-from ..ir.tensor import Symmetry, Tensor
+from ..ir.tensor import Symmetry, Tensor, symmetry_group
+from .checkpoint import Checkpoint
 from .eigen import Roots, estimated_diagonal, independent_elements, lowest_roots
 from .equations import Amplitude, Equations, differences
 from .inputs import in_layout
-from .iterate import Amplitudes, Iterated, Step, iterate
+from .iterate import (
+    SINGLE_TOLERANCE,
+    Amplitudes,
+    Iterated,
+    State,
+    Step,
+    iterate,
+    single_suffices,
+)
 from .options import SolveOptions
 from .result import Earlier
 from .spaces import Kind, OrbitalSpaces
@@ -31,7 +41,10 @@ class Problem:
     """Equations with all their data except amplitudes.
 
     Extents, and orbital energies in Hartree, are by base space. ``run`` calls the program with
-    amplitudes by name in the caller's layout. ``of_reference`` is the energy of the reference that
+    amplitudes by name in the caller's layout. ``at_zero`` are the outputs for the amplitudes at
+    zero amplitudes, without those that vanish. ``single`` has the program in single precision until
+    it has done its part; then it is empty, and the first call of ``run`` may bind constants.
+    ``of_reference`` is the energy of the reference that
     the equations contain, or 0.0.
     """
 
@@ -42,11 +55,22 @@ class Problem:
     energies: Mapping[str, Array]
     dtype: str
     run: Run
+    at_zero: dict[str, Array]
     options: SolveOptions
+    single: list[Run]
     of_reference: float = 0.0
 
-    def iterate(self, earlier: Earlier, show: Callable[[int, Step], None]) -> Iterated:
-        """Solve for the amplitudes; without amplitudes, evaluate once."""
+    def iterate(
+        self,
+        earlier: Earlier,
+        show: Callable[[int, Step], None],
+        memory: float,
+        checkpoint: Checkpoint | None = None,
+    ) -> Iterated:
+        """Solve for the amplitudes; without amplitudes, evaluate once.
+
+        The vectors of DIIS are in a file if they take more than ``memory`` bytes.
+        """
         if not self.equations.amplitudes:
             return Iterated({}, Step({}, {}, self.run()), 0, True)
         shift = self.options.level_shift
@@ -61,25 +85,24 @@ class Problem:
             for a in self.equations.amplitudes
         }
 
-        def step(now: Amplitudes) -> Step:
-            outputs = self._evaluate(now)
-            new, norms = {}, {}
-            for amplitude in self.equations.amplitudes:
-                name = amplitude.tensor.name
-                value = self._in_order(amplitude, outputs, self.extents)
-                if amplitude.scale is None:
-                    new[name], change = value, value - now[name]
-                    norms[amplitude.output.name] = float(np.linalg.norm(change))
-                else:
-                    value = value / amplitude.scale
-                    new[name] = now[name] - value / denominators[name]
-                    norms[amplitude.output.name] = float(np.linalg.norm(value))
-            return Step(new, norms, outputs)
+        def step(now: Amplitudes, norms: Sequence[float]) -> Step:
+            if not single_suffices(norms, self.options.tolerance):
+                self.single.clear()
+            made = self._step(now, self._evaluate(now), denominators)
+            if not self.single:
+                return made
+            # Programs check the symmetry of double precision, and rely on it.
+            tensors = {a.tensor.name: a.tensor for a in self.equations.amplitudes}
+            exact = {n: _symmetrised(tensors[n], array) for n, array in made.updated.items()}
+            return replace(made, updated=exact, single=True)
 
         options = self.options
+        state = None if checkpoint is None else checkpoint.load()
         return iterate(
             step,
-            {a.tensor.name: self._start(a.tensor, earlier) for a in self.equations.amplitudes},
+            state or State(self._start(earlier, denominators)),
+            memory=memory,
+            keeper=checkpoint,
             tolerance=options.tolerance,
             max_cycle=options.max_cycle,
             diis=options.diis,
@@ -94,7 +117,7 @@ class Problem:
         """
         products = 0
         axes = {a.tensor.name: self._root_axis(a.tensor) for a in self.equations.amplitudes}
-        single = {
+        vector = {
             a.tensor.name: _without_axis(a.tensor, axes[a.tensor.name])
             for a in self.equations.amplitudes
         }
@@ -112,30 +135,33 @@ class Problem:
             ]
             return {name: np.concatenate([part[name] for part in one]) for name in vectors}
 
-        shapes = {name: dense_shape(t, self.extents) for name, t in single.items()}
+        shapes = {name: dense_shape(t, self.extents) for name, t in vector.items()}
         start = {}
         for amplitude in self.equations.amplitudes:
             name, axis = amplitude.tensor.name, axes[amplitude.tensor.name]
             array = earlier.get(amplitude.tensor, roots_first=axis is None)
             if array is not None:
                 start[name] = np.moveaxis(array, axis or 0, 0)
-        parts = {name: independent_elements(t, shapes[name]) for name, t in single.items()}
+        parts = {name: independent_elements(t, shapes[name]) for name, t in vector.items()}
         if any(a.scale is None for a in self.equations.amplitudes):
             diagonal = estimated_diagonal(multiply, parts)
         else:
             diagonal = {
                 name: np.broadcast_to(-differences(t, self.spaces, self.energies), shapes[name])
-                for name, t in single.items()
+                for name, t in vector.items()
             }
-        found = lowest_roots(
-            multiply,
-            parts,
-            diagonal,
-            start if len(start) == len(single) else {},
-            count=self.options.nroots,
-            tolerance=self.options.tolerance,
-            max_cycle=self.options.max_cycle,
-        )
+        solve = partial(
+            lowest_roots, multiply, parts, diagonal,
+            count=self.options.nroots, max_cycle=self.options.max_cycle,
+        )  # fmt: skip
+        start = start if len(start) == len(vector) else {}
+        first = 0
+        if self.single:
+            found = solve(start, tolerance=max(SINGLE_TOLERANCE, self.options.tolerance))
+            start, first = found.amplitudes, found.products
+            self.single.clear()
+        found = solve(start, tolerance=self.options.tolerance)
+        found = replace(found, products=first + found.products)
         moved = {n: np.moveaxis(a, 0, axes[n] or 0) for n, a in found.amplitudes.items()}
         return replace(found, amplitudes=moved)
 
@@ -156,15 +182,40 @@ class Problem:
         leading = self.equations.eigenvalue and self._root_axis(amplitude.tensor) is None
         return f"x{letters}" if leading else letters
 
-    def _start(self, tensor: Tensor, earlier: Earlier) -> Array:
-        array = earlier.get(tensor)
-        return np.zeros(dense_shape(tensor, self.extents)) if array is None else array
+    def _start(self, earlier: Earlier, denominators: Mapping[str, Array]) -> Amplitudes:
+        """Earlier amplitudes; the others are those of first order."""
+        tensors = [a.tensor for a in self.equations.amplitudes]
+        zero = {t.name: np.zeros(dense_shape(t, self.extents)) for t in tensors}
+        start = self._step(zero, self.at_zero, denominators).updated
+        # They may be as large as amplitudes, and are not needed again.
+        self.at_zero.clear()
+        found = {t.name: earlier.get(t) for t in tensors}
+        return start | {name: array for name, array in found.items() if array is not None}
+
+    def _step(
+        self, now: Amplitudes, outputs: Mapping[str, Array], denominators: Mapping[str, Array]
+    ) -> Step:
+        """The update of amplitudes by their residuals; a missing output is zero."""
+        new, norms = {}, {}
+        for amplitude in self.equations.amplitudes:
+            name, output = amplitude.tensor.name, amplitude.output.name
+            if output not in outputs:
+                new[name], norms[output] = now[name], 0.0
+                continue
+            value = self._in_order(amplitude, outputs, self.extents)
+            if amplitude.scale is None:
+                new[name], change = value, value - now[name]
+                norms[output] = float(np.linalg.norm(change))
+            else:
+                value = value / amplitude.scale
+                new[name] = now[name] - value / denominators[name]
+                norms[output] = float(np.linalg.norm(value))
+        return Step(new, norms, outputs)
 
     def _evaluate(self, now: Amplitudes) -> Mapping[str, Array]:
         given = {a.tensor.name: a.tensor for a in self.equations.amplitudes}
-        return self.run(
-            **{name: in_layout(given[name], array, self.dtype) for name, array in now.items()}
-        )
+        run, dtype = (self.single[0], "float32") if self.single else (self.run, self.dtype)
+        return run(**{name: in_layout(given[name], array, dtype) for name, array in now.items()})
 
     def _in_order(
         self, amplitude: Amplitude, outputs: Mapping[str, Array], extents: Mapping[str, int]
@@ -211,6 +262,13 @@ def real_number(name: str, value: Any) -> float:
             f"energies; tcgen.compile makes a program for complex ones"
         )
     return float(np.real(value))
+
+
+def _symmetrised(tensor: Tensor, array: Array) -> Array:
+    """The mean of an array's images by the symmetry of a tensor of real elements."""
+    group = symmetry_group(tensor)
+    images = (s.sign * array.transpose(s.perm) for s in group)
+    return np.asarray(sum(images, start=np.zeros_like(array)) / len(group))
 
 
 def _without_axis(tensor: Tensor, axis: int | None) -> Tensor:

@@ -335,7 +335,7 @@ def _solved(solution: Solution) -> set[str]:
 def _check_given(solution: Solution, names: Sequence[str], fingerprint: Mapping[str, Any]) -> None:
     """Refuse amplitudes of another reference, which the equations do not determine."""
     for part, value in fingerprint.items():
-        if not _equal(solution.fingerprint.get(part, value), value):
+        if not equal_parts(solution.fingerprint.get(part, value), value):
             raise ArgumentError(
                 f"amplitudes: {', '.join(names)} of {solution.name} belong to another reference, "
                 f"with other {part}: solve {solution.name} on this reference first"
@@ -349,9 +349,9 @@ def _check_given(solution: Solution, names: Sequence[str], fingerprint: Mapping[
         )
 
 
-def _equal(one: Any, other: Any) -> bool:
+def equal_parts(one: Any, other: Any) -> bool:
     """True for equal parts of two fingerprints; numbers may differ by rounding."""
-    if isinstance(one, str) or isinstance(other, str):
+    if isinstance(one, str | dict) or isinstance(other, str | dict) or one is None:
         return bool(one == other)
     one, other = np.asarray(one), np.asarray(other)
     return one.shape == other.shape and np.allclose(one, other, rtol=0, atol=_CLOSE)

@@ -45,6 +45,7 @@ class Table:
         self._changes = bool(energy) and needed + _CHANGE <= room
         self._seconds = needed + _CHANGE * bool(energy) + _SECONDS <= room
         self._before = 0.0
+        self._single = False
         self._clock = time.perf_counter()
 
     def title(self, name: str, reference: str, extents: Mapping[str, int]) -> None:
@@ -62,7 +63,10 @@ class Table:
         self._show(text + (f"{'seconds':>{_SECONDS}}" if self._seconds else ""))
 
     def row(self, number: int, step: Step) -> None:
-        """One iteration."""
+        """One iteration, after a line if another element type begins."""
+        if step.single != self._single:
+            self._single = step.single
+            self._show(f"in {'single' if step.single else 'double'} precision:")
         text = f"{number:{_CYCLE}d}"
         if self._energy:
             energy = sum(float(step.outputs[name].real) for name in self._energy)

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from ..chem import Solution
 
 _MOLECULE = ("atom", "xyz", "basis", "ecp", "charge", "spin", "density_fit", "auxbasis")
-_ITERATION = ("nroots", "tolerance", "max_cycle", "diis", "level_shift", "damping", "orbitals")
+_ITERATION = (
+    *("nroots", "tolerance", "max_cycle", "diis", "level_shift", "damping", "orbitals"),
+    *("checkpoint", "checkpoint_every", "precision"),
+)
 
 
 def _parsed_roles(
@@ -102,6 +105,19 @@ _solve_options = together(
         help="Energy added to virtual orbitals in denominators, in Hartree.",
     ),
     option("--damping", default=0.0, help="Fraction of the old amplitudes that remains."),
+    option(
+        "--precision",
+        type=click.Choice(("mixed",)),
+        help="mixed: iterate in float32 at first.  [default: all iterations in --dtype]",
+    ),
+    option(
+        "--checkpoint",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="File (.h5) with the state of the iteration; a job that finds it continues there.",
+    ),
+    option(
+        "--checkpoint-every", default=1, help="Iterations after which the checkpoint is written."
+    ),
     option("--timings", is_flag=True, help="Show the seconds of each stage at the end."),
 )
 

@@ -129,6 +129,13 @@ class Pool:
             finally:
                 self._lock.release()
 
+    def release(self) -> None:
+        """Return all memory that the pool retains to the system."""
+        with self._lock:
+            self._sort()
+            self._waiting.clear()
+            self._bytes = 0
+
     @property
     def waiting_bytes(self) -> int:
         """Bytes that the pool retains."""
@@ -161,6 +168,7 @@ class Pool:
 
 
 _pool = Pool(lambda count: new_array((count,), np.uint8), pool_bytes)
+release_memory = _pool.release
 
 
 class HostDevice:

@@ -173,3 +173,15 @@ def test_a_memory_limit_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCGEN_POOL", "none")
     with pytest.raises(tcgen.ArgumentError, match=mentions("memory")):
         allocation.pool_bytes()
+
+
+def test_all_memory_that_waits_is_released() -> None:
+    made = pool()
+    kept = made.array((1000,), "float64")
+    for count in (1000, 5000):
+        made.array((count,), "float64")
+    assert made.waiting_bytes > 0
+    made.release()
+    assert made.waiting_bytes == 0
+    del kept
+    assert made.waiting_bytes > 0
