@@ -173,20 +173,23 @@ def _with_source_line(diagnostic: Diagnostic) -> Diagnostic:
 def plan_loops(
     program: FormulaSequence, options: Options, tracer: Tracer, *, use_cache: bool
 ) -> FusionPlan:
-    """Choose shared loops and tiles for the options' objective; a sliced input is never whole."""
+    """Choose shared loops and tiles for the options' objective.
+
+    Without a memory limit no other plan is tried, so that a sliced input may not be whole.
+    """
     from .sequences import plan_of  # noqa: PLC0415
 
     plan = tracer.run("plan", lambda: plan_of(program, options, use_cache=use_cache))
-    _check_sliced(plan, options)
+    if options.memory_limit is None:
+        _check_sliced(plan, options)
     return plan
 
 
 def _check_sliced(plan: FusionPlan, options: Options) -> None:
     """Refuse a plan that holds a sliced input whole."""
-    for array in plan.arrays:
-        extents = [s.extent_in(plan.extent_of) for s in array.tensor.spaces]
-        if array.tensor.source not in options.sliced or array.contracted or max(extents) == 1:
-            continue
+    from .limits import whole_sliced  # noqa: PLC0415
+
+    for array in whole_sliced(plan, options):
         step = plan.program.steps[plan.visits[array.live[1]].step]
         raise ArgumentError(
             f"sliced input {array.tensor.source} is needed whole by {pretty_step(step)}: the step "
@@ -223,10 +226,10 @@ def keep_limit(
         "plan",
         lambda: best_within(system, plan, module, options, tracer.tell, use_cache=use_cache),
     )
+    _check_sliced(found.plan, options)
     if found.plan != plan:
         tracer.run("program", lambda: found.plan.program)
         tracer.run("plan", lambda: found.plan)
-        _check_sliced(found.plan, options)
         tracer.run("module", lambda: found.module)
     refuse_excess(found.plan, found.bytes, found.picoseconds, options)
     return found.plan.program, found.plan, found.module

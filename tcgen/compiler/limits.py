@@ -24,7 +24,7 @@ from ..fusion.placement.memory import (
     plan_peak,
 )
 from ..ir.loops import HostLoop, Module
-from ..ir.plan import FusionPlan
+from ..ir.plan import ArrayPlan, FusionPlan
 from ..ir.program import FormulaSequence
 from ..lower import lower_plan
 from ..options import Options
@@ -128,6 +128,17 @@ def lower_within(plan: FusionPlan, options: Options) -> Module:
     if over_limit or (plan.solve.objective == "peak" and use.arenas > promised):
         return lower_plan(plan, options, scratch=False)
     return module
+
+
+def whole_sliced(plan: FusionPlan, options: Options) -> tuple[ArrayPlan, ...]:
+    """The sliced inputs that a plan holds whole."""
+
+    def is_whole(array: ArrayPlan) -> bool:
+        extents = [s.extent_in(plan.extent_of) for s in array.tensor.spaces]
+        return not array.contracted and max(extents, default=1) > 1
+
+    sliced = (a for a in plan.arrays if a.tensor.source in options.sliced)
+    return tuple(filter(is_whole, sliced))
 
 
 def refuse_excess(plan: FusionPlan, peak: int, picoseconds: int, options: Options) -> None:

@@ -25,7 +25,7 @@ from ..ir.program import BEST_FOUND, FormulaSequence, Phase
 from ..ir.system import System, planning_extents
 from ..options import Options
 from ..thresholds.time_model import Machine
-from .limits import lower_within, planned_use
+from .limits import lower_within, planned_use, whole_sliced
 from .plan_cache import cached
 from .unfused import faster_plan
 
@@ -51,12 +51,18 @@ class Planned:
     Attributes:
         bytes: bytes that a call allocates at planning extents, on one thread.
         picoseconds: predicted time.
+        sliced: whether no sliced input is held whole.
     """
 
     plan: FusionPlan
     module: Module
     bytes: int
     picoseconds: int
+    sliced: bool
+
+    def fits(self, limit: int | None) -> bool:
+        """Whether the plan keeps a limit and no sliced input is whole."""
+        return self.sliced and (limit is None or self.bytes <= limit)
 
 
 def sequences(
@@ -169,7 +175,7 @@ def best_within(
     limit = options.memory_limit
     assert limit is not None, "there is a limit"
     best = _planned(plan, module, options)
-    if best.bytes <= limit and options.objective != "time":
+    if best.fits(limit) and options.objective != "time":
         return best
     enough = min(
         _unfused_picoseconds(plan.program, options) * (100 + _CLOSE_PERCENT) // 100,
@@ -177,12 +183,12 @@ def best_within(
     )
     programs = _programs(system, plan.program, options, progress, use_cache=use_cache)
 
-    def rank(one: Planned) -> tuple[bool, int, int]:
-        over = one.bytes > limit
-        return over, one.bytes if over else one.picoseconds, one.bytes
+    def rank(one: Planned) -> tuple[bool, bool, int, int]:
+        fits = one.fits(limit)
+        return not one.sliced, not fits, one.picoseconds if fits else one.bytes, one.bytes
 
     def is_tried(program: FormulaSequence, wish: Options) -> bool:
-        if best.bytes > limit:
+        if not best.fits(limit):
             return True
         if options.objective != "time" or wish.objective != "time":
             return False
@@ -198,7 +204,7 @@ def best_within(
             if (program, wish) != (plan.program, options) and is_tried(program, wish):
                 other = plan_of(program, wish, use_cache=use_cache)
                 made = _planned(other, lower_within(other, wish), wish)
-                best, fits = min(best, made, key=rank), made.bytes <= (wish.memory_limit or 0)
+                best, fits = min(best, made, key=rank), made.fits(wish.memory_limit)
             left += [program] if fits else []
         return left
 
@@ -207,7 +213,7 @@ def best_within(
     # A search that stops at the first plans that fit can miss faster ones that need less: what a
     # smaller limit finds is a candidate, so that a larger one needs no more time.
     less, before = limit, None
-    while options.objective == "time" and best.bytes <= limit and best != before and best.bytes > 1:
+    while options.objective == "time" and best.fits(limit) and best != before and best.bytes > 1:
         # The largest power of two that excludes the best plan so far.
         before, less = best, (1 << (min(less, best.bytes) - 1).bit_length()) // 2
         programs = fitting(replace(options, memory_limit=less), programs)
@@ -264,7 +270,8 @@ def _programs(
 
 def _planned(plan: FusionPlan, module: Module, options: Options) -> Planned:
     use = planned_use(module, options)
-    return Planned(plan, module, use.peak, _picoseconds(plan, options))
+    sliced = not whole_sliced(plan, options)
+    return Planned(plan, module, use.peak, _picoseconds(plan, options), sliced)
 
 
 def _picoseconds(plan: FusionPlan, options: Options) -> int:
