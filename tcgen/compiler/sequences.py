@@ -241,7 +241,9 @@ def _least_picoseconds(program: FormulaSequence, options: Options) -> int:
     """A lower bound on the predicted time of plans without triangular loops."""
     extents = options.extent_of
     saved = saved_flops(program, extents, options)
-    return least_picoseconds(program.steps, extents, options.constants, options.dtype, saved)
+    return least_picoseconds(
+        program.steps, extents, options.constants, options.dtype, saved, options.calls
+    )
 
 
 def _unfused_picoseconds(program: FormulaSequence, options: Options) -> int:
@@ -276,7 +278,7 @@ def _planned(plan: FusionPlan, module: Module, options: Options) -> Planned:
 
 def _picoseconds(plan: FusionPlan, options: Options) -> int:
     saved = saved_flops(plan.program, plan.extent_of, options)
-    return plan_picoseconds(plan, options.constants, options.dtype, saved)
+    return plan_picoseconds(plan, options.constants, options.dtype, saved, options.calls)
 
 
 def _bytes(plan: FusionPlan, options: Options) -> int:

@@ -35,7 +35,7 @@ def faster_plan(program: FormulaSequence, options: Options) -> FusionPlan:
     if limit is not None and planned_use(module, options).peak > limit:
         return plan
     fused, whole = (
-        plan_picoseconds(p, options.constants, options.dtype, _saved(p, m))
+        plan_picoseconds(p, options.constants, options.dtype, _saved(p, m), options.calls)
         for p, m in ((plan, lower_within(plan, options)), (unfused, module))
     )
     if 100 * fused <= (100 + _CLOSE_PERCENT) * whole:

@@ -139,13 +139,13 @@ class SequenceCosts:
 
     algebra: Algebra
     product_costs: ProductCosts
-    nodes: dict[tuple[Product, int], dict[object, int]] = field(default_factory=dict)
+    nodes: dict[tuple[Product, int], tuple[tuple[object, int], ...]] = field(default_factory=dict)
 
     def at(self, product_costs: ProductCosts) -> SequenceCosts:
         """The same for other costs of products."""
         return SequenceCosts(self.algebra, product_costs)
 
-    def binary_products(self, product: Product, frame: Frame) -> dict[object, int]:
+    def binary_products(self, product: Product, frame: Frame) -> tuple[tuple[object, int], ...]:
         """Canonical key and cost of every binary product of a term in its cheapest order."""
         rank = frame.rank
         memo = (product, rank)
@@ -154,10 +154,12 @@ class SequenceCosts:
             result = self.nodes[memo] = self._binary_products(product, rank)
         return result
 
-    def _binary_products(self, product: Product, rank: int) -> dict[object, int]:
+    def _binary_products(self, product: Product, rank: int) -> tuple[tuple[object, int], ...]:
         """Keys and costs of all nodes of the cheapest order."""
         parts, spaces = product
-        result: dict[object, int] = {}
+        if len(parts) == 1:
+            return ()
+        result: list[tuple[object, int]] = []
         stack = [self.product_costs.cheapest_order(product, rank)[1]]
         while stack:
             node = stack.pop()
@@ -179,24 +181,26 @@ class SequenceCosts:
                 tuple(spaces[i] for i in array) for array in arrays
             )
             runs = self.product_costs.runs(parts[p][0] for p in places)
-            result[key] = runs * (flops + traffic)
+            result.append((key, runs * (flops + traffic)))
             stack.extend(node)
-        return result
+        return tuple(result)
 
     def extra(self, product: Product, frame: Frame, computed: frozenset[object]) -> int:
         """Cost of a term beyond the binary products in ``computed``."""
         if len(product.factors) == 1:
             return self.product_costs.term(product, frame.rank)
-        products = self.binary_products(product, frame)
-        return sum(cost for key, cost in products.items() if key not in computed)
+        return sum(
+            cost for key, cost in self.binary_products(product, frame) if key not in computed
+        )
 
     def computed_by(self, sums: Iterable[TermSum]) -> frozenset[object]:
         """Keys of all binary products of some sums."""
-        keys: set[object] = set()
-        for total in sums:
-            for term in total.terms:
-                keys.update(self.binary_products(term, total.frame))
-        return frozenset(keys)
+        return frozenset(
+            key
+            for total in sums
+            for term in total.terms
+            for key, _ in self.binary_products(term, total.frame)
+        )
 
     def additions(self, total: TermSum) -> int:
         """Cost of adding the terms of a sum."""

@@ -29,7 +29,7 @@ class _Order:
     """
 
     tree: Tree
-    products: dict[object, int]
+    products: tuple[tuple[object, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class PackedSequenceCosts(SequenceCosts):
             self.algebra, product_costs, equal=self.equal, groups=self.groups
         )
 
-    def binary_products(self, product: Product, frame: Frame) -> dict[object, int]:
+    def binary_products(self, product: Product, frame: Frame) -> tuple[tuple[object, int], ...]:
         """Canonical key and cost of every binary product of a term in its cheapest order."""
         return self._order(product, frame).products
 
@@ -150,10 +150,10 @@ class PackedSequenceCosts(SequenceCosts):
             return indices, self.algebra.forms.groups[label]
         return tuple(sorted(outer)), trivial(len(outer))
 
-    def _products(self, tree: Tree, subsets: _Subsets) -> dict[object, int]:
+    def _products(self, tree: Tree, subsets: _Subsets) -> tuple[tuple[object, int], ...]:
         """Canonical key and cost of each binary product of an order."""
         parts, spaces = subsets.product
-        result: dict[object, int] = {}
+        result: list[tuple[object, int]] = []
         stack = [tree]
         while stack:
             node = stack.pop()
@@ -166,8 +166,8 @@ class PackedSequenceCosts(SequenceCosts):
             factors = tuple(part for n, part in enumerate(parts) if both >> n & 1)
             flops = self._contraction(subsets, first, second)
             flops *= self.product_costs.runs(label for label, _ in factors)
-            result[self.algebra.forms.form(factors, kinds).key] = flops
-        return result
+            result.append((self.algebra.forms.form(factors, kinds).key, flops))
+        return tuple(result)
 
     def _contraction(self, subsets: _Subsets, left: int, right: int) -> int:
         """Cost of the contraction of two subsets; equal multiply-adds are done once."""

@@ -16,7 +16,7 @@ from typing import assert_never
 
 from ...ir.halved_products import exchange_of
 from ...ir.plan import FusionPlan, LoopId
-from ...ir.program import Add, Contract, FormulaSequence, Map, Operation, Produce, Step
+from ...ir.program import Add, Contract, FormulaSequence, Map, Operation, Phase, Produce, Step
 from ...ir.tensor import Index, Ref, Role, Tensor, element_bytes
 from ...options import Options
 from ...thresholds.time_model import Machine
@@ -35,12 +35,13 @@ def step_picoseconds(
     dtype: str,
     cached: Collection[Tensor] = (),
     saved: int = 0,
+    bound_calls: int = 1,
 ) -> int:
-    """Time of all calls of a step.
+    """Time of a step in one call of the program.
 
     ``tiles`` has the elements of a tile for each index that has a tile loop. The whole step is
     computed ``repeats`` times. Intermediates of ``cached`` stay in the cache, and lowering saves
-    ``saved`` flops by symmetry.
+    ``saved`` flops by symmetry. A step of the constant phase runs once in ``bound_calls`` calls.
     """
     whole = {i: i.space.extent_in(extents) for i in step.indices}
     calls = repeats * prod(-(-whole[i] // t) for i, t in tiles.items())
@@ -64,7 +65,8 @@ def step_picoseconds(
         *_copied(step, length, whole),
     ]
     held = sum(_bytes(r, length, whole, machine, dtype) for r in touched if r.tensor not in cached)
-    return machine.picoseconds(flops, slowness, calls * held, calls)
+    time = machine.picoseconds(flops, slowness, calls * held, calls)
+    return time // bound_calls if step.phase is Phase.CONSTANT else time
 
 
 def _slowness(
@@ -152,8 +154,10 @@ def saved_flops(program: FormulaSequence, extents: Mapping[str, int], options: O
     return {key: exchange.saved for key, exchange in found.items() if exchange is not None}
 
 
-def plan_picoseconds(plan: FusionPlan, machine: Machine, dtype: str, saved: Saved) -> int:
-    """Predicted time of a plan under its planning extents, in picoseconds."""
+def plan_picoseconds(
+    plan: FusionPlan, machine: Machine, dtype: str, saved: Saved, bound_calls: int = 1
+) -> int:
+    """Predicted time of a call of a plan at its planning extents, in picoseconds."""
     extents, total = plan.extent_of, 0
     for position, visit in enumerate(plan.visits):
         tiles = {index: loop.tile or 1 for index, loop in visit.bind}
@@ -168,7 +172,9 @@ def plan_picoseconds(plan: FusionPlan, machine: Machine, dtype: str, saved: Save
         ]
         fraction = visited_fraction(visit.loops, {o: o.tile or 1 for o in visit.loops}, extents)
         less = 0 if visit.loops else saved.get((step.out, step.op), 0)
-        time = step_picoseconds(step, tiles, repeats, extents, machine, dtype, cached, less)
+        time = step_picoseconds(
+            step, tiles, repeats, extents, machine, dtype, cached, less, bound_calls
+        )
         total += int(fraction * time)
     return total
 
@@ -179,6 +185,7 @@ def least_picoseconds(
     machine: Machine,
     dtype: str,
     saved: Saved,
+    bound_calls: int = 1,
 ) -> int:
     """A lower bound on the picoseconds of plans without triangular loops.
 
@@ -188,10 +195,12 @@ def least_picoseconds(
     """
     cached = [r.tensor for s in steps for r in (s.out, *s.operands)] if machine.cache else []
     cached = [t for t in cached if t.role not in _CALLER_ROLES]
-    return sum(
-        step_picoseconds(s, {}, 1, extents, machine, dtype, cached, saved.get((s.out, s.op), 0))
-        for s in steps
-    )
+
+    def time(step: Step) -> int:
+        less = saved.get((step.out, step.op), 0)
+        return step_picoseconds(step, {}, 1, extents, machine, dtype, cached, less, bound_calls)
+
+    return sum(map(time, steps))
 
 
 def stays_in_cache(tensor: Tensor, held: int, machine: Machine) -> bool:

@@ -34,7 +34,8 @@ class Request:
     """Conditions of a plan.
 
     At most ``limit`` bytes may be live at one time, outputs not counted. ``saved`` has the flops
-    that each contraction saves by symmetry if it shares no loop.
+    that each contraction saves by symmetry if it shares no loop. The constant phase runs once in
+    ``bound_calls`` calls.
     """
 
     extents: Mapping[str, int]
@@ -43,6 +44,7 @@ class Request:
     dtype: str
     thresholds: FusionThresholds
     saved: Saved
+    bound_calls: int
 
 
 def solve_time(
@@ -138,6 +140,7 @@ class TimeModel(FusionModel):
                     request.dtype,
                     self._cached(node, chosen),
                     0 if chosen else request.saved.get((step.out, step.op), 0),
+                    request.bound_calls,
                 )
                 table.append((chosen, time))
         return table

@@ -53,7 +53,9 @@ def nests_on_gpu(plan: FusionPlan, options: Options) -> FusionPlan:
     if options.memory_limit is not None:
         limit = options.memory_limit - output_bytes(plan.program, plan.extent_of, options.dtype)
     fusion = options.thresholds.planner.fusion
-    request = Request(plan.extent_of, limit, options.constants, options.dtype, fusion, {})
+    request = Request(
+        plan.extent_of, limit, options.constants, options.dtype, fusion, {}, options.calls
+    )
     fetched = fusion.generated_tile_bytes
     if options.objective in ("memory", "peak"):
         tiles = smallest(plan, request, kept, fetched, peak=options.objective == "peak")

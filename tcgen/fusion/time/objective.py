@@ -56,14 +56,14 @@ def least_time(
     if options.memory_limit is not None:
         limit = options.memory_limit - output_bytes(graph.program, sizes, dtype)
     request = _request(graph.program, sizes, limit, options)
-    bound = least_picoseconds(steps, sizes, machine, dtype, request.saved)
+    bound = least_picoseconds(steps, sizes, machine, dtype, request.saved, options.calls)
     sliced = frozenset(options.sliced)
     # Within a limit the fastest plan is taken, so that a larger one never needs more time.
     gain = Fraction(0) if options.memory_limit else request.thresholds.time.worthwhile
     search = _Search(graph.program, extents, request, sliced, gain)
     seconds = search.limits.time.seconds * options.effort
     search.offer(unfused)
-    search.run(seconds, bound, plan_picoseconds(unfused, machine, dtype, {}))
+    search.run(seconds, bound, plan_picoseconds(unfused, machine, dtype, {}, options.calls))
     best = search.best or search.least(seconds)
     model = "dag" if graph.restricted else "tree"
     return _finished(best, bound, model, request, options)
@@ -74,7 +74,8 @@ def _request(
 ) -> Request:
     thresholds = options.thresholds.planner.fusion
     saved = saved_flops(program, extents, options)
-    return Request(extents, limit, options.constants, options.dtype, thresholds, saved)
+    machine, dtype, calls = options.constants, options.dtype, options.calls
+    return Request(extents, limit, machine, dtype, thresholds, saved, calls)
 
 
 def _finished(
@@ -88,13 +89,18 @@ def _finished(
 
 def _solve(plan: FusionPlan, bound: int, model: str, request: Request) -> Solve:
     """Value and bound of a plan, for a bound in picoseconds on plans without triangular loops."""
-    value = plan_picoseconds(plan, request.machine, request.dtype, request.saved)
+    value = _picoseconds(plan, request)
     time = Fraction(value, PICOSECONDS_PER_SECOND)
     if any(o.order_after for o in plan.loops):
         return Solve("time", model, "FEASIBLE", time, None, "seconds")
     status = "OPTIMAL" if value <= bound else "FEASIBLE"
     least = Fraction(min(value, bound), PICOSECONDS_PER_SECOND)
     return Solve("time", model, status, time, least, "seconds")
+
+
+def _picoseconds(plan: FusionPlan, request: Request) -> int:
+    machine, dtype, calls = request.machine, request.dtype, request.bound_calls
+    return plan_picoseconds(plan, machine, dtype, request.saved, calls)
 
 
 def smaller_tiles(plan: FusionPlan, options: Options) -> FusionPlan | None:
@@ -175,7 +181,7 @@ class _Search:
         """Take a plan as the best if it fits and is faster, or as fast with a smaller peak."""
         peak = plan_peak(plan)
         request = self.request
-        time = plan_picoseconds(plan, request.machine, request.dtype, request.saved)
+        time = _picoseconds(plan, request)
         if peak <= self.request.limit and (self.best is None or (time, peak) < self._value):
             self.best, self._value = plan, (time, peak)
 

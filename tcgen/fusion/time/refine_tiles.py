@@ -136,6 +136,7 @@ class _Exact:
                 request.dtype,
                 self._cached(position, tiles),
                 0 if visit.loops else request.saved.get((step.out, step.op), 0),
+                request.bound_calls,
             )
             self.times[key] = int(visited_fraction(visit.loops, given, request.extents) * time)
         return self.times[key]
