@@ -36,6 +36,7 @@ from .equations import Equations, at_zero, infer_roles
 from .inputs import (
     IntegralFile,
     MeanFieldInputs,
+    check_passed,
     in_layout,
     inputs_on_disk,
     passed_energies,
@@ -195,6 +196,8 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
     earlier = Earlier(
         options.amplitudes, system.name, spaces, extents, equations.given, reference.fingerprint()
     )
+    _check_names(system, equations, options.amplitudes)
+    check_passed(system, spaces, arrays, extents)
     given = _given(system, spaces, equations, earlier)
     passed = passed_energies([f for n, f in shown.items() if n in arrays], arrays, extents)
     arrays |= {t.name: in_layout(t, given[t.name], options.dtype) for t in equations.given}
@@ -378,6 +381,16 @@ def _root_extents(equations: Equations, spaces: OrbitalSpaces, nroots: int) -> d
     return {s.name: nroots for s in axes if spaces.kind(s) is Kind.OTHER}
 
 
+def _check_names(system: System, equations: Equations, amplitudes: object) -> None:
+    """Refuse arrays by name if the equations read none of them."""
+    read = [t.name for t in (*equations.given, *(a.tensor for a in equations.amplitudes))]
+    if isinstance(amplitudes, Mapping) and amplitudes and not amplitudes.keys() & {*read}:
+        raise ArgumentError(
+            f"amplitudes: {system.name} reads no {' or '.join(amplitudes)}; it reads "
+            f"{', '.join(read) or 'none'}"
+        )
+
+
 def _given(
     system: System, spaces: OrbitalSpaces, equations: Equations, earlier: Earlier
 ) -> dict[str, Array]:
@@ -391,7 +404,7 @@ def _given(
         else:
             arrays[tensor.name] = array
     if missing:
-        makers = _determined_by(missing)
+        makers = _determined_by(missing) or _determined_by(equations.given)
         if makers:
             names = ", ".join(t.name for t in missing)
             first = f"{', '.join(makers[:-1])} or {makers[-1]}" if makers[1:] else makers[0]

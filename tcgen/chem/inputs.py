@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ShapeError
 from ..ir.layouts import Array, dense_shape, pack
-from ..ir.system import System
+from ..ir.system import System, with_axes
 from ..ir.tensor import Role, Space, Tensor, element_bytes, element_type
 from ..records.loops import stored_shape
 from ..records.quantity import Quantity
@@ -29,7 +29,7 @@ from ..resources import shipped_specs
 from .integrals import Block, Integrals
 from .quantities import Found
 from .reference import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, Frame, Reference
-from .spaces import Kind, OrbitalSpaces
+from .spaces import ORBITAL, Kind, OrbitalSpaces
 
 # Part of PySCF's memory for all arrays that are held whole.
 _IN_MEMORY = 1 / 2
@@ -236,6 +236,25 @@ def passed_extents(
             if spaces.kind(space) is Kind.OTHER:
                 extents[space.name] = length
     return extents
+
+
+def check_passed(
+    system: System, spaces: OrbitalSpaces, arrays: Mapping[str, Any], extents: Mapping[str, int]
+) -> None:
+    """ShapeError if an axis of an array of the caller has another number of orbitals."""
+    for tensor in system.inputs:
+        shape = getattr(arrays.get(tensor.name), "shape", ())
+        if tensor.storage.packed or len(shape) != tensor.rank:
+            continue
+        for axis, length in zip(tensor.stored_order, shape, strict=True):
+            space = tensor.spaces[axis]
+            if any(spaces.kind(base) not in ORBITAL for base in space.bases):
+                continue
+            if length != space.extent_in(extents):
+                raise ShapeError(
+                    f"inputs: {with_axes(tensor)} has the shape {shape}, and the reference has "
+                    f"{space.extent_in(extents)} orbitals {space.name}: pass the array over these"
+                )
 
 
 def passed_energies(

@@ -106,4 +106,4 @@ def solve_options(given: SolveOptions | None, keywords: Mapping[str, Any]) -> So
     names = [option.name for option in fields(SolveOptions)]
     options = replace(given or SolveOptions(), **{n: v for n, v in keywords.items() if n in names})
     others = {n: v for n, v in keywords.items() if n not in names}
-    return replace(options, planning=planning_record(options.planning, others, "solve"))
+    return replace(options, planning=planning_record(options.planning, others, "solve", names))

@@ -232,9 +232,17 @@ class Earlier:
         self.letters: dict[str, str] = {}
         # Arrays that are left out if they do not fit.
         self._optional: set[str] = set()
-        if not isinstance(source, Solution | str | Path):
-            self.arrays = {name: np.asarray(array) for name, array in (source or {}).items()}
+        if source is None:
             return
+        if isinstance(source, Mapping):
+            self.arrays = {name: np.asarray(array) for name, array in source.items()}
+            return
+        if not isinstance(source, Solution | str | Path):
+            raise ArgumentError(
+                f"amplitudes= is a {type(source).__name__}: pass a Solution, its file, or arrays "
+                f'by name, {{"t1": t1, "t2": t2}}; those of a solver of PySCF or ebcc are '
+                f"tcgen.chem.amplitudes_of(solver)"
+            )
         solutions = [source] if isinstance(source, Solution) else load_all(source)
         needed = {tensor.name for tensor in given}
         own = next((s for s in solutions if s.name == name), None)

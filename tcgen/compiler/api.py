@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from difflib import get_close_matches
 from functools import partial
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -84,7 +85,7 @@ def compile(
         >>> program(a=np.eye(3), x=np.arange(3.0))["y"]
         array([0., 1., 2.])
     """
-    plan = planning_record(planning, shorthand, "compile")
+    plan = planning_record(planning, shorthand, "compile", compile.__annotations__)
     return compiled(
         source, extents, target, dtype, memory_limit, constant, volatile, plan, progress, fallback
     )
@@ -139,19 +140,22 @@ def compiled(
 _warn = partial(warnings.warn, stacklevel=4)
 
 
-def planning_record(given: Planning | None, shorthand: Mapping[str, Any], caller: str) -> Planning:
+def planning_record(
+    given: Planning | None, shorthand: Mapping[str, Any], caller: str, own: Iterable[str]
+) -> Planning:
     """The record with the fields that were given as keywords of the function ``caller``.
 
-    An ArgumentError refuses other keywords, and what is not a record.
+    An ArgumentError refuses what is not a record, and other keywords: it names the nearest of these
+    and of the function's own.
     """
     if given is not None and not isinstance(given, Planning):
         raise ArgumentError(f"planning={given!r} is not a tcgen.Planning")
     names = [option.name for option in fields(Planning)]
     unknown = [name for name in shorthand if name not in names]
     if unknown:
-        raise ArgumentError(
-            f"{caller} has no keyword {unknown[0]!r}; those of planning are {', '.join(names)}"
-        )
+        near = get_close_matches(unknown[0], [*own, *names], n=1)
+        advice = f"write {near[0]}" if near else f"those of planning are {', '.join(names)}"
+        raise ArgumentError(f"{caller} has no keyword {unknown[0]!r}: {advice}")
     return replace(given or Planning(), **shorthand)
 
 

@@ -148,7 +148,11 @@ def contract(
         if not isinstance(factor, Number) and (
             np.ndim(factor) or np.asarray(factor).dtype.kind not in "biufc"
         ):
-            raise ArgumentError(f"contract: {name}={factor!r} is not a number")
+            found = f"of shape {np.shape(factor)}" if np.ndim(factor) else repr(factor)
+            raise ArgumentError(
+                f"contract: {name} is not a number, but {found}: pass alpha= and beta= by name, "
+                f"and more than two operands to tcgen.einsum"
+            )
     if out is None and beta != 0:
         raise ArgumentError(f"contract: beta={beta} scales what out holds: pass out as well")
     if any_on_gpu((a, b)):

@@ -217,6 +217,25 @@ def test_amplitudes_that_do_not_fit(
         solve("ccsd_closed_shell", lih, amplitudes=tmp_path / "absent.npz")
 
 
+def test_amplitudes_that_are_no_arrays_by_name(solve: Any, lih: Any) -> None:
+    from pyscf import cc
+
+    t1, t2 = np.zeros((2, 4)), np.zeros((2, 2, 4, 4))
+    for given, word in ((cc.CCSD(lih), "CCSD"), ((t1, t2), "tuple")):
+        with pytest.raises(tcgen.ArgumentError, match=mentions(f"{word} t1 amplitudes_of(solver)")):
+            solve("t_closed_shell", lih, amplitudes=given)
+    with pytest.raises(tcgen.ArgumentError, match=mentions("no T1 or T2 reads t1, t2")):
+        solve("t_closed_shell", lih, amplitudes={"T1": t1, "T2": t2})
+    with pytest.raises(tcgen.ArgumentError, match=mentions("reads t2 solve ccsd_closed_shell")):
+        solve("t_closed_shell", lih, amplitudes={"t1": t1})
+
+
+def test_passed_arrays_over_other_orbitals(solve: Any, lih: Any) -> None:
+    energies = {"e_o": lih.mo_energy, "e_v": lih.mo_energy}
+    with pytest.raises(tcgen.ShapeError, match=mentions("e_o[o] (6,) 2 orbitals o")):
+        solve("mp2_closed_shell", lih, inputs=energies)
+
+
 def test_divergence_shows_the_last_norms(solve: Any, lih: Any) -> None:
     text = CLOSED + (
         "input e_o[o], e_v[v], v_ovov[o,v,o,v], t2[o,o,v,v]\noutput e, r2\n"
@@ -283,6 +302,8 @@ def test_options_are_a_record_or_keywords(solve: Any, lih: Any) -> None:
 def test_options_that_do_not_exist_are_refused(lih: Any) -> None:
     with pytest.raises(tcgen.ArgumentError, match=mentions("solve keyword 'cycles'")):
         tcgen.chem.solve("mp2_closed_shell", lih, cycles=3)
+    with pytest.raises(tcgen.ArgumentError, match=mentions("solve keyword 'nroot' write nroots")):
+        tcgen.chem.solve("mp2_closed_shell", lih, nroot=3)
     with pytest.raises(tcgen.ArgumentError, match=mentions("options SolveOptions")):
         tcgen.chem.solve("mp2_closed_shell", lih, {"frozen": 1})  # type: ignore[arg-type]
 

@@ -108,7 +108,7 @@ def test_options(options: dict[str, Any], message: str) -> None:
             lambda: tcgen.einsum("ij,jk,kl", F, F.T, F, optimize=["einsum_path", ("a", 1), (0, 1)]),
             "True False",
         ),
-        (lambda: tcgen.contract("ij,jk->ik", F, F.T, np.ones(3)), "alpha=array number"),
+        (lambda: tcgen.contract("ij,jk->ik", F, F.T, np.ones(3)), "alpha number shape (3,) einsum"),
         (lambda: tcgen.contract("ij,jk->ik", F, F.T, 2.0, 1.0, [[0.0] * 3] * 3), "out"),
         (
             lambda: tcgen.contract("ij,jk", F, F.T, 2.0, 1.0, np.broadcast_to(0.0, (3, 3))),

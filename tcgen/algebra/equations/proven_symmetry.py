@@ -260,9 +260,10 @@ def _refusal(equation: Equation, claim: Symmetry, forms: NormalForms) -> Diagnos
             f"shown: one of the products has too many equal factors",
             advice="drop the symmetry",
         )
+    missing = "conj, as in A[i,a]*conj(A[j,a])," if claim.conj else "P or S over its terms,"
     return Diagnostic(
         span,
         f"the symmetry declared for {lhs.tensor.name}, {permuted} = {sign}{right}, does not "
         f"follow from its equation",
-        advice="write the missing P or S over its terms, or drop the symmetry",
+        advice=f"write the missing {missing} or drop the symmetry",
     )

@@ -87,8 +87,10 @@ def test_planning_is_taken_as_a_record_and_as_keywords() -> None:
         "pareto"
         not in tcgen.compile(TRACE, **given, planning=planning, pareto=False, machine=None).report
     )
-    with pytest.raises(TypeError, match=mentions("objectiv objective effort")):
+    with pytest.raises(TypeError, match=mentions("objectiv write objective")):
         tcgen.compile(TRACE, **given, objectiv="peak")
+    with pytest.raises(TypeError, match=mentions("zzz planning objective effort")):
+        tcgen.compile(TRACE, **given, zzz="peak")
     with pytest.raises(TypeError, match=mentions("planning 'peak' Planning")):
         tcgen.compile(TRACE, **given, planning="peak")
 

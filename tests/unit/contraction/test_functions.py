@@ -368,6 +368,8 @@ def test_contract_of_complex_numbers() -> None:
 
 
 def test_contract_refuses() -> None:
+    with pytest.raises(ArgumentError, match=mentions("alpha (3, 4) two operands tcgen.einsum")):
+        tcgen.contract("ij,jk,kl->il", A, B, B)
     with pytest.raises(ArgumentError, match=mentions("beta=1.0 out")):
         tcgen.contract("ij,jk->ik", A, B, beta=1.0)
     with pytest.raises(ShapeError, match=mentions("out shape (3,) (2, 4)")):
