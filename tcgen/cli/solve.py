@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _MOLECULE = ("atom", "xyz", "basis", "ecp", "charge", "spin", "density_fit", "auxbasis")
 _ITERATION = (
     *("nroots", "tolerance", "max_cycle", "diis", "level_shift", "damping", "orbitals"),
-    *("checkpoint", "checkpoint_every", "precision"),
+    *("checkpoint", "checkpoint_every", "precision", "memory"),
 )
 
 
@@ -105,6 +105,12 @@ _solve_options = together(
         help="Energy added to virtual orbitals in denominators, in Hartree.",
     ),
     option("--damping", default=0.0, help="Fraction of the old amplitudes that remains."),
+    option(
+        "--memory",
+        metavar="BYTES",
+        help="Memory of the whole job after the mean field, such as 6GB.  [default: integrals that "
+        "PySCF's memory holds, and no limit of the program]",
+    ),
     option(
         "--precision",
         type=click.Choice(("mixed",)),
