@@ -4,7 +4,7 @@
 alpha and beta. ``molecule`` runs a mean field, ``reference`` reads one, and ``integrals``
 transforms over its orbitals. ``quantities`` infers the quantity of each input, ``equations`` the
 role of each output from a ``probe`` at small extents, and ``conventions`` the notation of
-integrals; ``inputs`` makes arrays, in a file if memory does not suffice. ``problem`` evaluates,
+integrals; ``inputs`` makes arrays, in a file if ``memory`` does not suffice. ``problem`` evaluates,
 ``iterate`` solves for amplitudes, whose ``checkpoint`` is a file, and ``eigen`` for roots;
 ``table`` prints, and ``result`` is returned and read again. ``driver`` does these in order.
 ``transfer`` exchanges amplitudes with PySCF and ebcc. ``spin_notes`` annotates equations that were

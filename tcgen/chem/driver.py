@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil, log
+from math import ceil, log, prod
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,13 @@ from ..compiler.api import compiled, signature_with
 from ..compiler.documents import is_artifact, load_artifact, read_artifact_system
 from ..compiler.driver import read_system
 from ..compiler.progress import Progress, reported
-from ..errors import ArgumentError
+from ..errors import ArgumentError, MemoryLimitError
 from ..frontend.spec.reader import read_spec
-from ..ir.layouts import Array
+from ..ir.layouts import Array, dense_shape
 from ..ir.system import System, with_axes, with_tensors
-from ..ir.tensor import Tensor
-from ..options import Planning
+from ..ir.tensor import Role, Tensor, element_bytes
+from ..options import Planning, parse_bytes
+from ..records.loops import stored_shape
 from ..records.quantity import Quantity
 from ..resources import shipped_specs
 from ..runtime.host_device import release_memory
@@ -44,6 +45,7 @@ from .inputs import (
     unpacked,
 )
 from .iterate import Step
+from .memory import BASE, Budget
 from .options import SolveOptions, solve_options
 from .probe import Probe
 from .problem import Problem, real_number
@@ -52,9 +54,6 @@ from .reference import Reference, read_reference
 from .result import Earlier, Solution
 from .spaces import Kind, OrbitalSpaces, classify
 from .table import Show, Table
-
-# Part of PySCF's memory for vectors of DIIS that are not in a file.
-_OF_DIIS = 1 / 8
 
 
 def solve(
@@ -163,8 +162,8 @@ class _Setup:
     The inputs of ``system`` have the storage and phase that this calculation needs. ``extents`` are
     by base space. ``given`` has dense arrays of the inputs in ``equations.given``, ``arrays`` those
     of inputs in the caller's layout; the mean field's, whose quantities are in ``found``, are made
-    later. The arrays of ``on_disk`` go to a file. ``passed_energies`` are those of orbitals by base
-    space, in Hartree, if the caller passes them or a Fock matrix.
+    later. The arrays of ``on_disk`` go to a file; ``budget`` counts the others. ``passed_energies``
+    are those of orbitals by base space, in Hartree, if the caller passes them or a Fock matrix.
     """
 
     system: System
@@ -179,6 +178,7 @@ class _Setup:
     arrays: dict[str, Any]
     on_disk: tuple[str, ...]
     passed_energies: dict[str, Array]
+    budget: Budget
 
 
 def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
@@ -186,6 +186,8 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
     spaces = classify(system)
     roles, arrays = _split_inputs(system, options.inputs or {})
     reference = read_reference(mean_field, options.frozen)
+    if options.memory is not None:
+        reference = replace(reference, memory=max(0, parse_bytes(options.memory) - BASE))
     equations, shown, blocks = _infer(system, spaces, reference, roles, tuple(arrays), options)
     found = {name: one for name, one in shown.items() if name not in arrays}
     extents = {s.name: s.extent for s in system.spaces if s.extent is not None}
@@ -201,8 +203,8 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
     given = _given(system, spaces, equations, earlier)
     passed = passed_energies([f for n, f in shown.items() if n in arrays], arrays, extents)
     arrays |= {t.name: in_layout(t, given[t.name], options.dtype) for t in equations.given}
-    # With a memory limit, stored intermediates of these inputs might not fit.
-    if options.memory_limit is None:
+    # With a limit, stored intermediates of these inputs might not fit.
+    if options.memory_limit is None and options.memory is None:
         system = _with_inputs(system, {*given}, lambda t: replace(t, volatile=False))
     tensors = (f.tensor for f in found.values())
     on_disk = inputs_on_disk(tensors, extents, options.dtype, reference.memory)
@@ -215,28 +217,55 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
         # They are written in whole slices, not in triangles.
         system = _with_inputs(system, {*on_disk}, unpacked)
         found |= {n: replace(found[n], tensor=unpacked(found[n].tensor)) for n in on_disk}
+    held = {
+        name: element_bytes(f.tensor, options.dtype) * prod(stored_shape(f.tensor, extents))
+        for name, f in found.items()
+        if name not in on_disk and f.tensor.role is not Role.GENERATED
+    }
+    shapes = [dense_shape(a.tensor, extents) for a in equations.amplitudes]
+    element = np.dtype("complex128" if options.dtype == "complex128" else "float64").itemsize
+    budget = Budget(
+        memory=reference.memory + BASE,
+        inputs=held | {n: getattr(a, "nbytes", 0) for n, a in arrays.items()},
+        making={name: blocks.bytes_apart(found[name]) for name in held},
+        amplitudes=element * sum(map(prod, shapes)),
+        diis=options.diis,
+    )
     return _Setup(
         system, spaces, reference, equations, found, blocks, extents, earlier, given, arrays,
-        on_disk, passed,
+        on_disk, passed, budget,
     )  # fmt: skip
 
 
 def _compiled(setup: _Setup, options: SolveOptions, dtype: str) -> Program:
     """The program, which reads arrays on disk in slices."""
     planning = options.planning or Planning()
-    return compiled(
-        setup.system,
-        {name: max(1, extent) for name, extent in setup.extents.items()},
-        options.target,
-        dtype,
-        options.memory_limit,
-        constant=(),
-        volatile=(),
-        plan=replace(planning, sliced=(*planning.sliced, *setup.on_disk)),
-        progress=options.progress,
-        fallback=False,
-        documents=False,
-    )
+    limit = options.memory_limit
+    if options.memory is not None:
+        rounded = sum(setup.budget.inputs.values()) / 2 if dtype != options.dtype else 0.0
+        remaining = setup.budget.for_program() - int(rounded)
+        limit = max(1, remaining if limit is None else min(remaining, parse_bytes(limit)))
+    try:
+        return compiled(
+            setup.system,
+            {name: max(1, extent) for name, extent in setup.extents.items()},
+            options.target,
+            dtype,
+            limit,
+            constant=(),
+            volatile=(),
+            plan=replace(planning, sliced=(*planning.sliced, *setup.on_disk)),
+            progress=options.progress,
+            fallback=False,
+            documents=False,
+        )
+    except MemoryLimitError as error:
+        if options.memory is None:
+            raise
+        raise MemoryLimitError(
+            f"memory={options.memory}: integrals, amplitudes and vectors of DIIS take "
+            f"{setup.budget.beside:,.0f} bytes beside the program. {error}"
+        ) from error
 
 
 def _problem(
@@ -252,7 +281,7 @@ def _problem(
     tell("making integrals")
     # What earlier programs of this process released would count beside the transform.
     release_memory()
-    blocks.transform_for(setup.found.values())
+    blocks.transform_for(setup.found.values(), sum(setup.budget.inputs.values()))
     for name, found in setup.found.items():
         on_disk = name in setup.on_disk
         make = partial(blocks.dataset, file=file) if on_disk else blocks.array
@@ -284,7 +313,8 @@ def _at_zero_amplitudes(setup: _Setup, dtype: str, most_bytes: int) -> dict[str,
     than ``most_bytes``.
     """
     equations = setup.equations
-    if equations.eigenvalue:
+    # Extents of joined spaces with an empty part do not follow from the arrays that are read.
+    if equations.eigenvalue or 0 in setup.extents.values():
         return {}
     constant = at_zero(
         setup.system,
@@ -513,8 +543,8 @@ def _iterated(
         first = first or worst
         tell(_stage(number, worst, first, problem.options.tolerance))
 
-    memory = setup.reference.memory * _OF_DIIS
-    found = problem.iterate(setup.earlier, show, memory, checkpoint)
+    on_disk = setup.budget.diis_on_disk
+    found = problem.iterate(setup.earlier, show, diis_on_disk=on_disk, checkpoint=checkpoint)
     outputs = found.last.outputs
     energies = {name: real_number(name, outputs[name]) for name in equations.energies}
     correlation = None

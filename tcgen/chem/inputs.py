@@ -84,8 +84,11 @@ class MeanFieldInputs:
         fock = frame.energies[: frame.occupied]
         return float(fock.sum() - np.einsum("ijij->", pairs) / 2)
 
-    def transform_for(self, inputs: Iterable[Found]) -> None:
-        """Transform the two-electron integrals of some inputs, at once where that is less work."""
+    def transform_for(self, inputs: Iterable[Found], beside: float) -> None:
+        """Transform the two-electron integrals of some inputs, at once where that is less work.
+
+        Inputs in memory take ``beside`` bytes.
+        """
         blocks: list[tuple[Block, Block, Block, Block]] = []
         for found in inputs:
             if found.quantity in (
@@ -98,7 +101,19 @@ class MeanFieldInputs:
                 blocks.append((p, q, r, s) if chemist else (p, r, q, s))
                 if found.quantity is Quantity.ANTISYMMETRISED:
                     blocks.append((p, s, q, r))
-        self._integrals.transform_for(blocks)
+        self._integrals.transform_for(blocks, beside)
+
+    def bytes_apart(self, found: Found) -> float:
+        """Most bytes while an input is made alone."""
+        tensor = found.tensor
+        if found.quantity not in (Quantity.CHEMIST, Quantity.PHYSICIST, Quantity.ANTISYMMETRISED):
+            extents = {s.name: s.extent for s in tensor.spaces if s.extent is not None}
+            shape = dense_shape(tensor, extents | self.extents(tensor.spaces))
+            return 2.0 * prod(shape) * element_bytes(tensor, "float64")
+        p, q, r, s = (self._block(space) for space in tensor.spaces)
+        if found.quantity is Quantity.CHEMIST:
+            return self._integrals.bytes_apart(tensor, (p, q, r, s))
+        return 2 * self._integrals.bytes_apart(unpacked(tensor), (p, r, q, s))
 
     def array(self, found: Found, dtype: str) -> Array | Callable[..., None]:
         """The array of an input in its declared layout; a callable for a generated input."""

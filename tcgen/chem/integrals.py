@@ -10,7 +10,7 @@ transform for each and fits into memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import comb
@@ -24,8 +24,8 @@ from ..ir.tensor import Tensor
 from ..simplices import positions
 from .reference import Frame, Reference, build_fit
 
-# Part of PySCF's memory for integrals over all pairs of orbitals.
-_IN_MEMORY = 1 / 4
+# Bytes that PySCF takes to transform integrals that it computes on the way.
+_OUTCORE = 1e9
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -66,8 +66,13 @@ class Integrals:
         """Drop the integrals over all pairs of orbitals."""
         self._pairs.clear()
 
-    def transform_for(self, blocks: Iterable[tuple[Block, Block, Block, Block]]) -> None:
-        """Transform all orbitals at once for blocks (pq|rs), if that is less work than each."""
+    def transform_for(
+        self, blocks: Iterable[tuple[Block, Block, Block, Block]], beside: float = 0.0
+    ) -> None:
+        """Transform all orbitals at once for blocks (pq|rs), if that is less work than each.
+
+        Blocks of ``beside`` bytes are then held beside the result.
+        """
         if self._reference.density_fit is not None:
             return
         atomic = self._reference.mol.nao
@@ -85,18 +90,56 @@ class Integrals:
         count = [c.shape[1] for c in self._orbitals]
         whole = sum(_flops(atomic, count[k], count[k], count[n], count[n]) for k, n in wanted)
         elements = sum(comb(count[k] + 1, 2) * comb(count[n] + 1, 2) for k, n in wanted)
-        if whole >= sum(apart.values()) or elements * 8 > self._reference.memory * _IN_MEMORY:
+        half = max((self._half(comb(count[k] + 1, 2)) for k, _ in wanted), default=0.0)
+        needed = elements * 8 + max(half, beside)
+        if whole >= sum(apart.values()) or needed > self._reference.memory:
             return
-        from pyscf import ao2mo  # noqa: PLC0415
-
         for k, n in wanted:
             c, d = self._orbitals[k], self._orbitals[n]
-            self._pairs[k, n] = ao2mo.general(self._source, (c, c, d, d), compact=True)
+            self._pairs[k, n] = self._general((c, c, d, d), compact=True)
+
+    def bytes_apart(self, tensor: Tensor, blocks: tuple[Block, Block, Block, Block]) -> float:
+        """Most bytes while (pq|rs) is made alone, the result in the layout of a tensor included."""
+        p, q, r, s = (len(block.places) for block in blocks)
+        if self._in_triangles(tensor, blocks):
+            left, right = comb(p + 1, 2), comb(r + 1, 2)
+            return left * right * 8 + self._half(left)
+        return p * q * r * s * 8 * 2 + self._half(p * q)
+
+    def _half(self, pairs: int) -> float:
+        """Bytes of half-transformed integrals with some pairs of orbitals."""
+        if self._reference.density_fit is not None:
+            return pairs * self.auxiliary * 8
+        if self._reference.eri is None:
+            return _OUTCORE
+        atomic = self._reference.mol.nao
+        return pairs * comb(atomic + 1, 2) * 8
+
+    def _general(self, coefficients: Sequence[Array], *, compact: bool) -> Array:
+        """PySCF's transform; with ``compact``, triangles of pairs of equal orbitals."""
+        from pyscf import ao2mo  # noqa: PLC0415
+
+        options = {"max_memory": _OUTCORE / 1e6} if self._reference.eri is None else {}
+        made = ao2mo.general(self._source, coefficients, compact=compact, **options)
+        return np.asarray(made)
+
+    def _in_triangles(self, tensor: Tensor, blocks: tuple[Block, Block, Block, Block]) -> bool:
+        """True if PySCF's transform has the layout of a tensor."""
+        p, q, r, s = blocks
+        stored = [packing for _, packing in tensor.stored()]
+        return (
+            (p, r) == (q, s)
+            and tensor.stored_order == (0, 1, 2, 3)
+            and len(stored) == 2
+            and all(x is not None and x.count == 2 and not x.antisymmetric for x in stored)
+            and len(self._common_spins(p, p)) == len(self._common_spins(r, r)) == 1
+        )
 
     def stored(self, tensor: Tensor, blocks: tuple[Block, Block, Block, Block]) -> Array | None:
-        """(pq|rs) in the layout of a tensor, cut out of the integrals over all pairs.
+        """(pq|rs) in the layout of a tensor, without a dense array.
 
-        None if these were not made, or if the layout or the spins ask for more than one cut.
+        It is cut out of the integrals over all pairs, or transformed into triangles; None if the
+        layout or the spins ask for more.
         """
         layout = [packing for _, packing in tensor.stored()]
         if tensor.stored_order != (0, 1, 2, 3):
@@ -121,7 +164,13 @@ class Integrals:
             numbers.append(self._number(p, spins[0]))
             places.append(_pair(left[i], right[j]))
         cut = self._cut(numbers[0], numbers[1], places[0], places[1])
-        return None if cut is None else cut.reshape(shape)
+        if cut is not None:
+            return cut.reshape(shape)
+        if self._reference.density_fit is not None or not self._in_triangles(tensor, blocks):
+            return None
+        parts = [self._columns(b, self._common_spins(b, b)[0])[0] for b in blocks]
+        # PySCF numbers the pairs as packed axes do.
+        return self._general(parts, compact=True)
 
     def chemist(self, p: Block, q: Block, r: Block, s: Block) -> Array:
         """(pq|rs) with axes p, q, r, s, in Hartree; do not write to it."""
@@ -198,8 +247,6 @@ class Integrals:
         if self._reference.density_fit is not None:
             left, right = self.three_index(p, q), self.three_index(r, s)
             return np.tensordot(left, right, axes=(0, 0))
-        from pyscf import ao2mo  # noqa: PLC0415
-
         blocks = (p, q, r, s)
         whole = tuple(len(block.places) for block in blocks)
         result = np.zeros(whole)
@@ -214,7 +261,7 @@ class Integrals:
             )
             part = self._cut(self._number(p, one), self._number(r, two), left, right)
             if part is None:
-                part = ao2mo.general(self._source, [c for c, _ in parts], compact=False)
+                part = self._general([c for c, _ in parts], compact=False)
             part = part.reshape(shape)
             if shape == whole:
                 result += part

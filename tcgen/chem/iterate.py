@@ -186,13 +186,13 @@ def iterate(
     diis: int,
     damping: float,
     show: Callable[[int, Step], None],
-    memory: float = np.inf,
+    diis_on_disk: bool = False,
     keeper: Keeper | None = None,
 ) -> Iterated:
     """Evaluate and update until the 2-norm of every residual is at most ``tolerance``.
 
     ``step`` takes the amplitudes, and the largest norm of each step before it. DIIS stores ``diis``
-    vectors, in a temporary file if they take more than ``memory`` bytes; below 2 the iteration is
+    vectors, in a temporary file with ``diis_on_disk``; below 2 the iteration is
     not accelerated. A fraction ``damping`` of the old amplitudes remains, from 0 to below 1.
     ``show`` is called with the number of each evaluation, up to ``max_cycle``, and its results.
     Those of ``start`` count; its arrays are not written to. ``keeper`` gets the state after each
@@ -204,8 +204,7 @@ def iterate(
         UnavailableError: the temporary file cannot be written.
     """
     shapes = {name: array.shape for name, array in start.amplitudes.items()}
-    needed = 2 * diis * sum(array.nbytes for array in start.amplitudes.values())
-    accelerate = Diis(diis, on_disk=needed > memory) if diis > 1 else None
+    accelerate = Diis(diis, on_disk=diis_on_disk) if diis > 1 else None
     if accelerate is not None:
         accelerate.restore(start)
     norms = list(start.norms)

@@ -46,6 +46,10 @@ class SolveOptions:
         dtype: element type of the program.
         precision: "mixed" iterates in float32 until residuals are 1e-5 or stop falling, and then in
             float64 to the tolerance; by default all iterations are in ``dtype``.
+        memory: bytes that the job may take beyond what the process held before, such as "6GB":
+            integrals, amplitudes, vectors of DIIS, the program and PySCF's transform. Larger arrays
+            go to files. By default ``mf.max_memory`` decides what goes to files, and the program
+            has no limit.
         memory_limit: bytes that the program may allocate.
         planning: options of factoring and fusion; solve also takes its fields as keywords.
         show: True prints a table, False nothing; a function is called with each line.
@@ -74,6 +78,7 @@ class SolveOptions:
     target: str | None = None
     dtype: str = "float64"
     precision: str | None = None
+    memory: str | int | None = None
     memory_limit: str | int | None = None
     planning: Planning | None = None
     show: Show | bool = True

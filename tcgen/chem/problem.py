@@ -64,13 +64,11 @@ class Problem:
         self,
         earlier: Earlier,
         show: Callable[[int, Step], None],
-        memory: float,
+        *,
+        diis_on_disk: bool = False,
         checkpoint: Checkpoint | None = None,
     ) -> Iterated:
-        """Solve for the amplitudes; without amplitudes, evaluate once.
-
-        The vectors of DIIS are in a file if they take more than ``memory`` bytes.
-        """
+        """Solve for the amplitudes; without amplitudes, evaluate once."""
         if not self.equations.amplitudes:
             return Iterated({}, Step({}, {}, self.run()), 0, True)
         shift = self.options.level_shift
@@ -101,7 +99,7 @@ class Problem:
         return iterate(
             step,
             state or State(self._start(earlier, denominators)),
-            memory=memory,
+            diis_on_disk=diis_on_disk,
             keeper=checkpoint,
             tolerance=options.tolerance,
             max_cycle=options.max_cycle,

@@ -133,11 +133,22 @@ def read_reference(mean_field: Any, frozen: Frozen = 0) -> Reference:
         e_hf=float(mean_field.energy_tot(dm=density, h1e=core, vhf=potential)),
         frames=frames,
         mol=mean_field.mol,
-        eri=getattr(mean_field, "_eri", None),
-        density_fit=getattr(mean_field, "with_df", None),
+        eri=_own(mean_field, "_eri"),
+        density_fit=_own(mean_field, "with_df"),
         hcore=_without_spin(core, kind),
         memory=float(mean_field.max_memory) * 1e6,
     )
+
+
+def _own(mean_field: Any, name: str) -> Any:
+    """An attribute of the object or its class, or None.
+
+    For a missing one PySCF imports all its modules, which takes as long as a small calculation.
+    """
+    try:
+        return object.__getattribute__(mean_field, name)
+    except AttributeError:
+        return None
 
 
 def _fock(mean_field: Any, kind: str, core: Array, density: Any, potential: Any) -> Array:
@@ -182,7 +193,7 @@ def _refuse_empty(frame: Frame, occupations: Array, frozen: Frozen) -> None:
 
 def _refuse_unusable(mean_field: Any, kind: str | None) -> None:
     found = type(mean_field).__name__
-    if hasattr(mean_field, "cell") or hasattr(mean_field, "kpts"):
+    if any(_own(mean_field, name) is not None for name in ("cell", "kpts")):
         raise ArgumentError(
             f"{found} is periodic: tcgen.chem reads molecular references only; equations with "
             f"k-points need a loop over them around the program"
@@ -197,19 +208,19 @@ def _refuse_unusable(mean_field: Any, kind: str | None) -> None:
             f"{found} is not a Hartree-Fock object of PySCF: pass a converged RHF, ROHF, UHF or "
             f"GHF{of_file}"
         )
-    if getattr(mean_field, "xc", None) is not None:
+    if _own(mean_field, "xc") is not None:
         raise ArgumentError(
             f"{found} is a density-functional reference, whose Fock matrix is not that of "
             f"Hartree-Fock: pass mf.to_hf().run(); to correlate the Kohn-Sham orbitals "
             f"themselves, write hf = mf.to_hf(); hf.converged = True, and pass hf"
         )
-    if not getattr(mean_field, "converged", False):
+    if not _own(mean_field, "converged"):
         raise ConvergenceError(
             f"the {kind} reference is not converged: run mf.kernel(), with mf.newton() or a "
             f"larger mf.max_cycle if it stops early; if its orbitals are converged ones from a "
             f"checkpoint, which does not say so, set mf.converged = True"
         )
-    fit = getattr(mean_field, "with_df", None)
+    fit = _own(mean_field, "with_df")
     if fit is not None and not hasattr(fit, "get_naoaux"):
         raise ArgumentError(
             f"{found} has exchange on a grid (SGX, COSX), without integrals that equations can "

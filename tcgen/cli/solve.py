@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _MOLECULE = ("atom", "xyz", "basis", "ecp", "charge", "spin", "density_fit", "auxbasis")
 _ITERATION = (
     *("nroots", "tolerance", "max_cycle", "diis", "level_shift", "damping", "orbitals"),
-    *("checkpoint", "checkpoint_every", "precision"),
+    *("checkpoint", "checkpoint_every", "precision", "memory"),
 )
 
 
@@ -106,6 +107,12 @@ _solve_options = together(
     ),
     option("--damping", default=0.0, help="Fraction of the old amplitudes that remains."),
     option(
+        "--memory",
+        metavar="BYTES",
+        help="Memory of the whole job after the mean field, such as 6GB.  [default: integrals that "
+        "PySCF's memory holds, and no limit of the program]",
+    ),
+    option(
         "--precision",
         type=click.Choice(("mixed",)),
         help="mixed: iterate in float32 at first.  [default: all iterations in --dtype]",
@@ -123,13 +130,19 @@ _solve_options = together(
 
 
 @click.command("solve", cls=Command)
-@click.argument("source", metavar="SPEC")
+@click.argument("sources", metavar="SPEC...", nargs=-1, required=True)
 @_solve_options
 @planning_options
 @json_option
 @click.pass_context
-def solve_command(ctx: click.Context, /, source: str, as_json: bool, **chosen: Any) -> None:
-    """Solve the equations of SPEC, a file or a shipped name, for a molecule (needs PySCF)."""
+def solve_command(
+    ctx: click.Context, /, sources: tuple[str, ...], as_json: bool, **chosen: Any
+) -> None:
+    """Solve the equations of SPEC, a file or a shipped name, for a molecule (needs PySCF).
+
+    Several are solved one after the other on one mean field, each with the amplitudes of those
+    before it.
+    """
     quiet = ctx.obj["quiet"]
     # The error at the end says the same.
     warnings.filterwarnings("ignore", ".* is not converged: the largest residual")
@@ -140,8 +153,8 @@ def solve_command(ctx: click.Context, /, source: str, as_json: bool, **chosen: A
             status.clear()
             click.echo(line, err=as_json)
 
-        solution = _solve(
-            source,
+        solutions = _solve(
+            sources,
             chosen,
             show=False if quiet else show,
             progress=status.show,
@@ -152,81 +165,94 @@ def solve_command(ctx: click.Context, /, source: str, as_json: bool, **chosen: A
             planning=chosen_planning(chosen),
         )
     if chosen["timings"]:
-        stages = [*solution.timings.items(), ("in all", solution.seconds)]
-        for stage, seconds in stages:
-            click.echo(f"{stage:<10} {seconds:10.2f} s", err=as_json)
+        for solution in solutions:
+            for stage, seconds in (*solution.timings.items(), ("in all", solution.seconds)):
+                click.echo(f"{stage:<10} {seconds:10.2f} s", err=as_json)
     if as_json:
-        print_json({"schema": 1, **solution.as_json()})
+        records = [solution.as_json() for solution in solutions]
+        several = {"solutions": records} if len(sources) > 1 else records[0]
+        print_json({"schema": 1, **several})
+    solution = solutions[-1]
     if not solution.converged:
         worst = max(solution.residual_norms.values())
         click.echo(
-            f"tcgen: error: not converged: the largest residual norm is {worst:.1e} after "
-            f"{solution.iterations} iterations: raise --max-cycle, or try --damping 0.3",
+            f"tcgen: error: {solution.name} is not converged: the largest residual norm is "
+            f"{worst:.1e} after {solution.iterations} iterations: raise --max-cycle, or try "
+            f"--damping 0.3",
             err=True,
         )
         ctx.exit(1)
 
 
 def _solve(
-    source: str,
+    sources: Sequence[str],
     chosen: Mapping[str, Any],
     show: Callable[[str], None] | bool,
     progress: Callable[[str], None],
     **compilation: Any,
-) -> Solution:
+) -> list[Solution]:
     """Run the mean field, solve the equations, and write the amplitudes.
 
     ``chosen`` has the options by parameter name; ``show`` and ``compilation`` are keywords of
-    :func:`tcgen.chem.solve`. ``progress`` is called with each stage, the mean field included.
+    :func:`tcgen.chem.solve`. ``progress`` is called with each stage, the mean field included. A
+    solution that has not converged is the last one.
     """
     from ..chem import load  # noqa: PLC0415  (loads the interpreter)
     from ..chem import solve as solve_equations  # noqa: PLC0415
     from ..chem.driver import read_equations  # noqa: PLC0415
     from ..chem.molecule import run_mean_field  # noqa: PLC0415
 
-    system = read_equations(source)
-    roles_of_inputs, roles_of_outputs = _split_roles(system, chosen["roles"])
+    systems = [read_equations(source) for source in sources]
+    _refuse_roles(systems, chosen["roles"])
     others = read_arrays(chosen["inputs"]) if chosen["inputs"] is not None else {}
     file: Path | None = chosen["amplitudes"]
-    earlier: Solution | Path | None = file if file is not None and file.exists() else None
-    if chosen["amplitudes_of"] is not None:
-        if file is None:
-            raise ArgumentError("--amplitudes-of needs a file: add --amplitudes FILE")
-        earlier = load(file, chosen["amplitudes_of"])
+    if chosen["amplitudes_of"] is not None and file is None:
+        raise ArgumentError("--amplitudes-of needs a file: add --amplitudes FILE")
     progress("running the mean field")
     reference = run_mean_field(
         kind=chosen["reference"], **{name: chosen[name] for name in _MOLECULE}
     )
     spin_orbitals = chosen["reference"] == "ghf"
-    solution = solve_equations(
-        system,
-        reference,
-        frozen=chosen["frozen"] * (2 if spin_orbitals else 1),
-        amplitudes=earlier,
-        inputs={**others, **roles_of_inputs},
-        outputs=roles_of_outputs,
-        auxbasis=chosen["auxbasis"],
-        show=show,
-        progress=progress,
-        **{name: chosen[name] for name in _ITERATION},
-        **compilation,
-    )
-    if file is not None:
-        solution.save(file)
-    return solution
+    solutions: list[Solution] = []
+    with TemporaryDirectory(prefix="tcgen-") as folder:
+        # Equations find the amplitudes of those before them in a file.
+        kept = file if file is not None or len(systems) == 1 else Path(folder) / "amplitudes.npz"
+        for system in systems:
+            earlier: Solution | Path | None = kept if kept is not None and kept.exists() else None
+            if file is not None and chosen["amplitudes_of"] is not None:
+                earlier = load(file, chosen["amplitudes_of"])
+            inputs = {tensor.name for tensor in system.inputs}
+            outputs = {tensor.name for tensor in system.outputs}
+            roles = chosen["roles"]
+            passed = others if len(systems) == 1 else {n: others[n] for n in others if n in inputs}
+            solution = solve_equations(
+                system,
+                reference,
+                frozen=chosen["frozen"] * (2 if spin_orbitals else 1),
+                amplitudes=earlier,
+                inputs={**passed, **{n: role for n, role in roles.items() if n in inputs}},
+                outputs={n: role for n, role in roles.items() if n in outputs},
+                auxbasis=chosen["auxbasis"],
+                show=show,
+                progress=progress,
+                **{name: chosen[name] for name in _ITERATION},
+                **compilation,
+            )
+            solutions.append(solution)
+            if kept is not None:
+                solution.save(kept)
+            if not solution.converged:
+                break
+    return solutions
 
 
-def _split_roles(system: System, roles: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Roles of inputs and of outputs."""
-    inputs = {tensor.name for tensor in system.inputs}
-    outputs = {tensor.name for tensor in system.outputs}
-    unknown = [name for name in roles if name not in inputs | outputs]
+def _refuse_roles(systems: Sequence[System], roles: Mapping[str, str]) -> None:
+    """Refuse roles whose names are those of neither inputs nor outputs."""
+    known = {tensor.name for system in systems for tensor in (*system.inputs, *system.outputs)}
+    unknown = [name for name in roles if name not in known]
     if unknown:
+        names = ", ".join(system.name for system in systems)
         raise ArgumentError(
-            f"--role {unknown[0]}: {system.name} has no such input or output; it has "
-            f"{', '.join([*sorted(inputs), *sorted(outputs)])}"
+            f"--role {unknown[0]}: {names} has no such input or output; it has "
+            f"{', '.join(sorted(known))}"
         )
-    return (
-        {name: role for name, role in roles.items() if name in inputs},
-        {name: role for name, role in roles.items() if name in outputs},
-    )

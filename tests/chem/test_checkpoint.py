@@ -260,7 +260,7 @@ def test_an_iteration_continues_from_vectors_on_disk() -> None:
             show=lambda *_: None, **options,
         )  # fmt: skip
 
-    whole = run(State({"x": np.zeros(5)}), memory=0, keeper=Keeper())
+    whole = run(State({"x": np.zeros(5)}), diis_on_disk=True, keeper=Keeper())
     assert whole.converged
     np.testing.assert_allclose(whole.amplitudes["x"], np.linalg.solve(np.eye(5) - matrix, [1] * 5))
     for state in states:

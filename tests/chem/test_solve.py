@@ -137,6 +137,17 @@ def test_a_mean_field_that_changes_its_fock_matrix(chemistry: Chemistry, solve: 
     assert abs(solve(text, reference).energies["e"] - before - 2) < 1e-8
 
 
+def test_no_attribute_is_searched_in_all_modules(chemistry: Chemistry, solve: Any) -> None:
+    from pyscf import scf
+
+    class Strict(scf.hf.RHF):
+        def __getattr__(self, name: str) -> Any:
+            raise AssertionError(name)
+
+    reference = chemistry("lih_sto3g").reference.view(Strict)
+    assert abs(solve("mp2_closed_shell", reference).e_corr + 0.012870135774) < 1e-8
+
+
 def test_the_energy_is_that_of_the_orbitals(chemistry: Chemistry, solve: Any) -> None:
     reference = chemistry("lih_sto3g").reference.copy()
     turn = np.eye(6)

@@ -43,6 +43,35 @@ def test_a_shipped_spec_by_name() -> None:
     assert "E(total)" in result.stdout
 
 
+def test_several_specs_in_one_command(tmp_path: Path) -> None:
+    names = ("ccsd_closed_shell", "t_closed_shell")
+    file = tmp_path / "lih.npz"
+    for more in ((), ("--amplitudes", file)):
+        result = solve(*names, *LIH, "--json", *more)
+        assert result.exit_code == 0, result.stderr
+        ccsd, triples = json.loads(result.stdout)["solutions"]
+        assert abs(ccsd["e_corr"] - E_CCSD) < 1e-8
+        assert abs(triples["energies"]["e_t"] - E_T) < 1e-8
+        assert [line.split()[0] for line in result.stderr.splitlines() if " on RHF" in line] == [
+            *names
+        ]
+    assert [s.name for s in tcgen.chem.result.load_all(file)] == [*reversed(names)]
+    assert [path.name for path in tmp_path.iterdir()] == ["lih.npz"]
+
+
+def test_several_specs_end_with_one_that_does_not_converge() -> None:
+    result = solve("ccsd_closed_shell", "t_closed_shell", *LIH, "--max-cycle", 2)
+    assert result.exit_code == 1
+    assert "ccsd_closed_shell is not converged" in result.stderr
+    assert "t_closed_shell on" not in result.stdout
+
+
+def test_roles_belong_to_one_of_several_specs() -> None:
+    names = ("mp2_closed_shell", "ccsd_closed_shell")
+    assert solve(*names, *LIH, "--role", "r1=residual of t1").exit_code == 0
+    assert "--role r9" in solve(*names, *LIH, "--role", "r9=residual of t1").stderr
+
+
 def test_json_keeps_the_contract(tmp_path: Path) -> None:
     amplitudes = tmp_path / "lih.npz"
     result = solve("ccsd_closed_shell", *LIH, "--json", "--amplitudes", amplitudes)
