@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import prod
-from sys import getrefcount
 from typing import Any, assert_never
 
 from .backend import HOST, Backend
@@ -106,23 +105,19 @@ class Linearized:
         return [work.value for work in self.works if type(work) is Scalar]
 
     def held(self) -> list[int]:
-        """Places of operations, other than roots, that an array or an operation elsewhere holds.
+        """Places of operations, other than roots, that an array or an operation elsewhere needs.
 
-        They may be needed again, and would then be computed twice. A little arithmetic may be,
-        since it takes less time than a pass over memory.
+        They would then be computed twice. A little arithmetic may be, since it takes less time than
+        a pass over memory.
         """
-        readers = [0] * len(self.works)
-        for operands in self.operands:
-            for place in operands:
-                readers[place] += 1
+        among = frozenset(self.sources)
         found = []
         for place, work in enumerate(self.works):
-            if getrefcount(self.sources[place]) <= readers[place] + _IN_LIST:
-                continue
             if not self.operands[place] or type(work) is Transpose or place in self.roots:
                 continue
+            source = self.sources[place]
             cheap = type(work) is Elementwise and work.operation in CHEAP
-            if not cheap or self.sources[place].weight > _LITTLE_WORK:
+            if (not cheap or source.weight > _LITTLE_WORK) and source.is_held(among):
                 found.append(place)
         return found
 
@@ -144,7 +139,6 @@ class Linearized:
 
 
 _REDUCING = frozenset((Reduce, Position, Product))
-_IN_LIST = 2  # refcount of a node held only by a list (plus the argument of getrefcount)
 _LITTLE_WORK = 2  # operations
 
 
