@@ -7,7 +7,7 @@ work of each node once, so the result does not change.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any, assert_never
 
@@ -37,7 +37,8 @@ class Linearized:
     """The work of some nodes and of all below them.
 
     Attributes:
-        works: arrays, numbers and operations, operands first; equal arrays stand once.
+        works: arrays, numbers and operations, operands first; equal ones stand once.
+        twins: further nodes of an operation, and the place of the first.
         operands: places of the works that each one reads.
         dtypes: element types of the results: booleans and integers are computed as numbers.
         roots: places of the requested nodes.
@@ -56,6 +57,7 @@ class Linearized:
     backend: Backend = HOST
     target: Array | None = None
     change: str = ""
+    twins: list[tuple[Node, int]] = field(default_factory=list)
 
     @property
     def key(self) -> Hashable:
@@ -156,7 +158,7 @@ def linearize(roots: Sequence[Node]) -> Linearized:
     computes = next((r.computes for r in roots if r.computes is not None), roots[0].dtype)
     backend = next((r.backend for r in roots if r.backend is not None), HOST)
     line = Linearized([], [], [], [], [], (), computes, backend)
-    places: dict[int, int] = {}
+    places: dict[Hashable, int] = {}
     line.roots = tuple(
         [places[id(r)] if id(r) in places else _place(r, line, places) for r in roots]
     )
@@ -165,20 +167,25 @@ def linearize(roots: Sequence[Node]) -> Linearized:
     return line
 
 
-def _place(node: Node, line: Linearized, places: dict[int, int]) -> int:
-    """Append a node without a place, after the nodes below it."""
+def _place(node: Node, line: Linearized, places: dict[Hashable, int]) -> int:
+    """Append a node without a place, after the nodes below it; an equal one gives its place."""
     work = node.work  # another thread may replace it after this line
-    below: tuple[int, ...] = ()
-    if type(work) is Leaf:
-        place = places.setdefault(id(work.array), len(line.works))
-        if place < len(line.works):
-            places[id(node)] = place
-            return place
-    else:
-        below = tuple(
-            [places[id(o)] if id(o) in places else _place(o, line, places) for o in work.operands]
-        )
-    place = places[id(node)] = len(line.works)
+    below = tuple(
+        [places[id(o)] if id(o) in places else _place(o, line, places) for o in work.operands]
+    )
+    match work:
+        case Leaf(array):
+            value: Hashable = id(array)
+        case Scalar(number):
+            value = repr(number)  # tells -0.0 from 0.0
+        case _:
+            value = (_form(work, below), node.shape)
+    place = places.setdefault(value, len(line.works))
+    places[id(node)] = place
+    if place < len(line.works):
+        if below:
+            line.twins.append((node, place))
+        return place
     line.sources.append(node)
     line.works.append(work)
     line.operands.append(below)
