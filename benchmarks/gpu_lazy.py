@@ -164,7 +164,7 @@ def ways(program: Program, arrays: Sequence[Any]) -> dict[str, Callable[[], Any]
             os.environ.pop(LEAST, None)
         else:
             os.environ[LEAST] = least
-        return program.work(np, *map(tcgen.lazy, arrays)).compute()
+        return tcgen.compute(program.work(np, *map(tcgen.lazy, arrays)))[0]
 
     found = {
         "lazy": partial(by_lazy, None),

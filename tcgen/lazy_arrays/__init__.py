@@ -8,7 +8,7 @@ them. ``recording`` makes a node, and evaluates its operands if the graph exceed
 ``ufuncs`` turns calls of NumPy's functions into nodes, ``reductions`` those that reduce axes, with
 the ``positions`` of maxima, and ``functions`` lists them; ``slices`` takes parts of nodes, and
 ``rolls`` blocks that read rolled arrays as slices. ``memory`` lets views share arrays;
-``arguments`` reads those of calls; ``elements`` (slices and updates), ``calls``, ``methods``,
-``operators``, ``protocols`` and ``array`` make the class that users hold. ``array_api`` and
+``arguments`` reads those of calls; ``calls`` (with slices and updates), ``methods``,
+``operators`` and ``array`` make the class that users hold. ``array_api`` and
 ``namespace`` are its module of the array API.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
+from operator import matmul
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from ..errors import ArgumentError
 from ..runtime.dlpack import on_a_gpu
 from .backend import BACKENDS, backend_of, mixed
+from .dispatch import LIMITS
 from .evaluate import evaluate
 from .graph import tensordot_axes
 from .memory import Memory
@@ -44,16 +46,23 @@ def settle(values: Iterable[Any]) -> None:
         root._settle()
 
 
-def evaluated(value: Any) -> Any:
-    """The value with every lazy array in it, also in tuples, lists and dicts, as a NumPy array."""
+def evaluated(value: Any, *, only_read: bool = False) -> Any:
+    """The value with every lazy array in it, also in tuples, lists and dicts, as a NumPy array.
+
+    Large arrays are read-only views: a function that changes them refuses. A function that is known
+    to read them only gets the arrays themselves.
+    """
     if isinstance(value, Memory):
         values = value._values()
-        return backend_of(values).read_only(values)
+        plain = value._plain()
+        if plain is not None:
+            return plain
+        return values if only_read else backend_of(values).read_only(values)
     kind = type(value)
     if kind in (int, float, slice, str, bool) or value is None:
         return value
     if kind in (tuple, list):
-        return kind(map(evaluated, value))
+        return kind([evaluated(part, only_read=only_read) for part in value])
     if kind is dict:
         return {k: evaluated(v) for k, v in value.items()} if value else value
     refuse_other_arrays(value)
@@ -105,42 +114,41 @@ def _places(value: Any) -> set[bool]:
     return set().union(*map(_places, value)) if kind in (tuple, list) else set()
 
 
-def is_basic(key: Any) -> bool:
-    """True for a key of numbers, slices and new axes, which can be compared."""
-    if type(key) is tuple:
-        return all(map(is_basic, key))
-    return key is None or key is Ellipsis or type(key) in (int, slice)
-
-
-def are_plain(values: Iterable[Any]) -> bool:
-    """True for numbers, texts and the like, without arrays."""
-    return all(type(value) in PLAIN for value in values)
-
-
 PLAIN = frozenset(
-    (int, float, complex, bool, str, slice, type(None), np.float64, np.int64, type(np._NoValue))
+    (
+        int,
+        float,
+        complex,
+        bool,
+        str,
+        slice,
+        type,
+        type(None),
+        np.float64,
+        np.int64,
+        type(np._NoValue),
+    )
 )
 
 
-def known_values(args: Iterable[Any], most: float, *, only_read: bool = False) -> list[Any] | None:
-    """Arguments with lazy arrays as values, or None if one is pending or has ``most`` elements.
+def small_values(args: Iterable[Any], *, large: bool = False) -> list[Any] | None:
+    """Arguments with lazy arrays as NumPy's; None if one is pending or large, or not an array.
 
-    Arrays are read-only views: a function that changes them refuses. Those of a function that is
-    known to read them only are the arrays themselves.
+    ``large`` allows large arrays, which the caller only reads.
     """
-    values = []
+    values: list[Any] = []
     for value in args:
         kind = type(value)
         if issubclass(kind, Memory):
-            value = value._known()
-            if value is None or value.size >= most:
+            plain = value._plain()
+            value = value._known() if large and plain is None else plain
+            if value is None:
                 return None
-            value = value if only_read else backend_of(value).read_only(value)
         elif kind in BACKENDS:
-            if value.size >= most:
+            if value.size >= LIMITS.elements and not large:
                 return None
         elif kind is list or kind is tuple:
-            parts = known_values(value, most, only_read=only_read)
+            parts = small_values(value, large=large)
             if parts is None:
                 return None
             value = kind(parts)
@@ -150,30 +158,23 @@ def known_values(args: Iterable[Any], most: float, *, only_read: bool = False) -
     return values
 
 
-def small_values(args: Iterable[Any], most: float) -> list[Any] | None:
-    """Lazy arrays as values, and numbers: the usual case of a few elements.
+def gives_little(call: Any, values: list[Any], options: dict[str, Any]) -> bool:
+    """True if an operation that is recorded gives few elements: NumPy then computes them at once.
 
-    None if one is pending, if an array or the broadcast of all has ``most`` elements or more, and
-    for other arguments. The values are the arrays themselves, for a function that only reads them.
+    The factors of a product may have many: a kernel's loops would gain nothing.
     """
-    values: list[Any] = []
-    shape = None
-    count = 0  # elements of the broadcast, at most
-    for value in args:
-        kind = type(value)
-        if kind is float or kind is int:
-            values.append(value)
-            continue
-        array = value._known() if issubclass(kind, Memory) else None
-        if array is None or array.size >= most:
-            return None
-        if shape is None:
-            shape = array.shape
-            count = array.size
-        elif array.shape != shape:
-            count *= array.size
-        values.append(array)
-    return values if count < most or broadcasts_little(values, most) else None
+    size = None
+    if call in PRODUCTS:
+        axes = None
+        if call is np.tensordot:
+            axes = values[2] if len(values) > 2 else options.get("axes", 2)
+        size = product_size(values[:2], axes)
+        if size is None and any(np.size(value) >= LIMITS.elements for value in values[:2]):
+            return False
+    return broadcasts_little(values, LIMITS.elements) if size is None else size < LIMITS.elements
+
+
+PRODUCTS = frozenset((np.matmul, matmul, np.dot, np.ndarray.dot, np.tensordot))
 
 
 def broadcasts_little(values: list[Any], most: float) -> bool:
@@ -202,7 +203,6 @@ def broadcasts_little(values: list[Any], most: float) -> bool:
 def product_size(values: Sequence[Any], axes: Any = None) -> int | None:
     """Elements of a product of two arrays; None for other values.
 
-    A product of known values with few elements runs at once: a kernel's loops over it gain nothing.
     ``axes`` is that of ``numpy.tensordot``; None for a product of a vector or matrix each.
     """
     if len(values) != 2 or any(type(value) not in BACKENDS for value in values):

@@ -15,17 +15,16 @@ from ..compiler.target import kernel_target
 from ..errors import ArgumentError
 from .arguments import refuse_other_arrays, settle
 from .array_api import ArrayNamespace
-from .backend import array_on_gpu
+from .backend import BACKENDS, array_on_gpu
 from .dispatch import read_limits
 from .equations import lazy_system
 from .kernels import kernel_of
 from .linearized import linearize
 from .methods import Methods
 from .operators import Operators
-from .protocols import Protocols
 
 
-class LazyArray(Operators, Protocols, Methods):
+class LazyArray(Operators, Methods):
     """An array whose values are computed when they are needed; it behaves as a NumPy array.
 
     Operators and NumPy's functions record operations on large arrays: arithmetic, powers,
@@ -87,16 +86,21 @@ class LazyArray(Operators, Protocols, Methods):
         # Capsules of these versions have a flag for read-only arrays.
         if max_version is not None and max_version[0] >= 1:
             return self._backend.read_only(self._values()).__dlpack__(**options)
-        return self._update(lambda array: array.__dlpack__(**options), (), {})
+        array = self._writable()
+        if not self._backend.on_gpu:
+            array = self._lent()
+        return array.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[Any, Any]:
         return self._values().__dlpack_device__()
 
     def __copy__(self) -> LazyArray:
-        return self.copy("K")
+        if self._known() is None:
+            return self._of_node(self._as_node())
+        return self._of_array(self._values().copy("K"), True)
 
     def __deepcopy__(self, memo: Any) -> LazyArray:
-        return self.copy("K")
+        return self.__copy__()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (lazy, (self.compute(),))
@@ -150,20 +154,21 @@ def _made_lazy(array: npt.NDArray[Any], args: tuple[Any, ...]) -> LazyArray:
         if own.ctypes.data == array.ctypes.data and own.strides == array.strides:
             return first
     read_limits()
-    return LazyArray._of_array(array, mine=array.flags.owndata)
+    is_new = array.flags.owndata and not any(array is given for given in args)
+    return LazyArray._of_array(array, mine=is_new)
 
 
 NAMESPACE = ArrayNamespace(np, _made_lazy)
 
 
-def compute(*arrays: LazyArray) -> tuple[npt.NDArray[Any], ...]:
+def compute(*arrays: LazyArray | npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
     """Values of several lazy arrays, computed in one program, common parts once.
 
     Returns:
-        A read-only NumPy array for each argument.
+        A read-only NumPy array for each lazy array; NumPy's arrays and numbers as they are.
 
     Raises:
-        ArgumentError: an argument is not a lazy array.
+        ArgumentError: an argument is neither a lazy array nor one of NumPy.
 
     Example:
         >>> import numpy as np
@@ -173,7 +178,7 @@ def compute(*arrays: LazyArray) -> tuple[npt.NDArray[Any], ...]:
         (array([2., 2.]), array([0., 0.]))
     """
     for array in arrays:
-        if not isinstance(array, LazyArray):
+        if not isinstance(array, LazyArray | np.generic) and type(array) not in BACKENDS:
             raise ArgumentError(f"compute: a {type(array).__name__} is not a lazy array")
     settle(arrays)
-    return tuple(a.compute() for a in arrays)
+    return tuple(a.compute() if isinstance(a, LazyArray) else a for a in arrays)

@@ -1,16 +1,15 @@
 """Calls of NumPy's functions on lazy arrays: recorded operations, or results of NumPy.
 
-Calls on few elements with known values take a fast path to NumPy. All others, and those that NumPy
-refuses, take the slow path, which records operations and reports errors.
+NumPy computes calls on few known elements, and its results leave as they are. Other calls are
+recorded. NumPy also computes those that cannot be, and large results of it are lazy arrays.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
-from operator import matmul
-from typing import Any, Self
+from operator import setitem
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,20 +17,18 @@ import numpy.typing as npt
 from ..errors import ArgumentError, ShapeError
 from ..runtime.arguments import overlaps_itself
 from .arguments import (
-    are_plain,
-    broadcasts_little,
+    PLAIN,
+    PRODUCTS,
     evaluated,
+    gives_little,
     is_foreign,
-    known_values,
     on_both,
-    product_size,
     refuse_other_arrays,
     settle,
     small_values,
 )
 from .backend import BACKENDS, mixed
 from .dispatch import LIMITS
-from .elements import Elements
 from .functions import (
     FUNCTIONS,
     READERS,
@@ -41,15 +38,16 @@ from .functions import (
     with_first_by_position,
     with_named_out,
 )
-from .memory import Memory
+from .memory import Memory, is_called_by_c
 from .ufuncs import RECORDED, record_ufunc
 
 Recorder = Callable[..., Any]
-_PRODUCTS = frozenset((np.matmul, matmul, np.dot, np.ndarray.dot))
+# Types in keys without arrays.
+_PLACES = frozenset((int, slice, type(None), type(Ellipsis)))
 
 
-class Calls(Elements):
-    """NumPy's hooks of lazy arrays."""
+class Calls(Memory):
+    """NumPy's hooks of lazy arrays, and their elements."""
 
     __slots__ = ()
 
@@ -57,74 +55,16 @@ class Calls(Elements):
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any
     ) -> Any:
         if method == "__call__":
-            return self._call(ufunc, inputs, out, options)
+            recorded = ufunc in RECORDED and not options
+            recorder = partial(record_ufunc, ufunc) if recorded else None
+            return self._called(recorder, ufunc, inputs, options, out)
         if method == "at":
-            if isinstance(inputs[0], Elements):
+            if isinstance(inputs[0], Calls):
                 return inputs[0]._update(ufunc.at, inputs[1:], options)
         elif method == "reduce" and ufunc in REDUCES:
             named = {"axis": 0, **options}  # the default of reduce, which is not that of sum
             return self._called(REDUCES[ufunc], getattr(ufunc, method), inputs, named, out)
         return self._called(None, getattr(ufunc, method), inputs, options, out)
-
-    @classmethod
-    def _call(
-        cls,
-        ufunc: np.ufunc,
-        inputs: tuple[Any, ...],
-        out: tuple[Any, ...] | None = None,
-        options: Any = None,
-        operate: Callable[..., Any] | None = None,
-    ) -> Any:
-        """The result of a universal function, or of Python's operator, which NumPy computes."""
-        if options:
-            return cls._called(None, ufunc, inputs, options, out)
-        if out is None:
-            values = cls._few(ufunc, inputs)
-            if values is not None:
-                try:
-                    return cls._wrapped((operate or ufunc)(*values))
-                except (TypeError, ValueError):
-                    pass  # the slow path reports the error
-                values = None  # a reference to memory would keep updates from writing there
-        elif len(out) == 1 and cls._computes_into(out[0], ufunc, inputs):
-            return out[0]
-        if ufunc not in RECORDED:
-            return cls._called(None, operate or ufunc, inputs, {}, out)
-        if out is None and cls._is_recorded(inputs):
-            made = record_ufunc(ufunc, *[i._as_node() if type(i) is cls else i for i in inputs])
-            if made is not None:
-                return cls._of_node(made)
-        recorder = partial(record_ufunc, ufunc)
-        return cls._called(recorder, operate or ufunc, inputs, {}, out)
-
-    @classmethod
-    def _few(cls, ufunc: np.ufunc, inputs: tuple[Any, ...]) -> list[Any] | None:
-        """The values of inputs with a result of few elements, which NumPy computes at once."""
-        if ufunc is np.matmul:
-            values = [i._known() if type(i) is cls else i for i in inputs]
-            size = product_size(values)
-            if size is not None:
-                return values if size < LIMITS.elements else None
-        return small_values(inputs, LIMITS.elements)
-
-    @classmethod
-    def _computes_into(cls, target: Any, ufunc: np.ufunc, inputs: tuple[Any, ...]) -> bool:
-        """Let NumPy write to a target of few elements; False if the call takes the slow path."""
-        if type(target) is not cls:
-            return False
-        array = target._known()
-        if array is None or array.size >= LIMITS.elements or target._is_number():
-            return False
-        array = None  # a reference to memory would keep the update from writing there
-        target._writable()
-        values = small_values(inputs, LIMITS.elements)
-        if values is None:
-            return False
-        try:
-            ufunc(*values, out=target._known())
-        except (TypeError, ValueError):
-            return False  # the slow path reports the error
-        return True
 
     def __array_function__(
         self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -133,45 +73,92 @@ class Calls(Elements):
             return NotImplemented  # NumPy then tries the class of another library
         if not args:
             args, kwargs = with_first_by_position(func, kwargs)
-        if func in VIEWS and args and type(args[0]) is type(self):
-            return VIEWS[func](*args, **kwargs)
         args, kwargs = with_named_out(func, args, kwargs)
-        updates = func in UPDATES
-        if func is np.nan_to_num:
-            updates = not (args[1] if len(args) > 1 else kwargs.get("copy", True))
-        if updates and args and isinstance(args[0], Elements):
-            return args[0]._update(func, args[1:], kwargs)
-        options = kwargs
         target = kwargs.get("out")
+        out = None if target is None else (target,)
+        options = kwargs
         if "out" in kwargs:
             options = {name: value for name, value in kwargs.items() if name != "out"}
-        out = None if target is None else (target,)
+        first = args[0] if args else None
+        if out is None and isinstance(first, Calls) and first._plain() is None:
+            if func in VIEWS:
+                return VIEWS[func](*args, **options)
+            updates = func in UPDATES
+            if func is np.nan_to_num:
+                updates = not (args[1] if len(args) > 1 else options.get("copy", True))
+            if updates:
+                return first._update(func, args[1:], options)
         return self._called(FUNCTIONS.get(func), func, args, options, out)
 
-    @staticmethod
-    def _operand(value: Any) -> Any:
-        refuse_other_arrays(value)
-        return value._values() if isinstance(value, Memory) else value
+    # ---- elements
 
-    @classmethod
-    def _wrapped(cls, made: Any) -> Any:
-        """A result of NumPy; its arrays are new."""
-        if type(made) in BACKENDS:
-            return cls._of_array(made, True)
-        return tuple(map(cls._wrapped, made)) if type(made) is tuple else made
+    def __getitem__(self, key: Any) -> Any:
+        array = self._open
+        if array is None:
+            if self._array is not None and not self._number and _has_places(key):
+                found = self._array[key]
+                if type(found) not in BACKENDS:
+                    return found
+            array = self._through()
+        if type(array) is np.ndarray:
+            found = array[key]
+            if type(found) is not np.ndarray:
+                return found
+            # New axes are for a broadcast, whose result may be large.
+            if found.size < LIMITS.elements and found.ndim <= array.ndim:
+                return found
+        elif self._number:
+            self._values()
+            return self._plain()[evaluated(key)]
+        return self._lazy_part(key if _has_places(key) else evaluated(key))
 
-    @classmethod
-    def _is_recorded(cls, inputs: tuple[Any, ...]) -> bool:
-        """True for lazy arrays and numbers, if an array is pending or large: the usual case."""
-        recorded = False
-        for value in inputs:
-            kind = type(value)
-            if kind is cls:
-                array = value._known()
-                recorded = recorded or array is None or array.size >= LIMITS.elements
-            elif kind is not float and kind is not int:
-                return False
-        return recorded
+    def __setitem__(self, key: Any, value: Any) -> None:
+        array = self._open
+        if array is None:
+            array = self._through()
+        kind = type(value)
+        if kind in PLAIN and type(array) is np.ndarray:
+            array[key] = value
+            return
+        is_own = kind is type(self)
+        is_row = type(key) is int and (is_own or kind is np.ndarray) and self._is_row(value)
+        if is_row and is_called_by_c():
+            raise ArgumentError(
+                "rows of a lazy array are views: code in C that swaps them, such as "
+                "numpy.random.shuffle, would lose some: take x[rng.permutation(len(x))], or "
+                "assign a copy of the row"
+            )
+        if kind is np.ndarray and type(array) is np.ndarray:
+            array[key] = value
+            return
+        if is_own:
+            if value._root is not None and self._is_part(key, value):
+                return  # ``x[1:] += 1`` ends so: the part has been updated
+            if value._known() is None:
+                if self._written_by(key, value):
+                    return
+                settle((value,))
+        elif kind not in BACKENDS and kind not in PLAIN:
+            self._update(setitem, (key, value), {})
+            return
+        if not _has_places(key):
+            settle((key,))
+            key = evaluated(key)
+        target = self._writable()
+        target[key] = value._known() if is_own else value
+
+    def _update(
+        self, change: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        """Let a function of NumPy change the values, where nobody but views can see it."""
+        settle((args, options))
+        self._writable()
+        values, named = evaluated(args), evaluated(options)
+        array = self._known()
+        made = change(array, *values, **named)
+        return self if made is array else made
+
+    # ---- calls
 
     @classmethod
     def _called(
@@ -182,56 +169,54 @@ class Calls(Elements):
         options: dict[str, Any],
         out: tuple[Any, ...] | None = None,
     ) -> Any:
-        """The result of a call: its recorded operation, or NumPy's result if there is none."""
-        most = math.inf if recorder is None else LIMITS.elements
-        only_read = recorder is not None or call in READERS
-        values: Any = known_values(args, most, only_read=only_read)
-        if values is not None and recorder is not None:
-            size = None
-            if call in _PRODUCTS:
-                size = product_size(values)
-            elif call is np.tensordot:
-                axes = values[2] if len(values) > 2 else options.get("axes", 2)
-                size = product_size(values[:2], axes)
-            if not (broadcasts_little(values, most) if size is None else size < most):
-                values = None
-        recorded = recorder is not None and values is None
-        if values is not None and out is None and (not options or are_plain(options.values())):
-            try:
-                made = call(*values, **options)
-                if any(made is value for value in values):
-                    made = made.view()
-                return cls._result(made, call, args, options)
-            except (TypeError, ValueError, LookupError):
-                pass  # raised again below
-        values = None  # a reference to memory would keep updates from writing there
-        if recorder is not None and recorded:
-            if out is None:
+        """The result of a call: NumPy's of few elements, a recorded operation, or NumPy's."""
+        values = small_values(args, large=call in PRODUCTS)
+        few = values is not None and (recorder is None or gives_little(call, values, options))
+        if few and values is not None:
+            given = small_values(options.values())
+            target = () if out is None else cls._plain_targets(out)
+            if given is not None and target is not None:
+                named: dict[str, Any] = dict(zip(options, given, strict=True))
+                if target:
+                    named["out"] = target if len(target) > 1 else target[0]
+                try:
+                    made = call(*values, **named)
+                    return made if out is None else out[0] if len(out) == 1 else out
+                except (TypeError, ValueError, LookupError):
+                    pass  # raised again below
+        if recorder is not None and not few:
+            made = None
+            if out is None or cls._takes_node(out[0]):
                 made = cls._recorded(recorder, args, options)
-                if made is not None:
+            if made is not None:
+                if out is None:
                     return cls._of_node(made)
-            elif cls._takes_node(out[0]):
-                made = cls._recorded(recorder, args, options)
-                target = out[0]
-                if made is not None and made.shape == target.shape and made.dtype == target.dtype:
-                    target._replace(made)
-                    return target
+                if (made.shape, made.dtype) == (out[0].shape, out[0].dtype):
+                    out[0]._replace(made)
+                    return out[0]
         settle((args, options))
         if out is not None:
             return cls._call_with_out(out, call, args, options)
         try:
-            values = known_values(args, math.inf, only_read=True) if only_read else None
-            values = evaluated(args) if values is None else values
-            made = call(*values, **evaluated(options))
-            if any(made is value for value in values):
-                made = made.view()
+            only_read = recorder is not None or call in READERS
+            return cls._result(
+                call(*evaluated(args, only_read=only_read), **evaluated(options)),
+                call,
+                args,
+                options,
+            )
         except (TypeError, ValueError, LookupError) as error:
             if isinstance(error, TypeError) and on_both((args, options)):
                 raise mixed() from error
-            if recorder is not None and not recorded:
+            if recorder is not None and few:
                 cls._recorded(recorder, args, options)  # raises an error that says what to do
             raise
-        return cls._result(made, call, args, options)
+
+    @classmethod
+    def _plain_targets(cls, out: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """Small lazy arrays that a call writes to, as NumPy's; None if there are others."""
+        found = tuple([t._plain() if type(t) is cls and not t._number else None for t in out])
+        return None if any(t is None for t in found) else found
 
     @classmethod
     def _recorded(cls, recorder: Recorder, args: tuple[Any, ...], options: Any) -> Any:
@@ -242,7 +227,9 @@ class Calls(Elements):
     @classmethod
     def _takes_node(cls, target: Any) -> bool:
         """True for a target that can take operations in place of its values."""
-        return type(target) is cls and target._root is None and not target._number
+        if type(target) is not cls or target._root is not None or target._number:
+            return False
+        return target._plain() is None and not target._lends()
 
     @classmethod
     def _result(
@@ -250,8 +237,6 @@ class Calls(Elements):
     ) -> Any:
         """A result of NumPy with lazy arrays: views of a lazy operand share its memory."""
         if type(made) in BACKENDS:
-            if made.base is None and made.flags.owndata and not _is_read_only(made):
-                return cls._of_array(made, True)
             return cls._array_result(made, call, args, options, None)
         if type(made) in (tuple, list):
             return type(made)(
@@ -268,22 +253,25 @@ class Calls(Elements):
         args: tuple[Any, ...],
         options: dict[str, Any],
         place: int | None,
-    ) -> Self:
-        if made.base is not None or not made.flags.owndata or _is_read_only(made):
-            lazy = [n for n, source in enumerate(args) if type(source) is cls]
+    ) -> Any:
+        is_new = made.base is None and made.flags.owndata
+        lazy = [n for n, source in enumerate(args) if type(source) is cls]
+        if not is_new or _is_read_only(made) or any(made is args[n]._known() for n in lazy):
             # of broadcast_arrays(x, x), the second result is of the second argument
             lazy.sort(key=lambda n: n != place)
             sharing = [n for n in lazy if np.may_share_memory(made, args[n]._values())]
             # zeros that NumPy returns as the imaginary part of real numbers, and parts without
             # elements, share nothing and stay read-only
             for n in sharing or (lazy if _is_read_only(made) else ()):
-                source: Self = args[n]
-                if source._number:
-                    return cls._of_array(made.copy(), True)  # NumPy's numbers have no views
+                source = args[n]
+                if source._plain() is not None:
+                    return made
                 others = (*map(evaluated, args[:n]), None, *map(evaluated, args[n + 1 :]))
                 again = (call, n, others, evaluated(options), place)
                 return source._view((_call_again, again))
-        return cls._of_array(made, made.flags.owndata)
+        if made.size < LIMITS.elements or any(made is value for value in args):
+            return made
+        return cls._of_array(made, is_new)
 
     @classmethod
     def _call_with_out(
@@ -302,8 +290,7 @@ class Calls(Elements):
                 if hasattr(target, "strides") and overlaps_itself(target):
                     raise ArgumentError("elements of out share memory: pass a copy of it")
         places = tuple([t._known() if type(t) is cls else t for t in out])
-        values = known_values(args, math.inf) or evaluated(args)
-        named = evaluated(options)
+        values, named = evaluated(args), evaluated(options)
         try:
             made = call(*values, out=places if len(places) > 1 else places[0], **named)
         except (TypeError, ValueError) as error:
@@ -320,6 +307,12 @@ class Calls(Elements):
             cls._result(result, call, args, options) if target is None else target
             for target, result in zip(out, made, strict=True)
         )
+
+
+def _has_places(key: Any) -> bool:
+    """True for a key without arrays."""
+    kind = type(key)
+    return kind in _PLACES or (kind is tuple and _PLACES.issuperset(map(type, key)))
 
 
 def _is_read_only(array: Any) -> bool:

@@ -16,13 +16,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import combinations
 from typing import TypeAlias, assert_never
 
 from ..errors import VerifyError
 from ..frontend.einsum import label_names
 from ..ir.expr import ARGUMENT_COUNTS, Call, Calls, Const, Expr, Pow, Prod, Quot, Sum
 from ..ir.reduction import Reduction
-from ..ir.system import Apply, Equation, Factor, System, Term
+from ..ir.system import Apply, Equation, Factor, System, Term, factor_indices
 from ..ir.tensor import Index, Ref, Role, Space, Storage, Tensor
 from .graph import (
     KERNEL_TYPES,
@@ -97,7 +98,7 @@ def lazy_system(
         >>> square = Node(Elementwise("multiply", (x, x)), (3, 4), x.dtype)
         >>> total = Node(Reduce(square, (0,), Reduction.SUM), (4,), x.dtype)
         >>> print(lazy_system([total]).system.pretty(), end="")
-        y0[i] = sum(j) x0[j,i]*x0[j,i]
+        y0[i] = sum(j) (x0[j,i]*x0[j,i])
     """
     return _Writer(roots, target, accumulate).written()
 
@@ -232,11 +233,10 @@ class _Writer:
                     for axis, space in enumerate(spaces)
                 ]
                 sums = tuple(i for a in axes if (i := inner[a]) is not None)
-                if kind is Reduction.SUM:
-                    factors = self._factors(operand, inner)
-                else:
+                factors = self._factors(operand, inner) if kind is Reduction.SUM else ()
+                if not _is_contraction(factors):
                     factors = (Apply(self._expression(operand, inner)),)
-                    reduction = kind if sums else reduction
+                reduction = kind if sums else reduction
             case Product(operands, labels, output):
                 of_label = dict(zip(output, here, strict=True))
                 parts: list[Factor] = []
@@ -293,6 +293,15 @@ class _Writer:
         indices = tuple(i for i in places if i is not None)
         axes = self.stored.get(id(node), range(len(indices)))
         return Ref(self.tensors[id(node)], tuple(indices[n] for n in axes))
+
+
+def _is_contraction(factors: Sequence[Factor]) -> bool:
+    """True if two factors each have an index that the other lacks, as those of a matrix product.
+
+    Other products are work on elements, which is fused.
+    """
+    indices = [set(factor_indices(factor)) for factor in factors]
+    return any(one - other and other - one for one, other in combinations(indices, 2))
 
 
 def _aligned(operand: Node, places: Sequence[Index | None]) -> list[Index | None]:

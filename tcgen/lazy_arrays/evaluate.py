@@ -41,6 +41,10 @@ def evaluate(nodes: Sequence[Node]) -> None:
     line.roots += tuple(line.held())
     for place, array in zip(line.roots, _run(line), strict=True):
         line.sources[place].set_array(array)
+    for node, place in line.twins:
+        work = line.sources[place].work
+        if isinstance(work, Leaf):
+            node.set_array(work.array, line.sources[place])
 
 
 def evaluate_into(node: Node, target: Array, change: str = "") -> None:

@@ -6,10 +6,11 @@ the time of recording an operation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from operator import index
 from typing import Any, ClassVar, TypeAlias, assert_never
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +25,20 @@ Shape: TypeAlias = tuple[int, ...]
 
 @dataclass(slots=True, eq=False)
 class Leaf:
-    """An array whose values are known."""
+    """An array whose values are known.
+
+    Attributes:
+        whole: the leaf of the lazy array whose memory holds the elements; None for its own memory.
+            It lives as long as an operation reads a part, so that an update sees the reader.
+        is_new: lazy arrays allocated the memory.
+        is_open: NumPy's arrays can write to the memory, so that operations run at once.
+    """
 
     operands: ClassVar[tuple[Node, ...]] = ()
     array: Array
+    whole: Node | None = None
+    is_new: bool = False
+    is_open: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -135,17 +146,23 @@ class Node:
         reads: number of arrays that these operations read; shared ones count for each reader.
         arrays: upper bound of the number of arrays that these operations read.
         bytes: upper bound of the bytes of these arrays.
+        handle: weak reference to the lazy array whose values these are, or None.
+        readers: weak references to the pending operations that read this one.
+        ran: the values were computed once, and not stored.
     """
 
     __slots__ = (
-        *("arrays", "backend", "bytes", "computes", "depth", "dtype"),
-        *("reads", "shape", "weight", "work"),
+        *("__weakref__", "arrays", "backend", "bytes", "computes", "depth", "dtype", "handle"),
+        *("ran", "readers", "reads", "shape", "weight", "work"),
     )
 
     arrays: int
     backend: Backend | None
     bytes: int
     computes: np.dtype[Any] | None
+    handle: ref[Any] | None
+    ran: bool
+    readers: list[ref[Node]]
     weight: int
     depth: int
     reads: int
@@ -172,9 +189,12 @@ class Node:
                 reads += operand.reads
                 arrays += operand.arrays
                 count += operand.bytes
+                if operand.weight:
+                    operand.readers.append(ref(self, operand.readers.remove))
                 if operand.depth > depth:
                     depth = operand.depth
             depth += 1
+        self.handle, self.ran, self.readers = None, False, []
         self.computes, self.backend = computes, backend
         self.weight, self.depth, self.reads = weight, depth, reads
         self.arrays, self.bytes = arrays, count
@@ -189,9 +209,28 @@ class Node:
         """True for an element type, in this machine's byte order, that kernels compute with."""
         return self.dtype in KERNEL_TYPES
 
-    def set_array(self, array: Array) -> None:
+    def has_handle(self) -> bool:
+        """True if a lazy array, whose values these are, is alive."""
+        return self.handle is not None and self.handle() is not None
+
+    def is_held(self, among: Container[Node]) -> bool:
+        """True if a lazy array or an operation that is not among these may need the values."""
+        if self.has_handle():
+            return True
+        readers = [reader() for reader in tuple(self.readers)]
+        return any(reader is not None and reader not in among for reader in readers)
+
+    def part(self, array: Array) -> Node:
+        """The leaf of a part of the memory of this leaf."""
+        work = self.work
+        assert isinstance(work, Leaf)
+        made = leaf(array)
+        made.work = replace(work, array=array, whole=work.whole or self)
+        return made
+
+    def set_array(self, array: Array, whole: Node | None = None) -> None:
         """Replace the work by its array, so that the memory of its operands can be freed."""
-        self.work, self.weight, self.depth = Leaf(array), 0, 0
+        self.work, self.weight, self.depth = Leaf(array, whole, True), 0, 0
         self.reads = self.arrays = 1
         self.bytes = array.nbytes
 
@@ -213,6 +252,7 @@ def leaf(array: Array) -> Node:
     node.work, node.shape, node.dtype = Leaf(array), array.shape, array.dtype
     node.computes = array.dtype if array.dtype in KERNEL_TYPES else None
     node.backend = backend_of(array)
+    node.handle, node.ran, node.readers = None, False, []
     node.weight = node.depth = 0
     node.reads = node.arrays = 1
     node.bytes = array.nbytes

@@ -7,9 +7,8 @@ work of each node once, so the result does not change.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
-from sys import getrefcount
 from typing import Any, assert_never
 
 from .backend import HOST, Backend
@@ -38,7 +37,8 @@ class Linearized:
     """The work of some nodes and of all below them.
 
     Attributes:
-        works: arrays, numbers and operations, operands first; equal arrays stand once.
+        works: arrays, numbers and operations, operands first; equal ones stand once.
+        twins: further nodes of an operation, and the place of the first.
         operands: places of the works that each one reads.
         dtypes: element types of the results: booleans and integers are computed as numbers.
         roots: places of the requested nodes.
@@ -57,6 +57,7 @@ class Linearized:
     backend: Backend = HOST
     target: Array | None = None
     change: str = ""
+    twins: list[tuple[Node, int]] = field(default_factory=list)
 
     @property
     def key(self) -> Hashable:
@@ -106,23 +107,19 @@ class Linearized:
         return [work.value for work in self.works if type(work) is Scalar]
 
     def held(self) -> list[int]:
-        """Places of operations, other than roots, that an array or an operation elsewhere holds.
+        """Places of operations, other than roots, that an array or an operation elsewhere needs.
 
-        They may be needed again, and would then be computed twice. A little arithmetic may be,
-        since it takes less time than a pass over memory.
+        They would then be computed twice. A little arithmetic may be, since it takes less time than
+        a pass over memory.
         """
-        readers = [0] * len(self.works)
-        for operands in self.operands:
-            for place in operands:
-                readers[place] += 1
+        among = frozenset(self.sources)
         found = []
         for place, work in enumerate(self.works):
-            if getrefcount(self.sources[place]) <= readers[place] + _IN_LIST:
-                continue
             if not self.operands[place] or type(work) is Transpose or place in self.roots:
                 continue
+            source = self.sources[place]
             cheap = type(work) is Elementwise and work.operation in CHEAP
-            if not cheap or self.sources[place].weight > _LITTLE_WORK:
+            if (not cheap or source.weight > _LITTLE_WORK) and source.is_held(among):
                 found.append(place)
         return found
 
@@ -144,7 +141,6 @@ class Linearized:
 
 
 _REDUCING = frozenset((Reduce, Position, Product))
-_IN_LIST = 2  # refcount of a node held only by a list (plus the argument of getrefcount)
 _LITTLE_WORK = 2  # operations
 
 
@@ -162,7 +158,7 @@ def linearize(roots: Sequence[Node]) -> Linearized:
     computes = next((r.computes for r in roots if r.computes is not None), roots[0].dtype)
     backend = next((r.backend for r in roots if r.backend is not None), HOST)
     line = Linearized([], [], [], [], [], (), computes, backend)
-    places: dict[int, int] = {}
+    places: dict[Hashable, int] = {}
     line.roots = tuple(
         [places[id(r)] if id(r) in places else _place(r, line, places) for r in roots]
     )
@@ -171,20 +167,25 @@ def linearize(roots: Sequence[Node]) -> Linearized:
     return line
 
 
-def _place(node: Node, line: Linearized, places: dict[int, int]) -> int:
-    """Append a node without a place, after the nodes below it."""
+def _place(node: Node, line: Linearized, places: dict[Hashable, int]) -> int:
+    """Append a node without a place, after the nodes below it; an equal one gives its place."""
     work = node.work  # another thread may replace it after this line
-    below: tuple[int, ...] = ()
-    if type(work) is Leaf:
-        place = places.setdefault(id(work.array), len(line.works))
-        if place < len(line.works):
-            places[id(node)] = place
-            return place
-    else:
-        below = tuple(
-            [places[id(o)] if id(o) in places else _place(o, line, places) for o in work.operands]
-        )
-    place = places[id(node)] = len(line.works)
+    below = tuple(
+        [places[id(o)] if id(o) in places else _place(o, line, places) for o in work.operands]
+    )
+    match work:
+        case Leaf(array):
+            value: Hashable = id(array)
+        case Scalar(number):
+            value = repr(number)  # tells -0.0 from 0.0
+        case _:
+            value = (_form(work, below), node.shape)
+    place = places.setdefault(value, len(line.works))
+    places[id(node)] = place
+    if place < len(line.works):
+        if below:
+            line.twins.append((node, place))
+        return place
     line.sources.append(node)
     line.works.append(work)
     line.operands.append(below)

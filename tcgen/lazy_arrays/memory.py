@@ -4,28 +4,35 @@ A view has no array. It is the steps (a slice, a transpose) that lead to it from
 memory it shares. So an update through a view or through the array itself is seen by all of them,
 also if the array was still pending when the view was taken.
 
-An update writes in place if only this array and its views can see it: recorded operations and NumPy
-arrays that were handed out hold references to the memory. Otherwise the array first moves to a
-copy.
+Pending operations and views of NumPy read the memory. Weak references tell whether they are alive:
+an update writes in place if no operation reads the memory, and moves the array to a copy otherwise.
+An operation runs at once if a view of NumPy may write to the memory that it reads.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dis import opname
 from operator import getitem
-from sys import getrefcount
+from sys import _getframe
 from typing import Any, Self, TypeAlias
+from weakref import ref
 
 import numpy as np
 
 from ..errors import ArgumentError
-from .backend import HOST, Backend, backend_of
-from .evaluate import evaluate
-from .graph import Array, Leaf, Node, leaf, with_axes_of_array
+from .backend import BACKENDS, HOST, Backend, backend_of
+from .dispatch import LIMITS
+from .evaluate import evaluate, evaluate_into
+from .graph import Array, Leaf, Node, Product, leaf, with_axes_of_array
 from .slices import sliced
 from .ufuncs import with_axes
 
 Step: TypeAlias = tuple[Callable[[Any, Any], Array], Any]  # a function of an array and an argument
+# Elements whose copy takes the time in which an operation on a lazy view is recorded and run, about
+# 30 microseconds.
+_VIEW = 2**15
 
 
 class Memory:
@@ -35,6 +42,10 @@ class Memory:
         _array: the values, if they are known; None for a view.
         _pending: node of the operations that make the values, if they are not known. Of a view:
             the node of its part of the operations of ``_seen``.
+        _leaf: weak reference to the node of the known values; pending operations keep it alive.
+        _open: the array through which NumPy reads and writes known values: a small array itself,
+            a number of NumPy, or an array that lives as long as NumPy's views of a large one.
+        _taken: elements of lazy views, where those of NumPy would have needed a copy.
         _mine: only this array writes to the memory, or expects it to stay.
         _in_order: pending operations replaced an array in C order, whose views may have another
             shape: their result is also stored in C order.
@@ -45,38 +56,41 @@ class Memory:
     """
 
     __slots__ = (
-        *("__weakref__", "_array", "_in_order", "_mine", "_number"),
-        *("_root", "_seen", "_steps", "_pending"),
+        *("__weakref__", "_array", "_in_order", "_leaf", "_mine", "_number", "_open"),
+        *("_root", "_seen", "_steps", "_pending", "_taken"),
     )
 
     _array: Array | None
     _in_order: bool
+    _leaf: ref[Node] | None
     _mine: bool
     _number: bool
-    _root: Memory | None
+    _open: Any
+    _root: Self | None
     _seen: Node | None
     _steps: tuple[Step, ...]
     _pending: Node | None
+    _taken: int
 
     @classmethod
     def _of_array(cls, array: Array, mine: bool) -> Self:
         made = cls.__new__(cls)
-        made._root = made._pending = None
-        made._array, made._mine, made._number = array, mine, False
+        made._root = made._pending = made._leaf = made._open = None
+        made._array, made._mine, made._number, made._taken = array, mine, False, 0
         return made
 
     @classmethod
     def _of_node(cls, node: Node) -> Self:
         made = cls.__new__(cls)
-        made._root = None
+        made._root = made._array = made._leaf = made._open = None
         made._number = not node.shape and node.backend is HOST
-        made._in_order = False
+        made._in_order, made._taken = False, 0
         made._take(node)
         return made
 
     def _view(self, step: Step) -> Self:
         made = self.__new__(type(self))
-        made._array = made._pending = made._seen = None
+        made._array = made._pending = made._seen = made._open = None
         made._number = False
         if self._root is None:
             made._root, made._steps = self, (step,)
@@ -88,21 +102,17 @@ class Memory:
     def shape(self) -> tuple[int, ...]:
         """Shape; it is known without the values."""
         array = self._known()
-        return self._node.shape if array is None else array.shape
+        return self._as_node().shape if array is None else array.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Element type; it is known without the values."""
         array = self._known()
-        return self._node.dtype if array is None else array.dtype
+        return self._as_node().dtype if array is None else array.dtype
 
     @property
     def _node(self) -> Node:
         return self._as_node()
-
-    def _is_number(self) -> bool:
-        """True for a number of NumPy, and for a view of one."""
-        return self._number if self._root is None else self._root._number
 
     @property
     def _backend(self) -> Backend:
@@ -112,6 +122,8 @@ class Memory:
         if root._array is None and pending is not None and pending.backend is not None:
             return pending.backend
         return backend_of(root._array)
+
+    # ---- values
 
     def _known(self) -> Array | None:
         """The values, if they are known: memory that may be the caller's."""
@@ -136,20 +148,90 @@ class Memory:
         assert array is not None
         return array
 
+    def _take(self, node: Node) -> None:
+        """Take the values of a node."""
+        if node.has_handle():
+            node = with_axes(node, tuple(range(node.ndim)))  # a node has one lazy array
+        node.handle = ref(self)
+        self._array, self._pending = None, node
+        self._settle()
+
     def _settle(self) -> None:
         """Take the array of operations that have been computed."""
         pending = self._pending
         if pending is not None and isinstance(pending.work, Leaf):
-            array = pending.work.array
-            if self._in_order and not array.flags.c_contiguous:
-                array = array.copy()
-            self._array, self._pending, self._mine = array, None, True
+            work = pending.work
+            array, mine = work.array, work.is_new
+            if work.whole is not None or (self._in_order and not array.flags.c_contiguous):
+                array, mine = array.copy(), True
+                pending = None
+            self._array, self._pending, self._mine, self._open = array, None, mine, None
+            self._leaf = None if pending is None else ref(pending)
+
+    def _plain(self) -> Any:
+        """The array of NumPy, or its number, that holds few known elements; None for others."""
+        found = self._open
+        if found is None:
+            if self._root is None:
+                if self._array is None:
+                    self._settle()
+                array = self._array
+                if array is not None and (self._number or array.size < LIMITS.elements):
+                    return self._opened(array)
+            elif self._root._plain() is not None and not self._root._number:
+                return self._known()
+        elif found.size < LIMITS.elements or self._number:
+            return found
+        return None
+
+    def _through(self) -> Any:
+        """The array through which NumPy already reads and writes the values, or None."""
+        root = self if self._root is None else self._root
+        array = root._open
+        if array is None:
+            array = root._plain()
+        if array is not None and root is not self:
+            for step, argument in self._steps:
+                array = step(array, argument)
+        return array
+
+    def _opened(self, array: Array) -> Any:
+        """The array through which NumPy reads and writes the known values."""
+        if self._number:
+            self._open = array[()]
+            return self._open
+        if not self._is_unshared():
+            array = self._array = array.copy("K")
+            self._mine = True
+        self._leaf, self._taken = None, 0
+        self._open = array if array.size < LIMITS.elements else np.asarray(_Lent(array))
+        return self._open
+
+    def _lends(self) -> bool:
+        """True if views of NumPy can write to the memory."""
+        lent = self._open
+        if lent is None or lent is self._array:
+            return lent is not None
+        alive = ref(lent) if type(lent) is np.ndarray else None
+        self._open = lent = None
+        self._open = None if alive is None else alive()
+        return self._open is not None
+
+    def _lent(self) -> Any:
+        """The known values, to be read and written by NumPy."""
+        root = self if self._root is None else self._root
+        assert root._array is not None
+        if not root._lends():
+            root._opened(root._array)
+        return self._through()
 
     def _handed_out(self) -> Array:
         """A read-only view of the values; an update then moves to other memory."""
         values = self._values()
         root = self if self._root is None else self._root
         backend = backend_of(values)
+        if root._lends():
+            return backend.read_only(values.copy())
         if root._mine and root._array is not None:
             root._mine = backend.keep(root._array)
         return backend.read_only(values)
@@ -157,22 +239,52 @@ class Memory:
     def _as_node(self) -> Node:
         """The node of the values: later updates do not change it."""
         root = self if self._root is None else self._root
-        if root is self and self._array is not None:  # the usual case
-            return leaf(self._array)
-        root._settle()
-        pending = root._pending  # first: another thread may settle the array after this line
-        if root._array is None and pending is not None:
-            if root is self:
-                return pending
-            if self._pending is not None and self._seen is pending:
-                return self._pending
-            node = _part(pending, self._steps)
-            if node is not None:
-                self._seen, self._pending = pending, node
-                return node
-        if root is not self:
-            self._seen = self._pending = None
-        return leaf(self._values())
+        if root._array is None:
+            root._settle()
+            pending = root._pending  # first: another thread may settle the array after this line
+            if root._array is None and pending is not None:
+                if root is self:
+                    return pending
+                if self._pending is not None and self._seen is pending:
+                    return self._pending
+                node = _part(pending, self._steps)
+                if node is not None:
+                    self._seen, self._pending = pending, node
+                    return node
+        if root is self:
+            return self._known_node()
+        self._seen = self._pending = None
+        root._values()
+        node = root._known_node()
+        assert isinstance(node.work, Leaf)
+        array = node.work.array
+        for step, argument in self._steps:
+            array = step(array, argument)
+        return node.part(array)
+
+    def _known_node(self) -> Node:
+        """The node of known values: of a copy, where NumPy's arrays may write to few elements."""
+        array = self._array
+        assert array is not None
+        node = None if self._leaf is None else self._leaf()
+        if node is None:
+            is_open = self._lends()
+            if is_open and self._open is array:
+                array, is_open = array.copy(), False
+            node = leaf(array)
+            node.work = Leaf(array, None, self._mine, is_open)
+            if not is_open and self._open is None:
+                node.handle, self._leaf = ref(self), ref(node)
+        return node
+
+    # ---- updates
+
+    def _is_unshared(self) -> bool:
+        """True if an update writes in place, since pending operations do not read the memory."""
+        root = self if self._root is None else self._root
+        if root._array is None or not root._mine or backend_of(root._array).is_kept(root._array):
+            return False
+        return root._leaf is None or root._leaf() is None
 
     def _writable(self) -> Array:
         """The values in memory that an update may write to; a number cannot be updated."""
@@ -180,33 +292,121 @@ class Memory:
         if root._number:
             raise ArgumentError("a number cannot be updated: use an array of shape (1,)")
         root._values()
-        if not (root._mine and _owns_memory(root)):
+        if not root._is_unshared():
             assert root._array is not None
             root._array = root._array.copy("K")
-            root._mine = True
+            root._mine, root._leaf = True, None
         array = self._known()
         assert array is not None
         return array
-
-    def _is_unshared(self) -> bool:
-        """True if an update writes in place, since pending operations do not read the memory."""
-        root = self if self._root is None else self._root
-        return root._array is not None and root._mine and _owns_memory(root)
 
     def _replace(self, node: Node) -> None:
         """Take the values of a node of this shape and type; a view cannot."""
         array = self._array
         self._in_order = self._in_order if array is None else bool(array.flags.c_contiguous)
+        self._leaf = None
         self._take(node)
 
-    def _take(self, node: Node) -> None:
-        work = node.work
-        if isinstance(work, Leaf):
-            self._array, self._pending, self._mine = work.array, None, False
-            if self._in_order and not self._array.flags.c_contiguous:
-                self._array, self._mine = self._array.copy(), True
-        else:
-            self._array, self._pending = None, node
+    def _lazy_part(self, key: Any) -> Any:
+        """``self[key]`` for a key of numbers, slices and arrays of NumPy."""
+        values = self._known()
+        if values is None:
+            part = None if self._number else sliced(self._as_node(), key)
+            if part is not None and math.prod(part.shape) >= LIMITS.elements:
+                dots = key is Ellipsis or (type(key) is tuple and Ellipsis in key)
+                return self._view((getitem, key)) if part.ndim or dots else self._of_node(part)
+            self._values()
+            plain = self._plain()
+            if plain is not None:
+                return plain[key]
+            values = self._values()
+        found = values[key]
+        if type(found) not in BACKENDS:
+            return found
+        base = found.base
+        if base is None or not (
+            base is values or base is values.base or np.may_share_memory(found, values)
+        ):
+            return found if found.size < LIMITS.elements else self._of_array(found, True)
+        small = found.size < LIMITS.elements and found.ndim <= values.ndim
+        root = self if self._root is None else self._root
+        if small and type(found) is np.ndarray and found.dtype.kind in "biufc":
+            root._taken += max(found.size, _VIEW)
+            assert root._array is not None
+            if root._lends() or root._is_unshared() or root._taken >= root._array.size:
+                return self._lent()[key]
+        return self._view((getitem, key))
+
+    def _written_by(self, key: Any, value: Self) -> bool:
+        """Let pending operations write to a slice of the array, which then holds their values."""
+        if not (is_basic(key) and self._is_unshared()):
+            return False
+        node, target = value._as_node(), self._known()
+        part = target[key]  # type: ignore[index]
+        if type(part) not in BACKENDS or part.shape != node.shape or part.dtype != node.dtype:
+            return False
+        if not node.has_kernels or node.ran or type(node.work) is Leaf:
+            return False
+        evaluate_into(node, part)
+        root = self if self._root is None else self._root
+        node.ran = root._lends()
+        if not node.ran:
+            node.set_array(part, root._known_node())
+        return True
+
+    def _changed_by(self, operation: str, other: Self) -> bool:
+        """Let pending operations change the array where it is.
+
+        For a whole array, only a product is not deferred: later operations may join other loops.
+        """
+        if other._known() is not None:
+            return False
+        node = other._as_node()
+        if self.shape != node.shape or self.dtype != node.dtype or not node.has_kernels:
+            return False
+        if node.ran or type(node.work) is Leaf:
+            return False
+        if self._root is None:
+            if not isinstance(node.work, Product):
+                return False
+            self._values()
+        if not self._is_unshared():
+            return False
+        target = self._known()
+        if type(target) not in BACKENDS:
+            return False
+        assert target is not None
+        evaluate_into(node, target, operation)
+        node.ran = True
+        return True
+
+    def _is_part(self, key: Any, part: Self) -> bool:
+        """True if the part is this slice of the array."""
+        root, steps = (self, ()) if self._root is None else (self._root, self._steps)
+        if part._root is not root or len(part._steps) != len(steps) + 1:
+            return False
+        step, argument = part._steps[-1]
+        if step is not getitem or part._steps[:-1] != steps:
+            return False
+        return is_basic(key) and is_basic(argument) and bool(key == argument)
+
+    def _is_row(self, value: Any) -> bool:
+        """True if the value is a view of an index of the first axis of the array."""
+        if type(value) is not type(self):
+            return value.base is not None and np.may_share_memory(value, self._values())
+        root, steps = (self, ()) if self._root is None else (self._root, self._steps)
+        if value._root is not root or value._steps[:-1] != steps:
+            return False
+        step, argument = value._steps[-1]
+        return step is getitem and type(argument) is int
+
+
+class _Lent:
+    """The base of NumPy's views of an array: it lives as long as one of them."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.__array_interface__ = array.__array_interface__
 
 
 def _part(node: Node, steps: tuple[Step, ...]) -> Node | None:
@@ -224,16 +424,14 @@ def _part(node: Node, steps: tuple[Step, ...]) -> Node | None:
     return made
 
 
-def _owns_memory(root: Memory) -> bool:
-    """True if no view, pending work or variable shares the memory of the array."""
-    array: Any = root._array
-    if backend_of(array).is_kept(array):
-        return False
-    if array.base is not None and getrefcount(array.base) > _ATTRIBUTE:
-        return False
-    del array
-    return getrefcount(root._array) <= _ATTRIBUTE
+def is_basic(key: Any) -> bool:
+    """True for a key of numbers, slices and new axes, which can be compared."""
+    if type(key) is tuple:
+        return all(map(is_basic, key))
+    return key is None or key is Ellipsis or type(key) in (int, slice)
 
 
-# Refcount of an object held only by an attribute (plus the argument of getrefcount).
-_ATTRIBUTE = 2
+def is_called_by_c() -> bool:
+    """True if code in C, not a statement of Python, calls the caller's assignment."""
+    frame = _getframe(2)
+    return opname[frame.f_code.co_code[frame.f_lasti]] != "STORE_SUBSCR"

@@ -1,17 +1,19 @@
-"""Attributes and methods of NumPy's arrays, as lazy arrays have them.
+"""Attributes, methods and protocols of NumPy's arrays, as lazy arrays have them.
 
-Methods of recorded functions are also recorded. Others compute the values that they need. If
-NumPy's result is a view, so is that of a lazy array.
+Those of few known elements are NumPy's. Methods of recorded functions are also recorded. Others
+compute the values that they need. If NumPy's result is a view, so is that of a lazy array.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
-from typing import Any, NoReturn, Self
+from collections.abc import Callable, Iterator
+from operator import index
+from typing import Any, NoReturn
 
 from ..errors import ArgumentError, ShapeError
+from .arguments import small_values
 from .calls import Calls
 from .functions import METHODS, UPDATING_METHODS
 from .graph import in_order, with_axes_of_array
@@ -34,9 +36,8 @@ def _recorded_method(name: str) -> Callable[..., Any]:
     """A method with the arguments of a recorded function."""
     recorder = METHODS[name]
 
-    def method(self: Methods, *args: Any, out: Any = None, **options: Any) -> Any:
-        call = getattr(self._backend.array_type, name)
-        return self._called(recorder, call, (self, *args), options, None if out is None else (out,))
+    def method(self: Methods, *args: Any, **options: Any) -> Any:
+        return self._method(name, args, options, recorder)
 
     method.__doc__ = f"``numpy.ndarray.{name}``."
     return method
@@ -83,7 +84,7 @@ class Methods(Calls):
         return math.prod(self.shape)
 
     @property
-    def T(self) -> Self:  # noqa: N802  (NumPy's name)
+    def T(self) -> Any:  # noqa: N802  (NumPy's name)
         """The axes in reverse order."""
         return self.transpose()
 
@@ -110,60 +111,53 @@ class Methods(Calls):
     std, var = _recorded_method("std"), _recorded_method("var")
     clip, dot = _recorded_method("clip"), _recorded_method("dot")
 
-    def transpose(self, *axes: Any) -> Self:
+    def transpose(self, *axes: Any) -> Any:
         """``numpy.ndarray.transpose``."""
         given = axes[0] if len(axes) == 1 else axes or None
         ndim = self.ndim
-        if given is None:
-            return self._view((with_axes_of_array, tuple(range(ndim - 1, -1, -1))))
-        order = axes_of(given, ndim)
+        order = tuple(range(ndim - 1, -1, -1)) if given is None else axes_of(given, ndim)
         if len(order) != ndim:
             raise ShapeError(f"transpose: {given} does not name each of the {ndim} axes once")
+        if self._is_plain():
+            return self._plain().transpose(order)
         return self._view((with_axes_of_array, order))
 
     def swapaxes(self, axis1: Any, axis2: Any) -> Any:
         """``numpy.ndarray.swapaxes``."""
-        ndim = self.ndim
-        for axis in (axis1, axis2):
-            if type(axis) is not int or not -ndim <= axis < ndim:
-                return self._method("swapaxes", axis1, axis2)
-        order = list(range(ndim))
+        order = list(range(self.ndim))
+        axes = (axis1, axis2)
+        if self._is_plain() or any(
+            type(a) is not int or a not in range(-len(order), len(order)) for a in axes
+        ):
+            return self._method("swapaxes", axes, {})
         order[axis1], order[axis2] = order[axis2], order[axis1]
         return self._view((with_axes_of_array, tuple(order)))
 
     def reshape(self, *shape: Any, **options: Any) -> Any:
         """``numpy.ndarray.reshape``."""
-        if not options and self._is_flat():
+        array = self._known()
+        if not options and array is not None and array.flags.c_contiguous and not self._is_plain():
             try:
-                made = self._known().reshape(*shape)  # type: ignore[union-attr]
+                return self._view((_reshaped, array.reshape(*shape).shape))
             except (TypeError, ValueError):
                 pass  # raised again below
-            else:
-                return self._view((_reshaped, made.shape))
-        return self._method("reshape", *shape, **options)
+        return self._method("reshape", shape, options)
 
     def ravel(self, order: Any = "C") -> Any:
         """``numpy.ndarray.ravel``."""
-        if order == "C" and self._is_flat():
-            return self._view((_reshaped, (-1,)))
-        return self._method("ravel", order)
+        return self.reshape(-1) if order == "C" else self._method("ravel", (order,), {})
 
-    def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
-        """``numpy.ndarray.astype``."""
-        array = None if args or options else self._known()
-        if array is None:
-            return self._method("astype", dtype, *args, **options)
-        return self._of_array(array.astype(dtype), True)
-
-    def copy(self, order: Any = "C") -> Self:
+    def copy(self, order: Any = "C") -> Any:
         """``numpy.ndarray.copy``; pending operations stay pending."""
+        if self._is_plain():
+            return self._method("copy", (order,), {})
         if self._known() is None and order in ("C", "K", "A"):
-            return self._of_node(self._node)
+            return self._of_node(self._as_node())
         return self._of_array(self._values().copy(order), True)
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
         """``numpy.ndarray.to_device``."""
-        return self._method("to_device", device, stream=stream)
+        return self._method("to_device", (device,), {"stream": stream})
 
     def resize(self, *shape: Any, refcheck: bool = True) -> None:
         """``numpy.ndarray.resize``; other arrays keep the memory that they share."""
@@ -172,7 +166,7 @@ class Methods(Calls):
         array = self._values().copy()
         del refcheck  # the copy has no other references
         array.resize(*shape, refcheck=False)
-        self._array, self._mine = array, True
+        self._array, self._mine, self._open, self._leaf = array, True, None, None
 
     @property
     def flags(self) -> _Flags:
@@ -183,16 +177,71 @@ class Methods(Calls):
         """Refused, as assignments to flags are."""
         _refuse_flags()
 
-    def _is_flat(self) -> bool:
-        """True for known values in C order, of which every other shape is a view."""
-        array = self._known()
-        return array is not None and array.flags.c_contiguous and not self._is_number()
+    def _is_plain(self) -> bool:
+        """True for few known elements, and for numbers, which are computed."""
+        if self._number:
+            self._values()
+        return self._plain() is not None
 
-    def _method(self, name: str, *args: Any, **options: Any) -> Any:
+    def _method(
+        self, name: str, args: tuple[Any, ...], options: dict[str, Any], recorder: Any = None
+    ) -> Any:
         """The result of a method of NumPy's arrays, or of CuPy's."""
-        out = options.pop("out", None)
         call = getattr(self._backend.array_type, name)
-        return self._called(None, call, (self, *args), options, None if out is None else (out,))
+        if (recorder is None or self._number) and self._is_plain():
+            values = small_values((*args, *options.values()))
+            if values is not None and "out" not in options:
+                named = dict(zip(options, values[len(args) :], strict=True))
+                return getattr(self._plain(), name)(*values[: len(args)], **named)
+        rest = dict(options)
+        out = rest.pop("out", None)
+        return self._called(recorder, call, (self, *args), rest, None if out is None else (out,))
+
+    # ---- Python's protocols
+
+    def __len__(self) -> int:
+        shape: tuple[int, ...] = self.shape
+        if not shape:
+            raise ShapeError("an array without axes has no length")
+        return shape[0]
+
+    def __contains__(self, value: object) -> bool:
+        return value in self._values()
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise ArgumentError("an array without axes has no elements to iterate over")
+        plain = self._plain()
+        if plain is not None or self.ndim == 1:
+            return iter(self._values() if plain is None else plain)
+        return (self[n] for n in range(len(self)))
+
+    def __bool__(self) -> bool:
+        return bool(self._values())
+
+    def __int__(self) -> int:
+        return int(self._values())
+
+    def __index__(self) -> int:
+        return index(self._values())
+
+    def __round__(self, digits: int | None = None) -> Any:
+        if self.shape:
+            raise ArgumentError(f"round takes a number, not shape {self.shape}: use numpy.round")
+        number: Any = self._values()[()]
+        return round(number, digits)
+
+    def __float__(self) -> float:
+        return float(self._values())
+
+    def __complex__(self) -> complex:
+        return complex(self._values())
+
+    def __format__(self, form: str) -> str:
+        return format(self._values(), form)
+
+    def __str__(self) -> str:
+        return str(self._values())
 
     @property
     def _data(self) -> Any:
@@ -205,11 +254,14 @@ class Methods(Calls):
         backend = self._backend
         found = getattr(backend.array_type, name)
         if not callable(found):
-            values = backend.read_only(self._values())
-            return self._result(getattr(values, name), getattr, (self, name), {})
+            values = self._values()
+            plain = self._plain()
+            if plain is not None:
+                return getattr(plain, name)
+            return self._result(getattr(backend.read_only(values), name), getattr, (self, name), {})
         if name in UPDATING_METHODS:
             return lambda *args, **options: self._update(found, args, options)
-        return lambda *args, **options: self._method(name, *args, **options)
+        return lambda *args, **options: self._method(name, args, options)
 
 
 def _reshaped(array: Any, shape: tuple[int, ...]) -> Any:

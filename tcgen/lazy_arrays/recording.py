@@ -7,7 +7,6 @@ The graph is walked, and the bounds are made exact, only if one of them exceeds 
 from __future__ import annotations
 
 import math
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -22,14 +21,13 @@ _DEEPEST = 64  # operations on the longest path: each takes several frames of Py
 _MOST_ARRAYS = 32  # arrays that one kernel reads: their memory cannot be freed before it runs
 _FEW_READS = 4  # up to this number of reads, each new one is checked for temporary memory
 _HELD_BYTES = 2**22  # bytes of arrays held only by operations: about the size of a cache
-# Refcount of an object held only by an attribute (plus the argument of getrefcount).
-_ATTRIBUTE = 2
 
 
 def record(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
     """A node for the work; its operands are computed first if too many operations are pending.
 
-    The node itself is computed at once if that frees much memory.
+    The node itself is computed at once if that frees much memory, or if NumPy's arrays can write to
+    the memory that it reads.
     """
     if type(work) is not Elementwise:
         _compute_rolls(work)
@@ -37,9 +35,19 @@ def record(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
     if _is_too_much(node):
         evaluate(work.operands)
         return Node(work, shape, dtype)
-    if node.bytes >= _HELD_BYTES and _reads_more(node) and _holds_memory(node):
+    if _reads_open(work) or (
+        node.bytes >= _HELD_BYTES and _reads_more(node) and _holds_memory(node)
+    ):
         evaluate((node,))
     return node
+
+
+def _reads_open(work: Work) -> bool:
+    for operand in work.operands:
+        read = operand.work
+        if type(read) is Leaf and read.is_open:
+            return True
+    return False
 
 
 def _compute_rolls(work: Work) -> None:
@@ -81,30 +89,25 @@ def _holds_memory(node: Node) -> bool:
     limit = max(_HELD_BYTES, 2 * math.prod(node.shape) * node.dtype.itemsize)
     if node.bytes < limit:
         return False
-    held = sum(work.array.nbytes for work in _count(node) if _is_temporary(work))
-    return held >= limit
+    return _count(node) >= limit
 
 
-def _count(node: Node) -> list[Leaf]:
-    """Count operations and arrays below a node and their bytes, each once; return the arrays."""
-    found: dict[int, Leaf] = {}
-    operations = 0
+def _count(node: Node) -> int:
+    """Count operations and arrays below a node and their bytes, each once.
+
+    Returns:
+        The bytes of arrays that lazy arrays allocated and only operations hold.
+    """
+    found: dict[int, int] = {}
+    operations = held = 0
     for below in in_order((node,)):
         work = below.work
-        if type(work) is Leaf:
-            found[id(work.array)] = work
-        else:
+        if not isinstance(work, Leaf):
             operations += type(work) is not Scalar
-    leaves = list(found.values())
+        elif id(work.array) not in found:
+            found[id(work.array)] = work.array.nbytes
+            if work.is_new and not (work.whole or below).has_handle():
+                held += work.array.nbytes
     node.weight = operations
-    node.arrays, node.bytes = len(leaves), sum(work.array.nbytes for work in leaves)
-    return leaves
-
-
-def _is_temporary(work: Leaf) -> bool:
-    """True if only a leaf holds the array."""
-    if getrefcount(work.array) > _ATTRIBUTE:
-        return False
-    base = work.array.base
-    # The variable also holds the base.
-    return base is None or getrefcount(base) <= _ATTRIBUTE + 1
+    node.arrays, node.bytes = len(found), sum(found.values())
+    return held

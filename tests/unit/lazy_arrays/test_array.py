@@ -119,6 +119,68 @@ def test_several_readers_share_one_value() -> None:
     assert "t1[1,1] register" in text
 
 
+def ratio(x: Any) -> Any:
+    e = np.exp(x)
+    return (e * e).sum() / e.sum()
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("work", "kernels_of_the_plan"),
+    [
+        (ratio, 2),
+        (lambda x: x.var(), 4),
+        (lambda x: x.mean() + x.var(), 4),
+        (softmax, 1),
+        (lambda x: (x * np.exp(x)).sum(1) / np.exp(x).sum(1), 1),
+        (lambda x: (x + 1).sum() + ((x + 1) ** 2).sum(), 2),
+    ],
+)
+def test_products_of_elements_are_fused(
+    work: Callable[[Any], Any], kernels_of_the_plan: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = drawn(30, 40)
+    text = work(tcgen.lazy(x)).explain()
+    plan = text[text.index("Loop nest") :]
+    assert plan.count("\n# ") == kernels_of_the_plan
+    assert "[s0,s1] arena" not in plan
+    for target in ("numpy", "cpu"):
+        monkeypatch.setenv("TCGEN_EINSUM_TARGET", target)
+        np.testing.assert_allclose(work(tcgen.lazy(x)), work(x), rtol=1e-13)
+
+
+def test_columns_are_not_summed_one_after_the_other() -> None:
+    x = tcgen.lazy(drawn(300, 400))
+    e = np.exp(x)
+    for work in (x.var(0), x / (x**2).sum(0), (e * e).sum(0) / e.sum(0)):
+        assert "objective time" in work.explain()
+    for work in (x.sum(0).var() + x.var(1).sum(), e.sum(1) / (e * e).sum()):
+        assert "objective memory" in work.explain()
+
+
+def test_equal_operations_are_computed_once() -> None:
+    x = tcgen.lazy(drawn(3, 4))
+    one, other = np.exp(x * 2), np.exp(x * 2)
+    total = one + other - np.exp(x * 2.5)
+    line = linearize([total._node])
+    names = [getattr(work, "operation", None) for work in line.works]
+    assert (names.count("exp"), names.count("multiply")) == (2, 2)
+    np.testing.assert_allclose(total, 2 * np.exp(drawn(3, 4) * 2) - np.exp(drawn(3, 4) * 2.5))
+    assert (one.pending, other.pending) == (0, 0)  # both are named
+    one[0] = 0
+    np.testing.assert_allclose(other, np.exp(drawn(3, 4) * 2))
+    zeros = tcgen.lazy(np.zeros(3))
+    signs = np.arctan2(zeros, zeros - 1) + np.arctan2(zeros * -0.0, zeros * 0.0 - 1)
+    assert [type(w).__name__ for w in linearize([signs._node]).works].count("Scalar") == 3
+    np.testing.assert_array_equal(signs, np.zeros(3))
+    roots = tcgen.compute(np.tanh(x), np.tanh(x))
+    np.testing.assert_array_equal(*roots)
+
+
 @pytest.mark.parametrize("shape", [(40,), (30, 40)])
 def test_results_that_share_a_register_go_to_the_vector_unit(shape: tuple[int, ...]) -> None:
     e = np.exp(tcgen.lazy(drawn(*shape)))

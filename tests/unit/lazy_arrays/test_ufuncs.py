@@ -53,7 +53,7 @@ WORK: dict[str, Callable[[Any], Any]] = {
     "sum": lambda x: float((x * 2).sum()),
     "product": lambda x: np.asarray(x @ x),
     "compute": lambda x: tcgen.compute(x + 1, x - 1),
-    "explain": lambda x: (x + 1).explain(),
+    "explain": lambda x: tcgen.lazy(x + 1).explain(),
     "einsum": lambda x: tcgen.einsum("ij,jk", x, x),
 }
 
@@ -84,7 +84,7 @@ def test_arrays_go_when_nobody_has_them(
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_pickled_are_the_values(protocol: int) -> None:
     x = tcgen.lazy(np.arange(6.0).reshape(2, 3))
-    again = pickle.loads(pickle.dumps(_chain(x, 60), protocol))
+    again = pickle.loads(pickle.dumps(tcgen.lazy(_chain(x, 60)), protocol))
     assert isinstance(again, tcgen.LazyArray)
     np.testing.assert_array_equal(again + 1, _chain(x, 60) + 1)
 
