@@ -102,17 +102,13 @@ class Memory:
     def shape(self) -> tuple[int, ...]:
         """Shape; it is known without the values."""
         array = self._known()
-        return self._as_node().shape if array is None else array.shape
+        return self._node.shape if array is None else array.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Element type; it is known without the values."""
         array = self._known()
-        return self._as_node().dtype if array is None else array.dtype
-
-    @property
-    def _node(self) -> Node:
-        return self._as_node()
+        return self._node.dtype if array is None else array.dtype
 
     @property
     def _backend(self) -> Backend:
@@ -236,7 +232,8 @@ class Memory:
             root._mine = backend.keep(root._array)
         return backend.read_only(values)
 
-    def _as_node(self) -> Node:
+    @property
+    def _node(self) -> Node:
         """The node of the values: later updates do not change it."""
         root = self if self._root is None else self._root
         if root._array is None:
@@ -311,7 +308,7 @@ class Memory:
         """``self[key]`` for a key of numbers, slices and arrays of NumPy."""
         values = self._known()
         if values is None:
-            part = None if self._number else sliced(self._as_node(), key)
+            part = None if self._number else sliced(self._node, key)
             if part is not None and math.prod(part.shape) >= LIMITS.elements:
                 dots = key is Ellipsis or (type(key) is tuple and Ellipsis in key)
                 return self._view((getitem, key)) if part.ndim or dots else self._of_node(part)
@@ -341,7 +338,7 @@ class Memory:
         """Let pending operations write to a slice of the array, which then holds their values."""
         if not (is_basic(key) and self._is_unshared()):
             return False
-        node, target = value._as_node(), self._known()
+        node, target = value._node, self._known()
         part = target[key]  # type: ignore[index]
         if type(part) not in BACKENDS or part.shape != node.shape or part.dtype != node.dtype:
             return False
@@ -361,7 +358,7 @@ class Memory:
         """
         if other._known() is not None:
             return False
-        node = other._as_node()
+        node = other._node
         if self.shape != node.shape or self.dtype != node.dtype or not node.has_kernels:
             return False
         if node.ran or type(node.work) is Leaf:

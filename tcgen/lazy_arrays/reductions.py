@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.reduction import Reduction
-from .graph import Node, Reduce
-from .positions import position_node
+from .graph import Node, Position, Reduce, Scalar, leaf
 from .recording import record
 from .ufuncs import axes_of, record_ufunc, with_axes
 
@@ -162,6 +161,35 @@ def _position(array: Any, axis: Any, out: Any, keepdims: Any, *, largest: bool) 
     if node is None:
         return None
     return _with_kept_axes(record(node.work, node.shape, node.dtype), array.ndim, axes, keepdims)
+
+
+def position_node(array: Node, axes: tuple[int, ...], *, largest: bool) -> Node | None:
+    """The node of the position over axes, counted in C order; None if kernels count less far.
+
+    The array has real numbers, at least one of them; the axes ascend.
+
+    Example:
+        >>> node = position_node(leaf(np.eye(3)), (0, 1), largest=True)
+        >>> [part.work.array.ravel().tolist() for part in node.work.operands[1:3]]
+        [[0.0, 3.0, 6.0], [0.0, 1.0, 2.0]]
+    """
+    dtype = array.dtype
+    numbers: Any = np if array.backend is None else array.backend.module
+    count = 1
+    places: list[Node] = []
+    for axis in reversed(axes):
+        extent = array.shape[axis]
+        shape = [1] * array.ndim
+        shape[axis] = extent
+        places.insert(
+            0, leaf(numbers.arange(extent, dtype=dtype).reshape(shape) * dtype.type(count))
+        )
+        count *= extent
+    if count > 2 ** (np.finfo(dtype).nmant + 1):
+        return None
+    kept = tuple(n for axis, n in enumerate(array.shape) if axis not in axes)
+    end = Node(Scalar(float(count)), (), dtype)
+    return Node(Position((array, *places, end), axes, largest), kept, np.dtype(np.intp))
 
 
 def _with_kept_axes(made: Node, ndim: int, axes: tuple[int, ...], keepdims: Any) -> Node:
