@@ -3,12 +3,11 @@
 ``backend`` is the library that computes in the memory of the CPU or of a GPU; ``graph`` has the
 nodes of recorded operations; ``linearized`` puts them in an order and names their form;
 ``in_numpy`` runs them one by one; ``equations`` writes them as a System, which ``kernels``
-compiles; ``dispatch`` chooses between the two by measured times (``timing``), and ``evaluate`` runs
-them. ``recording`` makes a node, and evaluates its operands if the graph exceeds a limit;
-``ufuncs`` turns calls of NumPy's functions into nodes, ``reductions`` those that reduce axes, with
-the ``positions`` of maxima, and ``functions`` lists them; ``slices`` takes parts of nodes, and
-``rolls`` blocks that read rolled arrays as slices. ``memory`` lets views share arrays;
-``arguments`` reads those of calls; ``calls`` (with slices and updates), ``methods``,
-``operators`` and ``array`` make the class that users hold. ``array_api`` and
-``namespace`` are its module of the array API.
+compiles; ``dispatch`` chooses between the two by measured times, and ``evaluate`` runs them.
+``recording`` makes a node, and evaluates its operands if the graph exceeds a limit; ``ufuncs``
+turns calls of NumPy's functions into nodes, ``reductions`` those that reduce axes, and
+``functions`` lists them; ``slices`` takes parts of nodes, and ``rolls`` blocks that read rolled
+arrays as slices. ``memory`` lets views share arrays; ``arguments`` reads those of calls; ``calls``
+(with elements and updates), ``operators`` and ``array`` make the class that users hold.
+``namespace`` is the module of the array API.
 """

@@ -6,25 +6,81 @@ The design follows Morton et al. (DelayRepay: Delayed Execution for Kernel Fusio
 
 from __future__ import annotations
 
-from typing import Any
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache, wraps
+from operator import index
+from types import ModuleType
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from ..compiler.target import kernel_target
-from ..errors import ArgumentError
-from .arguments import refuse_other_arrays, settle
-from .array_api import ArrayNamespace
+from ..errors import ArgumentError, ShapeError
+from .arguments import refuse_other_arrays, settle, small_values
 from .backend import BACKENDS, array_on_gpu
+from .calls import Calls
 from .dispatch import read_limits
 from .equations import lazy_system
+from .functions import METHODS, UPDATING_METHODS
+from .graph import in_order, with_axes_of_array
 from .kernels import kernel_of
 from .linearized import linearize
-from .methods import Methods
 from .operators import Operators
+from .ufuncs import axes_of
 
 
-class LazyArray(Operators, Methods):
+def _assigned(name: str) -> Any:
+    """An attribute of NumPy's arrays that values can be assigned to."""
+
+    def read(array: LazyArray) -> Any:
+        return array.__getattr__(name)
+
+    def write(array: LazyArray, value: Any) -> None:
+        array._update(setattr, (name, value), {})
+
+    return property(read, write, doc=f"``numpy.ndarray.{name}``; values can be assigned to it.")
+
+
+def _recorded_method(name: str) -> Callable[..., Any]:
+    """A method with the arguments of a recorded function."""
+    recorder = METHODS[name]
+
+    def method(self: LazyArray, *args: Any, **options: Any) -> Any:
+        return self._method(name, args, options, recorder)
+
+    method.__doc__ = f"``numpy.ndarray.{name}``."
+    return method
+
+
+def _refuse_flags(*_: object) -> NoReturn:
+    """Refuse to set flags: the memory to which an array moves would not have them."""
+    raise ArgumentError("a lazy array has no flags to set: x.compute() is a read-only array")
+
+
+class _Flags:
+    """The flags of an array's values."""
+
+    __slots__ = ("_flags",)
+
+    def __init__(self, flags: Any) -> None:
+        object.__setattr__(self, "_flags", flags)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._flags, name)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._flags[name]
+
+    def __repr__(self) -> str:
+        return repr(self._flags)
+
+    __setattr__ = __setitem__ = _refuse_flags
+
+
+class LazyArray(Operators, Calls):
     """An array whose values are computed when they are needed; it behaves as a NumPy array.
 
     Operators and NumPy's functions record operations on large arrays: arithmetic, powers,
@@ -36,6 +92,130 @@ class LazyArray(Operators, Methods):
     """
 
     __slots__ = ()
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def T(self) -> Any:  # noqa: N802  (NumPy's name)
+        """The axes in reverse order."""
+        return self.transpose()
+
+    flat = _assigned("flat")
+    real = _assigned("real")
+    imag = _assigned("imag")
+
+    @property
+    def pending(self) -> int:
+        """Number of operations that are recorded and have not run."""
+        return sum(bool(node.work.operands) for node in in_order((self._node,)))
+
+    @property
+    def waiting(self) -> int:
+        """The former name of ``pending``."""
+        text = "LazyArray.waiting is now LazyArray.pending; the old name goes in version 0.3"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return self.pending
+
+    all, any = _recorded_method("all"), _recorded_method("any")
+    argmax, argmin = _recorded_method("argmax"), _recorded_method("argmin")
+    max, min = _recorded_method("max"), _recorded_method("min")
+    sum, prod, mean = _recorded_method("sum"), _recorded_method("prod"), _recorded_method("mean")
+    std, var = _recorded_method("std"), _recorded_method("var")
+    clip, dot = _recorded_method("clip"), _recorded_method("dot")
+
+    def transpose(self, *axes: Any) -> Any:
+        """``numpy.ndarray.transpose``."""
+        given = axes[0] if len(axes) == 1 else axes or None
+        ndim = self.ndim
+        order = tuple(range(ndim - 1, -1, -1)) if given is None else axes_of(given, ndim)
+        if len(order) != ndim:
+            raise ShapeError(f"transpose: {given} does not name each of the {ndim} axes once")
+        if self._is_plain():
+            return self._plain().transpose(order)
+        return self._view((with_axes_of_array, order))
+
+    def swapaxes(self, axis1: Any, axis2: Any) -> Any:
+        """``numpy.ndarray.swapaxes``."""
+        order = list(range(self.ndim))
+        axes = (axis1, axis2)
+        if self._is_plain() or any(
+            type(a) is not int or a not in range(-len(order), len(order)) for a in axes
+        ):
+            return self._method("swapaxes", axes, {})
+        order[axis1], order[axis2] = order[axis2], order[axis1]
+        return self._view((with_axes_of_array, tuple(order)))
+
+    def reshape(self, *shape: Any, **options: Any) -> Any:
+        """``numpy.ndarray.reshape``."""
+        array = self._known()
+        if not options and array is not None and array.flags.c_contiguous and not self._is_plain():
+            try:
+                return self._view((_reshaped, array.reshape(*shape).shape))
+            except (TypeError, ValueError):
+                pass  # raised again below
+        return self._method("reshape", shape, options)
+
+    def ravel(self, order: Any = "C") -> Any:
+        """``numpy.ndarray.ravel``."""
+        return self.reshape(-1) if order == "C" else self._method("ravel", (order,), {})
+
+    def copy(self, order: Any = "C") -> Any:
+        """``numpy.ndarray.copy``; pending operations stay pending."""
+        if self._is_plain():
+            return self._method("copy", (order,), {})
+        if self._known() is None and order in ("C", "K", "A"):
+            return self._of_node(self._node)
+        return self._of_array(self._values().copy(order), True)
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+        """``numpy.ndarray.to_device``."""
+        return self._method("to_device", (device,), {"stream": stream})
+
+    def resize(self, *shape: Any, refcheck: bool = True) -> None:
+        """``numpy.ndarray.resize``; other arrays keep the memory that they share."""
+        if self._root is not None:
+            raise ArgumentError("a view cannot be resized: resize the array, or a copy")
+        array = self._values().copy()
+        del refcheck  # the copy has no other references
+        array.resize(*shape, refcheck=False)
+        self._array, self._mine, self._open, self._leaf = array, True, None, None
+
+    @property
+    def flags(self) -> _Flags:
+        """``numpy.ndarray.flags``, which are only read."""
+        return _Flags(self._backend.read_only(self._values()).flags)
+
+    def setflags(self, *_: Any, **__: Any) -> None:
+        """Refused, as assignments to flags are."""
+        _refuse_flags()
+
+    def _is_plain(self) -> bool:
+        """True for few known elements, and for numbers, which are computed."""
+        if self._number:
+            self._values()
+        return self._plain() is not None
+
+    def _method(
+        self, name: str, args: tuple[Any, ...], options: dict[str, Any], recorder: Any = None
+    ) -> Any:
+        """The result of a method of NumPy's arrays, or of CuPy's."""
+        call = getattr(self._backend.array_type, name)
+        if (recorder is None or self._number) and self._is_plain():
+            values = small_values((*args, *options.values()))
+            if values is not None and "out" not in options:
+                named = dict(zip(options, values[len(args) :], strict=True))
+                return getattr(self._plain(), name)(*values[: len(args)], **named)
+        rest = dict(options)
+        out = rest.pop("out", None)
+        return self._called(recorder, call, (self, *args), rest, None if out is None else (out,))
 
     def explain(self) -> str:
         """The formula sequence and the loop nest of the kernel that would compute the values."""
@@ -61,6 +241,70 @@ class LazyArray(Operators, Methods):
         return np.array(values, dtype=dtype, copy=copy)  # refuses a cast without a copy
 
     # ---- Python's protocols
+
+    def __len__(self) -> int:
+        shape: tuple[int, ...] = self.shape
+        if not shape:
+            raise ShapeError("an array without axes has no length")
+        return shape[0]
+
+    def __contains__(self, value: object) -> bool:
+        return value in self._values()
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise ArgumentError("an array without axes has no elements to iterate over")
+        plain = self._plain()
+        if plain is not None or self.ndim == 1:
+            return iter(self._values() if plain is None else plain)
+        return (self[n] for n in range(len(self)))
+
+    def __bool__(self) -> bool:
+        return bool(self._values())
+
+    def __int__(self) -> int:
+        return int(self._values())
+
+    def __index__(self) -> int:
+        return index(self._values())
+
+    def __round__(self, digits: int | None = None) -> Any:
+        if self.shape:
+            raise ArgumentError(f"round takes a number, not shape {self.shape}: use numpy.round")
+        number: Any = self._values()[()]
+        return round(number, digits)
+
+    def __float__(self) -> float:
+        return float(self._values())
+
+    def __complex__(self) -> complex:
+        return complex(self._values())
+
+    def __format__(self, form: str) -> str:
+        return format(self._values(), form)
+
+    def __str__(self) -> str:
+        return str(self._values())
+
+    @property
+    def _data(self) -> Any:
+        """``numpy.ma`` reads this attribute, and would then ignore that the array is lazy."""
+        raise ArgumentError("a lazy array has no mask: pass array.filled(0) or array.data")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        backend = self._backend
+        found = getattr(backend.array_type, name)
+        if not callable(found):
+            values = self._values()
+            plain = self._plain()
+            if plain is not None:
+                return getattr(plain, name)
+            return self._result(getattr(backend.read_only(values), name), getattr, (self, name), {})
+        if name in UPDATING_METHODS:
+            return lambda *args, **options: self._update(found, args, options)
+        return lambda *args, **options: self._method(name, args, options)
 
     def __array_namespace__(self, *, api_version: Any = None) -> Any:
         if self._backend.on_gpu:
@@ -96,7 +340,7 @@ class LazyArray(Operators, Methods):
 
     def __copy__(self) -> LazyArray:
         if self._known() is None:
-            return self._of_node(self._as_node())
+            return self._of_node(self._node)
         return self._of_array(self._values().copy("K"), True)
 
     def __deepcopy__(self, memo: Any) -> LazyArray:
@@ -109,6 +353,11 @@ class LazyArray(Operators, Methods):
         count = self.pending
         operations = f"{count} pending operation{'' if count == 1 else 's'}"
         return f"<lazy array of shape {self.shape}, {self.dtype}, {operations}>"
+
+
+def _reshaped(array: Any, shape: tuple[int, ...]) -> Any:
+    """The step to another shape, for arrays of NumPy and CuPy."""
+    return array.reshape(shape)
 
 
 def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
@@ -156,6 +405,50 @@ def _made_lazy(array: npt.NDArray[Any], args: tuple[Any, ...]) -> LazyArray:
     read_limits()
     is_new = array.flags.owndata and not any(array is given for given in args)
     return LazyArray._of_array(array, mine=is_new)
+
+
+class ArrayNamespace:
+    """NumPy, or a part of it, whose functions return lazy arrays.
+
+    NumPy's own functions also take lazy arrays, but functions without array arguments, such as
+    ``zeros``, make NumPy's arrays. Code that takes the namespace of an array expects its kind.
+    ``made_lazy`` makes a lazy array of a function's result and arguments.
+    """
+
+    def __init__(self, module: ModuleType, made_lazy: Callable[[Any, Any], Any]) -> None:
+        self._module, self._made_lazy = module, made_lazy
+        self._wrapped = cache(self._function)  # equal functions at each access
+
+    def __dir__(self) -> list[str]:
+        return [name for name in dir(self._module) if not name.startswith("_")]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") and not name.startswith("__array_"):
+            raise AttributeError(name)
+        found = getattr(self._module, name)
+        if isinstance(found, ModuleType):
+            return ArrayNamespace(found, self._made_lazy)
+        if isinstance(found, type) or not callable(found):
+            return found
+        return self._wrapped(found)
+
+    def _function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function, updated=())
+        def called(*args: Any, **options: Any) -> Any:
+            return self._lazy(function(*args, **options), args)
+
+        return called
+
+    def _lazy(self, made: Any, args: tuple[Any, ...]) -> Any:
+        """A result with its arrays lazy, also in tuples, which may have named fields."""
+        if isinstance(made, np.ndarray | np.generic):
+            return self._made_lazy(np.asarray(made), args)
+        if type(made) is list:
+            return [self._lazy(part, args) for part in made]
+        if isinstance(made, tuple):
+            parts = [self._lazy(part, args) for part in made]
+            return type(made)(*parts) if hasattr(made, "_fields") else tuple(parts)
+        return made
 
 
 NAMESPACE = ArrayNamespace(np, _made_lazy)

@@ -222,7 +222,8 @@ class Calls(Memory):
     def _recorded(cls, recorder: Recorder, args: tuple[Any, ...], options: Any) -> Any:
         for value in args:
             refuse_other_arrays(value)
-        return recorder(*[a._as_node() if type(a) is cls else a for a in args], **options)
+        named = {name: a._node if type(a) is cls else a for name, a in options.items()}
+        return recorder(*[a._node if type(a) is cls else a for a in args], **named)
 
     @classmethod
     def _takes_node(cls, target: Any) -> bool:

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, assert_never
 
+import numpy as np
+
+from ..ir.reduction import Reduction
 from .backend import HOST, Backend
 from .graph import (
     CHEAP,
@@ -29,7 +32,6 @@ from .graph import (
     Work,
     reading,
 )
-from .positions import as_reductions
 
 
 @dataclass(slots=True, eq=False)
@@ -140,8 +142,35 @@ class Linearized:
         return tuple(Node(Elementwise("negative", (r,)), r.shape, r.dtype) for r in roots)
 
 
+_BOOL = np.dtype(bool)
 _REDUCING = frozenset((Reduce, Position, Product))
 _LITTLE_WORK = 2  # operations
+
+
+def as_reductions(work: Position, operands: Sequence[Node]) -> Node:
+    """The node of a position in operations that kernels have.
+
+    The first reduction finds the maximum, the second one the least position whose element equals
+    it. NumPy takes the first one of several equal elements, and the first NaN if there is one.
+    """
+    array, *places, end = operands
+    dtype, shape = array.dtype, array.shape
+    kept = [axis for axis in range(array.ndim) if axis not in work.axes]
+    below = tuple(shape[axis] for axis in kept)
+    first = Reduction.MAX if work.largest else Reduction.MIN
+    extreme = Node(Reduce(array, work.axes, first), below, dtype)
+    source = tuple(kept.index(axis) if axis in kept else None for axis in range(array.ndim))
+    aligned = tuple(1 if axis is None else below[axis] for axis in source)
+    extreme = Node(Transpose(extreme, source), aligned, dtype)
+    equal = Node(Elementwise("equal", (array, extreme)), shape, _BOOL)
+    unordered = Node(Elementwise("not_equal", (array, array)), shape, _BOOL)
+    found = Node(Elementwise("or", (equal, unordered)), shape, _BOOL)
+    place = places[0]
+    for other in places[1:]:
+        broadcast = np.broadcast_shapes(place.shape, other.shape)
+        place = Node(Elementwise("add", (place, other)), broadcast, dtype)
+    chosen = Node(Elementwise("where", (found, place, end)), shape, dtype)
+    return Node(Reduce(chosen, work.axes, Reduction.MIN), below, np.dtype(np.intp))
 
 
 def linearize(roots: Sequence[Node]) -> Linearized:

@@ -22,6 +22,7 @@ from weakref import ref
 import numpy as np
 
 from ..errors import ArgumentError
+from ..runtime.fork_safe_lock import Lock
 from .backend import BACKENDS, HOST, Backend, backend_of
 from .dispatch import LIMITS
 from .evaluate import evaluate, evaluate_into
@@ -30,6 +31,8 @@ from .slices import sliced
 from .ufuncs import with_axes
 
 Step: TypeAlias = tuple[Callable[[Any, Any], Array], Any]  # a function of an array and an argument
+# Held while threads that read an array find out, or change, who else reads or writes its memory.
+_STATE = Lock()
 # Elements whose copy takes the time in which an operation on a lazy view is recorded and run, about
 # 30 microseconds.
 _VIEW = 2**15
@@ -102,17 +105,13 @@ class Memory:
     def shape(self) -> tuple[int, ...]:
         """Shape; it is known without the values."""
         array = self._known()
-        return self._as_node().shape if array is None else array.shape
+        return self._node.shape if array is None else array.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Element type; it is known without the values."""
         array = self._known()
-        return self._as_node().dtype if array is None else array.dtype
-
-    @property
-    def _node(self) -> Node:
-        return self._as_node()
+        return self._node.dtype if array is None else array.dtype
 
     @property
     def _backend(self) -> Backend:
@@ -159,14 +158,17 @@ class Memory:
     def _settle(self) -> None:
         """Take the array of operations that have been computed."""
         pending = self._pending
-        if pending is not None and isinstance(pending.work, Leaf):
-            work = pending.work
-            array, mine = work.array, work.is_new
-            if work.whole is not None or (self._in_order and not array.flags.c_contiguous):
-                array, mine = array.copy(), True
-                pending = None
-            self._array, self._pending, self._mine, self._open = array, None, mine, None
-            self._leaf = None if pending is None else ref(pending)
+        if pending is None or not isinstance(pending.work, Leaf):
+            return
+        with _STATE:
+            if self._pending is pending:
+                work = pending.work
+                array, mine = work.array, work.is_new
+                leaf_of: ref[Node] | None = ref(pending)
+                if work.whole is not None or (self._in_order and not array.flags.c_contiguous):
+                    array, mine, leaf_of = array.copy(), True, None
+                self._mine, self._leaf, self._open = mine, leaf_of, None
+                self._array, self._pending = array, None
 
     def _plain(self) -> Any:
         """The array of NumPy, or its number, that holds few known elements; None for others."""
@@ -177,7 +179,7 @@ class Memory:
                     self._settle()
                 array = self._array
                 if array is not None and (self._number or array.size < LIMITS.elements):
-                    return self._opened(array)
+                    return self._opened()
             elif self._root._plain() is not None and not self._root._number:
                 return self._known()
         elif found.size < LIMITS.elements or self._number:
@@ -195,48 +197,58 @@ class Memory:
                 array = step(array, argument)
         return array
 
-    def _opened(self, array: Array) -> Any:
+    def _opened(self) -> Any:
         """The array through which NumPy reads and writes the known values."""
-        if self._number:
-            self._open = array[()]
-            return self._open
-        if not self._is_unshared():
-            array = self._array = array.copy("K")
-            self._mine = True
-        self._leaf, self._taken = None, 0
-        self._open = array if array.size < LIMITS.elements else np.asarray(_Lent(array))
+        with _STATE:
+            array = self._array
+            assert array is not None
+            found = array[()] if self._number else self._lending()
+            if found is None:
+                if not self._is_unshared():
+                    array = self._array = array.copy("K")
+                    self._mine = True
+                self._leaf, self._taken = None, 0
+                found = array if array.size < LIMITS.elements else np.asarray(_Lent(array))
+            self._open = found
+            return found
+
+    def _lending(self) -> Any:
+        """The array through which NumPy can write to the memory, or None."""
+        lent = self._open
+        if lent is None or lent is self._array:
+            return lent
+        alive = ref(lent) if type(lent) is np.ndarray else None
+        self._open = lent = None
+        self._open = None if alive is None else alive()
         return self._open
 
     def _lends(self) -> bool:
         """True if views of NumPy can write to the memory."""
-        lent = self._open
-        if lent is None or lent is self._array:
-            return lent is not None
-        alive = ref(lent) if type(lent) is np.ndarray else None
-        self._open = lent = None
-        self._open = None if alive is None else alive()
-        return self._open is not None
+        with _STATE:
+            return self._lending() is not None
 
     def _lent(self) -> Any:
         """The known values, to be read and written by NumPy."""
         root = self if self._root is None else self._root
-        assert root._array is not None
-        if not root._lends():
-            root._opened(root._array)
-        return self._through()
+        lent = root._opened()
+        for step, argument in () if root is self else self._steps:
+            lent = step(lent, argument)
+        return lent
 
     def _handed_out(self) -> Array:
         """A read-only view of the values; an update then moves to other memory."""
         values = self._values()
         root = self if self._root is None else self._root
         backend = backend_of(values)
-        if root._lends():
-            return backend.read_only(values.copy())
-        if root._mine and root._array is not None:
-            root._mine = backend.keep(root._array)
+        with _STATE:
+            if root._lending() is not None:
+                values = values.copy()
+            elif root._mine and root._array is not None:
+                root._mine = backend.keep(root._array)
         return backend.read_only(values)
 
-    def _as_node(self) -> Node:
+    @property
+    def _node(self) -> Node:
         """The node of the values: later updates do not change it."""
         root = self if self._root is None else self._root
         if root._array is None:
@@ -264,18 +276,20 @@ class Memory:
 
     def _known_node(self) -> Node:
         """The node of known values: of a copy, where NumPy's arrays may write to few elements."""
-        array = self._array
-        assert array is not None
-        node = None if self._leaf is None else self._leaf()
-        if node is None:
-            is_open = self._lends()
-            if is_open and self._open is array:
-                array, is_open = array.copy(), False
-            node = leaf(array)
-            node.work = Leaf(array, None, self._mine, is_open)
-            if not is_open and self._open is None:
-                node.handle, self._leaf = ref(self), ref(node)
-        return node
+        with _STATE:
+            array = self._array
+            assert array is not None
+            node = None if self._leaf is None else self._leaf()
+            if node is None:
+                lent = self._lending()
+                is_open = lent is not None and lent is not array
+                if lent is array:
+                    array = array.copy()
+                node = leaf(array)
+                node.work = Leaf(array, None, self._mine, is_open)
+                if lent is None:
+                    node.handle, self._leaf = ref(self), ref(node)
+            return node
 
     # ---- updates
 
@@ -311,7 +325,7 @@ class Memory:
         """``self[key]`` for a key of numbers, slices and arrays of NumPy."""
         values = self._known()
         if values is None:
-            part = None if self._number else sliced(self._as_node(), key)
+            part = None if self._number else sliced(self._node, key)
             if part is not None and math.prod(part.shape) >= LIMITS.elements:
                 dots = key is Ellipsis or (type(key) is tuple and Ellipsis in key)
                 return self._view((getitem, key)) if part.ndim or dots else self._of_node(part)
@@ -341,7 +355,7 @@ class Memory:
         """Let pending operations write to a slice of the array, which then holds their values."""
         if not (is_basic(key) and self._is_unshared()):
             return False
-        node, target = value._as_node(), self._known()
+        node, target = value._node, self._known()
         part = target[key]  # type: ignore[index]
         if type(part) not in BACKENDS or part.shape != node.shape or part.dtype != node.dtype:
             return False
@@ -361,7 +375,7 @@ class Memory:
         """
         if other._known() is not None:
             return False
-        node = other._as_node()
+        node = other._node
         if self.shape != node.shape or self.dtype != node.dtype or not node.has_kernels:
             return False
         if node.ran or type(node.work) is Leaf:

@@ -46,9 +46,9 @@ def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
     def recorded(self: Any, other: Any, swapped: bool) -> Any:
         kind = type(other)
         if operation is not None and (kind is type(self) or kind is float or kind is int):
-            value = other if kind is not type(self) else other._as_node()
+            value = other if kind is not type(self) else other._node
             node = record_operator(
-                operation, self._as_node(), value, reflected=swapped, compares=compares
+                operation, self._node, value, reflected=swapped, compares=compares
             )
             if node is not None:
                 return self._of_node(node)

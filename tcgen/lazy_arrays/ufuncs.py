@@ -59,7 +59,9 @@ _BOOL = np.dtype(bool)
 # Functions of booleans, and those that are another one for some operands.
 _OF_OTHER_TYPES = _LOGICAL | {"power"}
 # Universal functions with recorded calls.
-RECORDED = frozenset((*_OPERATIONS, *_BOOLEAN_UFUNCS, np.matmul, np.square))
+RECORDED = frozenset((*_OPERATIONS, *_BOOLEAN_UFUNCS, np.matmul)) | {
+    *(np.square, np.reciprocal, np.isnan)
+}
 
 
 def record_operator(
@@ -192,6 +194,10 @@ def record_ufunc(ufunc: np.ufunc, *inputs: Any) -> Node | None:
         return _matmul(*inputs)
     if ufunc is np.square:
         ufunc, inputs = np.power, (*inputs, 2)
+    elif ufunc is np.reciprocal:
+        ufunc, inputs = np.divide, (1.0, *inputs)
+    elif ufunc is np.isnan:
+        ufunc, inputs = np.not_equal, (*inputs, *inputs)
     operation = _OPERATIONS.get(_BOOLEAN_UFUNCS.get(ufunc, ufunc))
     if operation is None:
         return None

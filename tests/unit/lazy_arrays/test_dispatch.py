@@ -11,8 +11,7 @@ import pytest
 import tcgen
 from tcgen.lazy_arrays import dispatch, in_numpy, memory
 from tcgen.lazy_arrays import evaluate as evaluation
-from tcgen.lazy_arrays.dispatch import LIMITS
-from tcgen.lazy_arrays.timing import Times
+from tcgen.lazy_arrays.dispatch import LIMITS, Times
 
 
 @pytest.fixture(autouse=True)

@@ -52,6 +52,12 @@ DELAYED: dict[str, Work] = {
     "softmax": lambda x, y, i, b: softmax(x),
     "slices": lambda x, y, i, b: np.maximum(x, y)[1:, ::2] - np.where(x > 0, x, y)[:-1, ::2],
     "transposed": lambda x, y, i, b: (x > 0).T,
+    "sums of chosen elements": lambda x, y, i, b: (
+        np.sum(x * y, axis=0, where=b) + x.sum(0, where=y > 0) + np.where(b, x, np.inf).sum(where=b)
+    ),
+    "product of chosen elements": lambda x, y, i, b: np.multiply.reduce(x * 2, where=b[0]),
+    "no numbers": lambda x, y, i, b: np.isnan(np.where(b, x, np.nan) * y),
+    "reciprocal": lambda x, y, i, b: np.reciprocal(x + y) - np.reciprocal(x),
     "masked sum": lambda x, y, i, b: np.sum(np.where(b, x, 0) * i),
     "where whole": lambda x, y, i, b: np.where(b, x * 2, 1.0),
     "tensordot": lambda x, y, i, b: 2 + np.tensordot(x, y.T, 1) + np.tensordot(x, y, axes=(1, -1)),
@@ -62,6 +68,11 @@ DELAYED: dict[str, Work] = {
     ),
 }
 OTHERS: dict[str, Work] = {
+    "reciprocal of whole numbers": lambda x, y, i, b: np.reciprocal(i * 0 + 2) + np.isnan(i),
+    "mean of chosen elements": lambda x, y, i, b: (
+        (x * y).mean(0, where=b) + x.max(0, where=b, initial=0)
+    ),
+    "sum of chosen masks": lambda x, y, i, b: (x > 0).sum(0, where=b) + np.sum(x, where=b[:1]),
     "methods of numbers": lambda x, y, i, b: x.sum().max().astype("f4") + (y > 0).all().T.var(),
     "count": lambda x, y, i, b: (x > 0).sum(),
     "mean of masks": lambda x, y, i, b: (x > 0).mean(0),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -139,13 +141,43 @@ def test_methods_give_lazy_arrays() -> None:
         assert isinstance(made, tcgen.LazyArray)
 
 
-@cases(200, 3000)
+@cases(200, 10_000)
 @given(st.integers(0, 2**32 - 1))
 def test_random_array_programs_do_what_numpys_do(seed: int) -> None:
+    """On arrays of many elements, of few, and of both."""
     with pytest.MonkeyPatch.context() as patch:
-        if seed % 16:
-            patch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "1000000")
+        patch.setenv("TCGEN_LAZY_MIN_ELEMENTS", ["0", "4", "5", "1000000"][seed % 4])
+        patch.setattr(memory, "_VIEW", [0, 2**15][seed % 2])
         check_program(seed, tcgen.lazy)
+
+
+@cases(20, 1000)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["0", "4", "20", "1000"]))
+def test_threads_share_arrays(seed: int, least: str) -> None:
+    """They read the same array at the same time; each updates a copy of its own."""
+
+    def work(e: Any, n: int) -> tuple[Any, Any, Any]:
+        total = e * n + e[n % 6]
+        own = e.copy()
+        own[0] = n
+        own[1:] += e[1:]
+        return (total[1:] * 2).sum(0), own, e[2] + 1
+
+    values = np.random.default_rng(seed).random((6, 5))
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(4) as pool:
+            patch.setenv("TCGEN_LAZY_MIN_ELEMENTS", least)
+            x = tcgen.lazy(values)
+            shared = np.exp(x) + 1 if seed % 2 else x
+            wanted = np.exp(values) + 1 if seed % 2 else values
+            for n, found in enumerate(pool.map(lambda n: work(shared, n), range(8))):
+                for one, right in zip(found, work(wanted, n), strict=True):
+                    np.testing.assert_allclose(np.asarray(one), right, rtol=1e-12)
+            np.testing.assert_allclose(shared, wanted, rtol=1e-15)
+    finally:
+        sys.setswitchinterval(usual)
 
 
 @cases(60, 1000)
