@@ -189,7 +189,9 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
     if options.memory is not None:
         reference = replace(reference, memory=max(0, parse_bytes(options.memory) - BASE))
     equations, shown, blocks = _infer(system, spaces, reference, roles, tuple(arrays), options)
-    found = {name: one for name, one in shown.items() if name not in arrays}
+    system = _without_others(system, equations)
+    read = {tensor.name for tensor in system.inputs}
+    found = {n: one for n, one in shown.items() if n in read and n not in arrays}
     extents = {s.name: s.extent for s in system.spaces if s.extent is not None}
     extents |= blocks.extents(system.spaces) | passed_extents(system, spaces, arrays)
     extents |= dict(options.extents or {})
@@ -202,6 +204,7 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
     check_passed(system, spaces, arrays, extents)
     given = _given(system, spaces, equations, earlier)
     passed = passed_energies([f for n, f in shown.items() if n in arrays], arrays, extents)
+    arrays = {name: array for name, array in arrays.items() if name in read}
     arrays |= {t.name: in_layout(t, given[t.name], options.dtype) for t in equations.given}
     # With a limit, stored intermediates of these inputs might not fit.
     if options.memory_limit is None and options.memory is None:
@@ -398,6 +401,18 @@ def _split_inputs(
     roles = {name: value for name, value in inputs.items() if isinstance(value, str)}
     arrays = {n: v if callable(v) else np.asarray(v) for n, v in inputs.items() if n not in roles}
     return roles, arrays
+
+
+def _without_others(system: System, equations: Equations) -> System:
+    """The system without outputs that have no role, such as updates beside residuals."""
+    needed = {*equations.energies, *equations.values}
+    needed |= {a.output.name for a in equations.amplitudes}
+    if needed >= {tensor.name for tensor in system.outputs}:
+        return system
+    rest = at_zero(system, set(), needed)
+    kept = {*rest.tensors, *equations.given, *(a.tensor for a in equations.amplitudes)}
+    tensors = tuple(t for t in system.tensors if t in kept)
+    return replace(rest, tensors=tensors)
 
 
 def _with_inputs(system: System, names: set[str], change: Callable[[Tensor], Tensor]) -> System:

@@ -343,6 +343,31 @@ def test_an_updated_amplitude_without_a_residual(
     assert abs(said.e_corr - expected) < TOLERANCE
 
 
+def test_outputs_without_a_role_are_not_computed(
+    chemistry: Chemistry, solve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tcgen.chem import driver
+
+    outputs: list[list[str]] = []
+    bound = driver._bound
+
+    def noted(program: Any, system: Any, *rest: Any) -> Any:
+        outputs.append([t.name for t in system.outputs])
+        assert {"e_o", "e_v"}.isdisjoint(t.name for t in system.inputs)
+        return bound(program, system, *rest)
+
+    monkeypatch.setattr(driver, "_bound", noted)
+    case = chemistry("lih_sto3g")
+    # Passed orbital energies are denominators, though no output that is computed reads them.
+    energies = {name: case.fitted[name] for name in ("e_o", "e_v")}
+    for inputs in ({}, energies, {"e_v": energies["e_v"] + 1.0}):
+        found = solve("ccsd_closed_shell", case.reference, inputs=inputs)
+        assert abs(found.e_corr - case.energies["E_CCSD_corr"]) < TOLERANCE
+        assert outputs.pop() == ["e", "r1", "r2"]
+        denominators = found.iterations
+    assert denominators > solve("ccsd_closed_shell", case.reference).iterations
+
+
 def test_a_spec_with_other_names(chemistry: Chemistry, solve: Any) -> None:
     """Names and signs of one's own: the residual is found by what it is."""
     case = chemistry("lih_sto3g")
