@@ -371,10 +371,15 @@ def parse_extents(extents: Mapping[str, SupportsIndex] | None) -> tuple[tuple[st
         try:
             if isinstance(extent, bool):
                 raise TypeError
-            found.append((space, index(extent)))
+            found.append((space_name(space), index(extent)))
         except TypeError:
             raise ExtentError(f"extent {space}={extent!r} is not an integer: pass an int") from None
     return tuple(sorted(found))
+
+
+def space_name(label: str) -> str:
+    """The space of a label of einsum: labels that are no letters, such as ``"×"``, have a name."""
+    return label if label.isascii() or len(label) > 1 else f"u{ord(label):x}"
 
 
 def parse_bytes(text: str | SupportsIndex) -> int:

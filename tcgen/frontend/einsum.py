@@ -21,6 +21,7 @@ import numpy as np
 from ..errors import ArgumentError, ContractionPathError, EinsumError, PathNameError, ShapeError
 from ..ir.system import Equation, System, Term
 from ..ir.tensor import Index, Ref, Role, Space, Storage, Tensor
+from ..options import space_name
 
 # NumPy numbers labels in this order, and sorts the labels of an implicit output by it.
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -344,7 +345,7 @@ def subscripts_system(text: str) -> System:
         )
     parts = text.partition("->")[0].replace(" ", "").split(",")
     expression = express(text, tuple(len(part) for part in parts))
-    names = tuple(n if n.isascii() else f"u{ord(n):x}" for n in expression.names)
+    names = tuple(map(space_name, expression.names))
     return _system(LabelPattern(expression.inputs, expression.output), names, None)
 
 

@@ -245,3 +245,6 @@ def test_symbols_of_opt_einsum_are_labels() -> None:
         arrays = [rng.random((3, 3)) for _ in pairs]
         expected = opt_einsum.contract(text, *arrays)
         np.testing.assert_allclose(tcgen.einsum(text, *arrays), expected, rtol=1e-13)
+        program = tcgen.compile(text, extents=dict.fromkeys(names, 3), target="numpy")
+        (found,) = program(**{f"x{n}": x for n, x in enumerate(arrays)}).values()
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
