@@ -378,7 +378,7 @@ def parse_extents(extents: Mapping[str, SupportsIndex] | None) -> tuple[tuple[st
 
 
 def space_name(label: str) -> str:
-    """The space of a label of einsum: labels that are no letters, such as ``"×"``, have a name."""
+    """Name of the space of an einsum label: the label, or ``ud7`` for ``"×"`` (U+00D7)."""
     return label if label.isascii() or len(label) > 1 else f"u{ord(label):x}"
 
 
