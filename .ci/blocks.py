@@ -59,7 +59,7 @@ BLOCKS = (
     Block("docs", 4, ("docs/", "README.md", "examples/", "CHANGELOG.md")),
     Block("examples", 2, ("examples/", *_CHEM, "tcgen/compiler/")),
     Block("chem", 6, (*_CHEM, "tests/support/")),
-    Block("tools", 2, ("tcgen/report/", "templates/", "tcgen/emit/c/", "docs/notebooks/")),
+    Block("tools", 7, ("tcgen/report/", "templates/", "tcgen/emit/c/", "docs/notebooks/")),
     Block("workers", 3, (*_WORKERS, "examples/many_workers.py")),
     Block("ptx", 1, _GPU),
     Block("nvrtc", 4, _GPU),
@@ -73,7 +73,7 @@ BLOCKS = (
     Block("slow-arrays", 3, (*_ARRAYS, *_WORKERS, "tests/unit/lazy_arrays/")),
     Block("slow-gpu", 10, (*_GPU, "tests/cuda/")),
     Block("slow-chem", 5, (*_CHEM, *_ALGEBRA)),
-    Block("campaign-programs", 4, (*_ALGEBRA, *_LOOPS, *_CPU)),
+    Block("campaign-programs", 9, (*_ALGEBRA, *_LOOPS, *_CPU)),
     Block("campaign-arrays", 4, (*_ARRAYS, *_WORKERS)),
 )
 
