@@ -59,7 +59,7 @@ BLOCKS = (
     Block("docs", 4, ("docs/", "README.md", "examples/", "CHANGELOG.md")),
     Block("examples", 2, ("examples/", *_CHEM, "tcgen/compiler/")),
     Block("chem", 6, (*_CHEM, "tests/support/")),
-    Block("tools", 7, ("tcgen/report/", "templates/", "tcgen/emit/c/", "docs/notebooks/")),
+    Block("tools", 6, ("tcgen/report/", "templates/", "tcgen/emit/c/", "docs/notebooks/")),
     Block("workers", 3, (*_WORKERS, "examples/many_workers.py")),
     Block("ptx", 1, _GPU),
     Block("nvrtc", 4, _GPU),
