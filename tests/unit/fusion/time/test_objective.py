@@ -107,8 +107,8 @@ def test_a3a_is_as_the_page_says(limit, predicted):
         machine="cache=0",
     ).report
     assert report["fusion"]["value"] == pytest.approx(predicted, rel=1e-3)
-    # The least limits are met by a sequence of other intermediates.
-    if limit >= 10_000_000:
+    # The row whose command the page shows; within 1e8 another sequence is faster.
+    if limit == 10_000_000:
         assert report["memory"]["intermediates_unfused_bytes"] == 78_408_000_000
     assert "78,408,000,000 bytes" in PAGE
     assert report["memory"]["peak_bytes"] <= 8 * limit + 8
