@@ -84,8 +84,8 @@ def test_a_killed_job_continues_with_the_same_numbers(
     place: str, count: int, last: int, tmp_path: Path
 ) -> None:
     path = tmp_path / "job.h5"
-    from pyscf import gto, scf
-
+    pytest.importorskip("h5py")
+    gto, scf = pytest.importorskip("pyscf.gto"), pytest.importorskip("pyscf.scf")
     mol = gto.M(atom="O 0 0 0.1; H 0 0.8 -0.5; H 0 -0.8 -0.5", basis="sto-3g", verbose=0)
     reference = scf.RHF(mol).run(conv_tol=1e-13)
     whole, energies = solved(reference)
