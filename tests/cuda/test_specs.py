@@ -234,8 +234,8 @@ def check_random(
 ) -> None:
     """Planned for the extents at which it runs, or for others, as far as inputs show them."""
     system, extents = case
-    inputs = {s.name for t in system.tensors if t.role is Role.INPUT for s in t.spaces}
-    shown = inputs | {part.name for s in system.spaces if s.name in inputs for part in s.parts}
+    # A joined axis shows the sum of its parts, not each of them.
+    shown = {s.name for t in system.tensors if t.role is Role.INPUT for s in t.spaces}
     chosen = {n: (planned if n in shown else None) or max(1, e) for n, e in extents.items()}
     extents = {n: e if n in shown else chosen[n] for n, e in extents.items()}
     options = Options(

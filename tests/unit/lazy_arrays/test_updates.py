@@ -111,6 +111,20 @@ def test_numbers_are_no_arrays_to_update() -> None:
         again[()] = 3  # type: ignore[index]
 
 
+@pytest.mark.parametrize("least", ["0", "1000000"])
+def test_an_expression_is_not_assigned_to_a_number(
+    least: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", least)
+    x = tcgen.lazy(np.ones((3, 3)))
+    total, pending, number = (x * 2).sum(), (x + 1)[0], x.sum() * 2
+    total += 1
+    for key, value in (((), number), (..., number), (..., pending[0]), ((), 2.0)):
+        with pytest.raises((TypeError, ArgumentError)):
+            total[key] = value
+    assert float(total) == 19
+
+
 def test_what_cannot_be_updated_says_so() -> None:
     x: Any = tcgen.lazy(np.ones((2, 3)))
     with pytest.raises(ArgumentError, match=mentions("view resized copy")):
