@@ -120,8 +120,9 @@ class Calls(Memory):
         if kind in PLAIN and type(array) is np.ndarray:
             array[key] = value
             return
+        # A number is refused before an expression could take its place.
         if (self if self._root is None else self._root)._number:
-            self._writable()  # which refuses it
+            self._writable()
         is_own = kind is type(self)
         is_row = type(key) is int and (is_own or kind is np.ndarray) and self._is_row(value)
         if is_row and is_called_by_c():
