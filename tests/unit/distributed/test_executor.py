@@ -155,6 +155,7 @@ def test_a_worker_stays_within_its_memory(
         assert (run.report.bytes_reloaded > 0) == (share < 8)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("memory", ["1MiB", None])
 def test_parts_share_the_constant_phase(tmp_path: Path, memory: str | None) -> None:
     worker.SHELF.clear()

@@ -87,7 +87,7 @@ def test_plans_of_trees_pass_the_checker(seed, leaves, sizes):
     check_legal_plans(programs.random_tree(seed, leaves), sizes)
 
 
-@cases(60, 600)
+@cases(30, 600)
 @given(seeds, st.integers(1, 8), extents)
 def test_plans_of_dags_pass_the_checker(seed, length, sizes):
     check_legal_plans(programs.random_dag(seed, length), sizes)

@@ -28,7 +28,7 @@ def value(polynomial: str, extents: dict[str, int]) -> int:
     return int(eval(words.replace(" ", "*"), {}, dict(extents)))
 
 
-@pytest.mark.parametrize("name", slow_where(lambda name: re.match("u?cc|t_", name), SPECS))
+@pytest.mark.parametrize("name", slow_where(lambda name: re.match("u?cc|t_|a3a", name), SPECS))
 def test_comments_of_kernels_add_up_to_the_report(name: str) -> None:
     program = made(name)
     stated = re.findall(r"^ *# flops +(.*)$", program.source, re.MULTILINE)

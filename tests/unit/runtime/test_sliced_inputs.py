@@ -82,7 +82,7 @@ r[i,j,a,b] = w[a,c,b,d]*t2[i,j,c,d] - 1/2*w[b,d,a,c]*t2[j,i,c,d]
 """
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
 @pytest.mark.parametrize("pairs", [((0, 1),), ((2, 3),), ((0, 1), (2, 3))])
 @pytest.mark.parametrize("objective", ["none", "peak", "time"])

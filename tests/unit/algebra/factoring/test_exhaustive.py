@@ -108,6 +108,7 @@ def test_reports_say_what_is_proven() -> None:
     assert alone.report["operations"]["optimality"] == "optimal for each term"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["mp2_closed_shell", "mp2_spin_orbital", "a3a"])
 def test_never_more_than_naive(name: str) -> None:
     program = tcgen.compile(tcgen.spec_path(name), extents={"o": 5, "v": 8}, target="numpy")

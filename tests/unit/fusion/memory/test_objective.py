@@ -157,13 +157,13 @@ def test_descent_is_legal_counts_right_and_is_never_below_the_optimum(seed, stat
     assert less.static >= 8 * brute.least(program, extents)[0]
 
 
-@cases(30, 300)
+@cases(12, 300)
 @given(seeds, st.integers(1, 6))
 def test_plans_of_dags_compute_the_program(seed, length):
     check_values(programs.random_dag(seed, length), seed)
 
 
-@cases(20, 200)
+@cases(10, 200)
 @given(seeds, st.integers(3, 7))
 def test_plans_of_shared_arrays_compute_the_program(seed, statements):
     check_values(brute.small_dag(seed, statements, 0.8, 0.5), seed)

@@ -143,7 +143,8 @@ def test_a_program_within_a_limit_takes_them(dtype, target):
     assert program.allocated_bytes <= limit
 
 
-@pytest.mark.parametrize("target", ["numpy", "cpu"])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("target", ["cpu", "numpy"])
 def test_a_sliced_input_with_several_readers(target):
     extents, system = {"o": 3, "v": 11}, read_spec(PAIR)
     program = tcgen.compile(

@@ -99,6 +99,7 @@ def test_a_packed_factor_that_loops_around_the_statement_walk_is_read_in_place(
 BLOCKS = ("i,a", "a,i", "i,k", "a,b", "i,p", "p,a", "p,q")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("symmetry", ["symmetric", "antisymmetric"])
 @pytest.mark.parametrize("block", BLOCKS)
 def test_blocks_of_packed_joined_axes(

@@ -112,7 +112,7 @@ def compare(text: str, operands: list[np.ndarray], out: np.ndarray) -> None:
 def test_random_parts(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", target)
 
-    @cases(60 if target == "cpu" else 200)
+    @cases(60)
     @given(parts())
     def check(case: Any) -> None:
         compare(*case)
