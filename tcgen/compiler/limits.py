@@ -26,13 +26,14 @@ from ..fusion.placement.memory import (
 from ..ir.loops import HostLoop, Module
 from ..ir.plan import ArrayPlan, FusionPlan
 from ..ir.program import FormulaSequence
-from ..lower import lower_plan
+from ..lower import arena_bytes, lower_plan
 from ..options import Options
 from ..records.loops import host_items
 from ..runtime.memory import MemoryUse, memory_use
 from ..thresholds.time_model import PICOSECONDS_PER_SECOND
 
 _TRIES = 8  # smaller limits for the tiles
+_COPIES = 4  # modules with fewer copies each
 # Largest part of the predicted time that smaller tiles may cost: the error of the prediction. With
 # tiles that take longer, a larger limit would need more time than a smaller one.
 _SLOWER = Fraction(3, 100)
@@ -111,14 +112,22 @@ def _with_room(program: FormulaSequence, options: Options) -> FusionPlan:
 def lower_within(plan: FusionPlan, options: Options) -> Module:
     """The module with the most copies and packed blocks within the limit and the plan's bytes.
 
-    First all of them (objective ``time``), then those that fit into the largest sum of live arrays,
-    then none: copies that fit into that sum need not fit between the arrays of the arena.
+    First all of them (objective ``time``), then on a CPU the generated kernel with the copies that
+    fit, then those that fit into the largest sum of live arrays, then none: copies that fit into
+    that sum need not fit between the arrays of the arena.
     """
     limit = options.memory_limit
     if options.objective == "time" and limit is not None:
-        module = lower_plan(plan, options, thrifty=False)
-        if planned_use(module, options).peak <= limit:
-            return module
+        arena = None
+        for _ in range(_COPIES if options.target == "cpu" else 1):
+            module = lower_plan(plan, options, thrifty=False, arena=arena)
+            use = planned_use(module, options)
+            if use.peak <= limit:
+                return module
+            # Packed blocks of the kernel and gaps between arrays take the rest, of which other
+            # products need less.
+            held = arena_bytes(module, options.extent_of)
+            arena = max(limit - (use.peak - held), held // 2)
     module = lower_plan(plan, options)
     if limit is None and plan.solve.objective != "peak":
         return module

@@ -27,7 +27,7 @@ from ..options import Options
 from ..thresholds.time_model import Machine
 from .limits import lower_within, planned_use, whole_sliced
 from .plan_cache import cached
-from .unfused import faster_plan
+from .unfused import executed_picoseconds, faster_plan
 
 # Sequences and plans whose predicted times differ by less are equally fast, and the one of less
 # memory is taken: the error of the prediction is larger.
@@ -217,6 +217,10 @@ def best_within(
         # The largest power of two that excludes the best plan so far.
         before, less = best, (1 << (min(less, best.bytes) - 1).bit_length()) // 2
         programs = fitting(replace(options, memory_limit=less), programs)
+    if less < limit and best.fits(limit):
+        # A plan for a smaller limit may make more copies within this one.
+        roomy = _planned(best.plan, lower_within(best.plan, options), options)
+        best = min(best, roomy, key=rank)
     return best
 
 
@@ -273,7 +277,7 @@ def _programs(
 def _planned(plan: FusionPlan, module: Module, options: Options) -> Planned:
     use = planned_use(module, options)
     sliced = not whole_sliced(plan, options)
-    return Planned(plan, module, use.peak, _picoseconds(plan, options), sliced)
+    return Planned(plan, module, use.peak, executed_picoseconds(plan, module, options), sliced)
 
 
 def _picoseconds(plan: FusionPlan, options: Options) -> int:

@@ -11,11 +11,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ..fusion import plan_fusion
-from ..fusion.solver.time_cost import Saved, plan_picoseconds
+from ..fusion.solver.time_cost import plan_picoseconds
 from ..ir.executed import executed_by, totals
 from ..ir.loops import Module
 from ..ir.plan import FusionPlan
-from ..ir.program import Contract, FormulaSequence
+from ..ir.program import Contract, FormulaSequence, Operation
+from ..ir.tensor import Ref
 from ..options import Options
 from .limits import lower_within, plan_within, planned_use
 
@@ -34,21 +35,26 @@ def faster_plan(program: FormulaSequence, options: Options) -> FusionPlan:
     limit = options.memory_limit
     if limit is not None and planned_use(module, options).peak > limit:
         return plan
-    fused, whole = (
-        plan_picoseconds(p, options.constants, options.dtype, _saved(p, m), options.calls)
-        for p, m in ((plan, lower_within(plan, options)), (unfused, module))
-    )
+    fused = executed_picoseconds(plan, lower_within(plan, options), options)
+    whole = executed_picoseconds(unfused, module, options)
     if 100 * fused <= (100 + _CLOSE_PERCENT) * whole:
         return plan
     return replace(unfused, solve=replace(plan.solve, value=Fraction(whole, 10**12), bound=None))
 
 
-def _saved(plan: FusionPlan, module: Module) -> Saved:
-    """Flops that the module saves in each contraction that shares no loop."""
+def executed_picoseconds(plan: FusionPlan, module: Module, options: Options) -> int:
+    """Predicted time of a plan with the flops that its module executes in each contraction."""
     done = totals(executed_by(module), plan.extent_of).steps
-    steps = [plan.program.steps[visit.step] for visit in plan.visits if not visit.loops]
-    return {
+    steps = [plan.program.steps[visit.step] for visit in plan.visits]
+    less: dict[tuple[Ref, Operation], int] = {
         (s.out, s.op): max(0, s.flops.value(plan.extent_of) - done[s.id].flops)
         for s in steps
         if isinstance(s.op, Contract) and s.id in done
     }
+    return plan_picoseconds(
+        plan,
+        options.constants,
+        options.dtype,
+        lambda step, _: less.get((step.out, step.op), 0),
+        options.calls,
+    )

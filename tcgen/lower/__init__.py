@@ -14,15 +14,20 @@ from dataclasses import replace
 from ..ir.loops import Module
 from ..ir.plan import FusionPlan
 from ..options import Options
-from .buffers import arena_budget, crowded
+from .buffers import arena_budget, arena_bytes, crowded
 from .parts import with_parts
 from .passes import PASSES, Lowering
 
-__all__ = ["lower_plan"]
+__all__ = ["arena_bytes", "lower_plan"]
 
 
 def lower_plan(
-    plan: FusionPlan, options: Options, *, scratch: bool = True, thrifty: bool = True
+    plan: FusionPlan,
+    options: Options,
+    *,
+    scratch: bool = True,
+    thrifty: bool = True,
+    arena: int | None = None,
 ) -> Module:
     """Lower a verified plan.
 
@@ -32,7 +37,8 @@ def lower_plan(
 
     If the plan promises its memory, or if there is a memory limit, copies may take only the rest:
     visits whose copies do not fit are bound again without them. ``thrifty=False`` makes copies
-    without regard to the limit, ``scratch=False`` makes none. Extents are those of the plan.
+    without regard to the limit, or as many as fit into ``arena`` bytes together with the arrays;
+    ``scratch=False`` makes none. Extents are those of the plan.
 
     Raises:
         PlanError: a delta relates two spaces in a way that no single equality expresses.
@@ -41,7 +47,7 @@ def lower_plan(
     if not thrifty:
         options = replace(options, memory_limit=None)
     if scratch:
-        module = _within_memory(plan, options, limit)
+        module = _within_memory(plan, options, limit, arena)
     else:
         no_room = dict.fromkeys(range(len(plan.visits)), 0)
         module = _run_passes(Lowering(plan, options, no_room, limit))
@@ -53,13 +59,15 @@ def lower_plan(
     return with_parts(module, plan.extent_of, options.thresholds.planner.parts)
 
 
-def _within_memory(plan: FusionPlan, options: Options, limit: int | None) -> Module:
-    """The module whose copies fit the memory that the plan promises."""
+def _within_memory(
+    plan: FusionPlan, options: Options, limit: int | None, arena: int | None
+) -> Module:
+    """The module whose copies fit into ``arena``, or the memory that the plan promises."""
     rooms: dict[int, int] = {}
     while True:
         work = Lowering(plan, options, rooms, limit)
         module = _run_passes(work)
-        budget = arena_budget(plan, options, module)
+        budget = arena_budget(plan, options, module) if arena is None else arena
         tight = {}
         if budget is not None:
             tight = crowded(module, work.memory.scratch_of, budget, plan.extent_of)

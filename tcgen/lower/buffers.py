@@ -7,8 +7,9 @@ memory that a plan promises at some moment, the visit gets the bytes that are le
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from ..dtypes import BY_NAME
 from ..ir.loops import Axis, Buffer, Module
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId, Place
 from ..ir.tensor import Packing, Ref, Role, Tensor, element_type
@@ -27,6 +28,7 @@ class Memory(Context[CpuThresholds]):
         in_triangles: packed outputs are computed where they are stored, unless loops share them.
         dense: other packed outputs by name, each with the dense buffer in which it is computed.
         scratch_of: scratch buffers, each with the visit that it is for.
+        room: bytes that the scratch of the visit at hand may take; None: as many as it needs.
     """
 
     buffers: dict[str, Buffer]
@@ -41,6 +43,7 @@ class Memory(Context[CpuThresholds]):
         self.homes: dict[str, LoopId | None] = {}
         self.dense: dict[str, str] = {}
         self.scratch_of: dict[str, int] = {}
+        self.room: int | None = None
         self._names: dict[ArrayPlan, str] = {}
         self._ranks = _ranks(plan)
         self._tensor_names = frozenset(t.name for t in plan.program.tensors)
@@ -70,6 +73,17 @@ class Memory(Context[CpuThresholds]):
         self.scratch_of[name] = position
         buffer = Buffer(name, axes, order, dtype, "arena", packed=packed, rank=last)
         return self._add(buffer, home)
+
+    @property
+    def spare(self) -> int | None:
+        """Elements that fit into the room."""
+        return None if self.room is None else self.room // BY_NAME[self.dtype].itemsize
+
+    @property
+    def largest_slice(self) -> int:
+        """Elements of the largest slice of an operand that is copied; other copies take as many."""
+        most = self.thresholds.largest_slice
+        return most if self.spare is None else min(most, self.spare // 2)
 
     def next_scratch(self) -> str:
         """Name of the next scratch buffer."""
@@ -164,19 +178,30 @@ def arena_budget(plan: FusionPlan, options: Options, module: Module) -> int | No
     return min(promises, default=None)
 
 
+def arena_bytes(module: Module, extents: Mapping[str, int]) -> int:
+    """Most bytes of buffers that are live at one time, those of the caller not counted."""
+    return max((sum(held.values()) for held in _live_together(module, extents)), default=0)
+
+
+def _live_together(module: Module, extents: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """The bytes of all live buffers, at each moment at which one begins to live."""
+    held = {
+        b.name: buffer_bytes(b, extents) for b in module.buffers if b.place in ("arena", "private")
+    }
+    permanent = [name for name in held if module.buffer(name).keep]
+    lives = {b.name: b.live for b in module.buffers if b.name in held and not b.keep}
+    for moment in sorted({live[0] for live in lives.values()}):
+        alive = [name for name, (first, last) in lives.items() if first <= moment <= last]
+        yield {name: held[name] for name in (*alive, *permanent)}
+
+
 def crowded(
     module: Module, scratch_of: Mapping[str, int], budget: int, extents: Mapping[str, int]
 ) -> dict[int, int]:
     """Visits whose scratch does not fit, each with the bytes that remain for it."""
-    held = {
-        b.name: buffer_bytes(b, extents) for b in module.buffers if b.place in ("arena", "private")
-    }
-    permanent = sum(n for name, n in held.items() if module.buffer(name).keep)
     rooms: dict[int, int] = {}
-    lives = {b.name: b.live for b in module.buffers if b.name in held and not b.keep}
-    for moment in sorted({live[0] for live in lives.values()}):
-        alive = [name for name, (first, last) in lives.items() if first <= moment <= last]
-        total = permanent + sum(held[name] for name in alive)
+    for held in _live_together(module, extents):
+        alive, total = list(held), sum(held.values())
         for visit in {scratch_of[name] for name in alive if name in scratch_of}:
             own = sum(held[name] for name in alive if scratch_of.get(name) == visit)
             if total > budget:

@@ -72,7 +72,7 @@ class Lowering:
     @property
     def generated(self) -> bool:
         """True if the generated CPU kernel is available, which takes memory for packed blocks."""
-        return self.options.target == "cpu" and not self.tight and not self.rooms
+        return self.options.target == "cpu" and not self.tight
 
     @property
     def library(self) -> bool:
@@ -173,6 +173,7 @@ def _bind_on_gpu(work: Lowering, statement: Statement) -> tuple[Stmt, ...]:
 def _bind_on_cpu(work: Lowering, statement: Statement) -> tuple[Stmt, ...]:
     memory, position = work.memory, statement.position
     unpacking: tuple[Stmt, ...] = ()
+    memory.room = work.rooms.get(position)
     if work.generated:
         copies, body = bind_symmetric(work.plan, work.groupings, statement, memory)
         if copies:
@@ -183,8 +184,7 @@ def _bind_on_cpu(work: Lowering, statement: Statement) -> tuple[Stmt, ...]:
         if body is not None:
             return body
         unpacking, statement = unpack_factors(statement, memory)
-    room = work.rooms.get(position)
-    bound = bind_statement(statement, memory, room, generated=work.generated)
+    bound = bind_statement(statement, memory, generated=work.generated)
     return (*unpacking, *bound)
 
 

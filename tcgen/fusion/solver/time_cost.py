@@ -3,25 +3,27 @@
 A statement inside tile loops is called once for each combination of tiles, and
 :class:`tcgen.thresholds.time_model.Machine` predicts the time of a call. The traffic of thin
 products makes them slower than their flops do. An intermediate that stays in the cache, because
-little of it is held at a time, has no traffic. A contraction that shares no loop has fewer flops if
-lowering computes one of each symmetric pair.
+little of it is held at a time, has no traffic. A contraction has fewer flops if lowering
+computes one of each symmetric pair.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from fractions import Fraction
+from functools import cache
 from math import comb, prod
 from typing import assert_never
 
-from ...ir.halved_products import exchange_of
+from ...ir.halved_products import exchange_of, looped_indices
 from ...ir.plan import FusionPlan, LoopId
 from ...ir.program import Add, Contract, FormulaSequence, Map, Operation, Phase, Produce, Step
 from ...ir.tensor import Index, Ref, Role, Tensor, element_bytes
 from ...options import Options
 from ...thresholds.time_model import Machine
 
-Saved = Mapping[tuple[Ref, Operation], int]  # flops, by target and operation of a step
+# Flops that a step saves by symmetry inside loops over some of its indices (``looped_indices``).
+Saved = Callable[[Step, frozenset[Index] | None], int]
 
 _CALLER_ROLES = (Role.INPUT, Role.OUTPUT)  # arrays in the layout of the equations
 
@@ -143,15 +145,29 @@ def visited_fraction(
     return fraction
 
 
+def nothing_saved(step: Step, looped: frozenset[Index] | None) -> int:  # noqa: ARG001
+    """No flops, as where lowering is not to use symmetry."""
+    return 0
+
+
 def saved_flops(program: FormulaSequence, extents: Mapping[str, int], options: Options) -> Saved:
-    """Flops that lowering saves by symmetry in each contraction that shares no loop."""
-    if options.target != "cpu":
-        return {}
-    found = {
-        (s.out, s.op): exchange_of(program, s, extents, options.thresholds.cpu)
-        for s in program.steps
-    }
-    return {key: exchange.saved for key, exchange in found.items() if exchange is not None}
+    """Flops that lowering to a CPU saves by exchanges of indices in contractions of a program.
+
+    A step that a plan has rewritten saves nothing.
+    """
+    steps = {(s.out, s.op): s for s in program.steps if options.target == "cpu"}
+
+    @cache
+    def saved(out: Ref, op: Operation, looped: frozenset[Index]) -> int:
+        step, thresholds = steps[out, op], options.thresholds.cpu
+        found = exchange_of(program, step, extents, thresholds, looped=looped)
+        return 0 if found is None else found.saved
+
+    def of(step: Step, looped: frozenset[Index] | None) -> int:
+        known = looped is not None and (step.out, step.op) in steps
+        return saved(step.out, step.op, looped or frozenset()) if known else 0
+
+    return of
 
 
 def plan_picoseconds(
@@ -171,7 +187,7 @@ def plan_picoseconds(
             if a.live[0] <= position <= a.live[1] and stays_in_cache(a.tensor, a.bytes, machine)
         ]
         fraction = visited_fraction(visit.loops, {o: o.tile or 1 for o in visit.loops}, extents)
-        less = 0 if visit.loops else saved.get((step.out, step.op), 0)
+        less = saved(step, looped_indices(plan, position))
         time = step_picoseconds(
             step, tiles, repeats, extents, machine, dtype, cached, less, bound_calls
         )
@@ -197,7 +213,7 @@ def least_picoseconds(
     cached = [t for t in cached if t.role not in _CALLER_ROLES]
 
     def time(step: Step) -> int:
-        less = saved.get((step.out, step.op), 0)
+        less = saved(step, frozenset())
         return step_picoseconds(step, {}, 1, extents, machine, dtype, cached, less, bound_calls)
 
     return sum(map(time, steps))

@@ -34,7 +34,7 @@ class Request:
     """Conditions of a plan.
 
     At most ``limit`` bytes may be live at one time, outputs not counted. ``saved`` has the flops
-    that each contraction saves by symmetry if it shares no loop. The constant phase runs once in
+    that each contraction saves by symmetry. The constant phase runs once in
     ``bound_calls`` calls.
     """
 
@@ -139,7 +139,7 @@ class TimeModel(FusionModel):
                     request.machine,
                     request.dtype,
                     self._cached(node, chosen),
-                    0 if chosen else request.saved.get((step.out, step.op), 0),
+                    0 if chosen else request.saved(step, frozenset()),
                     request.bound_calls,
                 )
                 table.append((chosen, time))

@@ -26,6 +26,7 @@ from ...ir.program import Contract, Produce, Step
 from ...options import Options
 from ..placement.memory import output_bytes, packed, plan_peak, saved_elements, static_elements
 from ..placement.plan import regrouped
+from ..solver.time_cost import nothing_saved
 from ..solver.time_model import Request
 from .refine_tiles import fastest, smallest, with_tiles
 
@@ -54,7 +55,13 @@ def nests_on_gpu(plan: FusionPlan, options: Options) -> FusionPlan:
         limit = options.memory_limit - output_bytes(plan.program, plan.extent_of, options.dtype)
     fusion = options.thresholds.planner.fusion
     request = Request(
-        plan.extent_of, limit, options.constants, options.dtype, fusion, {}, options.calls
+        plan.extent_of,
+        limit,
+        options.constants,
+        options.dtype,
+        fusion,
+        nothing_saved,
+        options.calls,
     )
     fetched = fusion.generated_tile_bytes
     if options.objective in ("memory", "peak"):

@@ -36,7 +36,12 @@ from ..sharing.dependences import (
 )
 from ..sharing.graph import FusionGraph, fusion_graph, step_of
 from ..solver.loop_constraints import constraint_count
-from ..solver.time_cost import least_picoseconds, plan_picoseconds, saved_flops
+from ..solver.time_cost import (
+    least_picoseconds,
+    nothing_saved,
+    plan_picoseconds,
+    saved_flops,
+)
 from ..solver.time_model import Request, TimeModel, least_peak_bytes, solve_time, weights_of
 from .refine_tiles import refined, with_tiles
 from .triangular_nests import orbit_nests
@@ -63,7 +68,9 @@ def least_time(
     search = _Search(graph.program, extents, request, sliced, gain)
     seconds = search.limits.time.seconds * options.effort
     search.offer(unfused)
-    search.run(seconds, bound, plan_picoseconds(unfused, machine, dtype, {}, options.calls))
+    search.run(
+        seconds, bound, plan_picoseconds(unfused, machine, dtype, nothing_saved, options.calls)
+    )
     best = search.best or search.least(seconds)
     model = "dag" if graph.restricted else "tree"
     return _finished(best, bound, model, request, options)

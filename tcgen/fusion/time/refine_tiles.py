@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import combinations, product
 from math import prod
 
+from ...ir.halved_products import looped_indices
 from ...ir.plan import ArrayPlan, FusionPlan, LoopId, Place
 from ...ir.tensor import Index, Role, Tensor, element_bytes
 from ..placement.memory import array_bytes, live_ranges
@@ -73,6 +74,7 @@ class _Exact:
         self.counted = [
             n for n, v in enumerate(plan.visits) if not any(o in self.elements for o in v.loops)
         ]
+        self.looped = [looped_indices(plan, n) for n in range(len(plan.visits))]
         self.times: dict[tuple[int, Tiles], int] = {}
 
     def lists(self) -> list[list[int]]:
@@ -135,7 +137,7 @@ class _Exact:
                 request.machine,
                 request.dtype,
                 self._cached(position, tiles),
-                0 if visit.loops else request.saved.get((step.out, step.op), 0),
+                request.saved(step, self.looped[position]),
                 request.bound_calls,
             )
             self.times[key] = int(visited_fraction(visit.loops, given, request.extents) * time)

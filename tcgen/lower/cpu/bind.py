@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ...ir.expr import Access, Const
-from ...ir.halved_products import exchange_of
+from ...ir.halved_products import exchange_of, looped_indices
 from ...ir.loops import Assign, BandVar, Gemm, Loop, LoopVar, Stmt
 from ...ir.plan import FusionPlan
 from ..buffers import Memory
@@ -27,25 +27,22 @@ from .symmetric_pairs import bind_half
 from .transposed_operands import CACHE_LINE, bind_contraction
 
 
-def bind_statement(
-    statement: Statement, memory: Memory, room: int | None, *, generated: bool
-) -> tuple[Stmt, ...]:
-    """The statements that execute one visit; their scratch is added to ``memory``.
+def bind_statement(statement: Statement, memory: Memory, *, generated: bool) -> tuple[Stmt, ...]:
+    """The statements that execute one visit; their scratch is added to ``memory``, in its room.
 
-    Scratch may take ``room`` bytes, or as many as it needs if ``room`` is None. ``generated``: the
-    generated contraction kernel, and memory to pack in, are available.
+    ``generated``: the generated contraction kernel, and memory to pack in, are available.
     """
-    product = as_product(statement, memory)
+    product, room = as_product(statement, memory), memory.room
     if room is None and product and streams_batch(statement, product, memory):
-        return bind_loops(statement, memory, room)
+        return bind_loops(statement, memory)
     if generated and product and (product.elements or is_thin(product, memory)):
         contraction = bind_contraction(statement, memory)
         if contraction is not None:
             return contraction
     if product is None or not product.pays(memory.thresholds):
-        return bind_loops(statement, memory, room)
+        return bind_loops(statement, memory)
     if room is not None and product.scratch_bytes > room:
-        return bind_loops(statement, memory, room)
+        return bind_loops(statement, memory)
     return _bind_product(statement, product, memory)
 
 
@@ -102,12 +99,12 @@ def _parts_of_copies(
         own = sorted(held_by(access, product.batch), key=lambda v: v.name == inner)
         for var in (*own, *group) if is_copied else ():
             size = memory.elements(held_by(access, tuple(band.values())))
-            if size <= memory.thresholds.largest_slice:
+            if size <= memory.largest_slice:
                 break
             extent = memory.elements((var,))
             tile = max(1, memory.thresholds.slice_elements * extent // size)
             if var.name == inner:
-                tile = max(tile, min(CACHE_LINE, memory.thresholds.largest_slice * extent // size))
+                tile = max(tile, min(CACHE_LINE, memory.largest_slice * extent // size))
             # A variable that loops around the statement walk in part is not cut again.
             if tile < extent and band[var.name].base is None and var.below is None:
                 band[var.name] = replace(var, base=f"{name}_{var.name}", tile=tile)
@@ -139,13 +136,16 @@ def bind_symmetric(
     plan: FusionPlan, groupings: Groupings, statement: Statement, memory: Memory
 ) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...] | None]:
     """Copies of constants, and the statements of a contraction that uses its symmetry, or None."""
-    grouping = groupings.of(statement, memory)
+    grouping = groupings.of(statement, memory) if memory.room is None else None
     visit = plan.visits[statement.position]
     step = plan.program.steps[visit.step]
-    # Only a visit that shares no loop is halved.
-    exchange = None
-    if not visit.loops:
-        exchange = exchange_of(plan.program, step, memory.extents, memory.thresholds)
+    looped, exchange = looped_indices(plan, statement.position), None
+    if looped is not None:
+        sizes, thresholds = memory.extents, memory.thresholds
+        most = memory.spare
+        if most is not None and any(memory.buffer(f).packed for f in statement.factors):
+            most //= 2  # the rest is for slices of the packed factor
+        exchange = exchange_of(plan.program, step, sizes, thresholds, most, looped)
     if grouping is not None and (exchange is None or grouping.saved >= exchange.saved):
         product = bind_groups(statement, grouping, memory)
         if product is not None:
@@ -155,9 +155,14 @@ def bind_symmetric(
     constant = {
         x.buffer
         for x, ref in zip(statement.factors, step.operands, strict=True)
-        if is_constant(plan.program, step, ref.tensor)
+        if is_constant(plan.program, step, ref.tensor) and not visit.loops
     }
-    half = bind_half(statement, exchange, memory, constant)
+    names = {
+        i.name: s.variable
+        for i, s in zip(step.out.indices, statement.out.subscripts, strict=True)
+        if s.variable is not None
+    }
+    half = bind_half(statement, exchange.renamed(names), memory, constant)
     return ((), None) if half is None else (half.constant, half.body)
 
 

@@ -34,13 +34,13 @@ from ..statements import Statement
 _PAGE_ELEMENTS = PAGE_BYTES // FLOAT64.itemsize
 
 
-def bind_loops(statement: Statement, memory: Memory, room: int | None) -> tuple[Stmt, ...]:
+def bind_loops(statement: Statement, memory: Memory) -> tuple[Stmt, ...]:
     """The loops of a statement, with the copies that make them faster.
 
     Before: ``y[b,a] = sum(i,j) x[j,i] * z[i,a,j,b]   for b, a, i, j``.
     After: ``t[a,b] = 0``, ``t[a,b] += x[j,i] * z[i,a,j,b]   for a, i, j, b``, ``y[b,a] = t[a,b]``.
     """
-    plain = bind_assign(statement, memory)
+    plain, room = bind_assign(statement, memory), memory.room
     crossing = None
     # Only sums are formed in blocks.
     if statement.reduction is Reduction.SUM:
@@ -181,7 +181,7 @@ def _transposed(statement: Statement, band: Band, memory: Memory) -> tuple[Expr,
         if inner not in leaf.variables or memory.unit_stride(leaf) == inner or not once:
             return leaf
         count = memory.elements(own)
-        large = count > memory.thresholds.largest_slice
+        large = count > memory.largest_slice
         if large or not _pays(band, count, memory):
             return leaf
         place, copy = copied(leaf, own, buffer.dtype, statement, memory)

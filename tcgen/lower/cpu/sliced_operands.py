@@ -40,13 +40,13 @@ def bind_sliced(statement: Statement, memory: Memory) -> tuple[Stmt, ...] | None
         # A loop around the statement walks the rest.
         return None
     cuts = cuts_of(statement, factor, memory)
-    if memory.elements(held) <= memory.thresholds.largest_slice or not cuts:
+    if memory.elements(held) <= memory.largest_slice or not cuts:
         return None
     # The target's unit-stride variable stays whole if another variable can be cut.
     lanes = memory.unit_stride(statement.out)
     cut = next((v for v in cuts if v.name != lanes), cuts[0])
-    tiles = ((cut, tile_of(statement, factor, cut, memory)),)
-    return bind_slices(statement, factor, tiles, (), memory)
+    tile = tile_of(statement, factor, cut, memory)
+    return bind_slices(statement, factor, ((cut, tile),), (), memory) if tile else None
 
 
 def unpack_factors(statement: Statement, memory: Memory) -> tuple[tuple[Stmt, ...], Statement]:
@@ -67,7 +67,7 @@ def unpack_factors(statement: Statement, memory: Memory) -> tuple[tuple[Stmt, ..
         if not buffer.packed or not once or not named.keys() >= set(order):
             continue
         own = tuple(named[name] for name in order)
-        if memory.elements(own) > memory.thresholds.largest_slice:
+        if memory.elements(own) > memory.largest_slice:
             continue
         scratch = memory.scratch(own, buffer.dtype, statement.home, statement.position)
         whole = placed(scratch, own)
@@ -121,11 +121,12 @@ def bind_slices(
     return body
 
 
-def tile_of(statement: Statement, factor: Access, cut: BandVar, context: CpuContext) -> int:
-    """Points of a cut variable in an unpacked slice."""
+def tile_of(statement: Statement, factor: Access, cut: BandVar, memory: Memory) -> int:
+    """Points of a cut variable in an unpacked slice; 0 if the room is too small for one."""
     held = held_by(factor, statement.band)
-    extent, count = cut.space.extent_in(context.extents), context.elements(held)
-    return max(1, min(extent, context.thresholds.largest_slice * extent // max(1, count)))
+    extent, count = cut.space.extent_in(memory.extents), memory.elements(held)
+    least = 0 if memory.room is not None else 1
+    return max(least, min(extent, memory.largest_slice * extent // max(1, count)))
 
 
 def _unpacked(

@@ -20,7 +20,7 @@ from ..names import renamed_access
 from ..statements import Statement
 from .grouped_products import GroupedProduct
 from .kernel_scheme import as_contraction
-from .loops import bind_assign
+from .loops import bind_assign, placed
 from .sliced_operands import bind_slices, cuts_of, tile_of, unpacked_contraction
 
 
@@ -41,7 +41,8 @@ def bind_half(
         factor, other = other, factor
     sliced = bool(memory.buffer(other).packed)
     cuts = cuts_of(statement, other, memory)[:1] if sliced else ()
-    if sliced and not cuts:
+    tiles = tuple((cut, tile_of(statement, other, cut, memory)) for cut in cuts)
+    if sliced and not any(tile for _, tile in tiles):
         return None
     # A cut variable behind the pair is not on the unit-stride axis: runs in memory stay long.
     front = (*pair, *(v.name for v in cuts))
@@ -56,7 +57,7 @@ def bind_half(
         own = tuple(held[n] for n in dict.fromkeys(names) if n in order and n in held)
         dtype = memory.buffer(access).dtype
         buffer = memory.scratch(own, dtype, statement.home, statement.position, (Packing(first),))
-        return Access(buffer.name, tuple(Subscript(v.name) for v in own)), own
+        return placed(buffer, own), own
 
     # In the result the pair stands where the target has it: both are walked in long runs.
     order = memory.memory_order(statement.out)
@@ -69,7 +70,6 @@ def bind_half(
     small = replace(small, accumulate=False)
     product: tuple[Stmt, ...]
     if sliced:
-        tiles = ((cuts[0], tile_of(small, other, cuts[0], memory)),)
         product = bind_slices(small, other, tiles, (), memory)
     else:
         gemm = as_contraction(small, memory)

@@ -31,6 +31,8 @@ def bind_contraction(statement: Statement, memory: Memory) -> tuple[Stmt, ...] |
     plain = as_contraction(statement, memory)
     if plain is None:
         return None
+    if memory.room == 0:
+        return (plain,)
     if _transposes_target(plain, memory):
         return _through_scratch(statement, plain, memory)
     copies: list[Stmt] = []
@@ -120,15 +122,15 @@ def _cuts(
         extent = memory.elements((cut,))
         tile = _tile(cut, access, plain, size, memory)
         if cut.name == inner:
-            tile = max(tile, min(CACHE_LINE, memory.thresholds.largest_slice * extent // size))
-        if tile >= extent and (cut != order[-1] or size > memory.thresholds.largest_slice):
+            tile = max(tile, min(CACHE_LINE, memory.largest_slice * extent // size))
+        if tile >= extent and (cut != order[-1] or size > memory.largest_slice):
             continue
         if not _pays(access, plain, count, cut, tile, memory):
             continue
         tile = min(tile, extent)
         found.append((cut, tile))
         size = size * tile // extent
-        if size <= 2 * memory.thresholds.largest_slice:
+        if size <= 2 * memory.largest_slice:
             return tuple(found)
     return ()
 

@@ -14,7 +14,7 @@ from tcgen.algebra import form_sequence
 from tcgen.compiler.driver import compile_system, read_system
 from tcgen.fusion import plan_fusion
 from tcgen.fusion.placement.memory import plan_peak, static_elements
-from tcgen.fusion.solver.time_cost import plan_picoseconds
+from tcgen.fusion.solver.time_cost import nothing_saved, plan_picoseconds
 from tcgen.interp import evaluate_system
 from tcgen.interp.modules import run_module
 from tcgen.ir.plan import FusionPlan, GroupKind
@@ -46,7 +46,7 @@ def plan(name: str, objective: str, memory_limit: int | None = None) -> FusionPl
 
 
 def seconds(found: FusionPlan) -> float:
-    return plan_picoseconds(found, H100, "float64", {}) / 1e12
+    return plan_picoseconds(found, H100, "float64", nothing_saved) / 1e12
 
 
 @pytest.mark.few(1)

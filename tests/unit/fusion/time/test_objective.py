@@ -25,6 +25,7 @@ from tcgen.frontend.spec.reader import read_spec
 from tcgen.fusion import plan_fusion
 from tcgen.fusion.placement.memory import output_bytes, plan_peak
 from tcgen.fusion.solver.time_cost import (
+    nothing_saved,
     plan_picoseconds,
     saved_flops,
     stays_in_cache,
@@ -238,7 +239,7 @@ def test_without_a_limit_loops_in_the_cache_are_fused_where_they_are_faster():
     without = timed_plan(program, extents, None, Machine(cache=0))
     assert not without.loops
     assert without.solve.status == "OPTIMAL"  # without a cache nothing beats whole steps
-    unfused = Fraction(plan_picoseconds(without, Machine(), "float64", {}), 10**12)
+    unfused = Fraction(plan_picoseconds(without, Machine(), "float64", nothing_saved), 10**12)
     plan = timed_plan(program, extents, None)
     assert plan.loops
     assert plan.solve.bound <= plan.solve.value < unfused
@@ -257,8 +258,8 @@ def test_without_a_limit_triangles_are_taken_where_they_are_faster():
     # The bound would not hold: a triangle leaves work out.
     assert plan.solve.bound is None
     unfused = plan_fusion(program, Options(extents, objective="none"))
-    whole = plan_picoseconds(unfused, Machine(), "float64", {})
-    assert plan_picoseconds(plan, Machine(), "float64", {}) < whole * 0.9
+    whole = plan_picoseconds(unfused, Machine(), "float64", nothing_saved)
+    assert plan_picoseconds(plan, Machine(), "float64", nothing_saved) < whole * 0.9
     assert plan_peak(plan) <= plan_peak(unfused)
     module = lower_plan(plan, options)
     for o, v, x in ((5, 3, 4), (1, 2, 3), (2, 1, 1)):
