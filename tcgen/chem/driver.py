@@ -45,12 +45,13 @@ from .inputs import (
     unpacked,
 )
 from .iterate import Step
+from .mean_field import read_mean_field
 from .memory import BASE, Budget
 from .options import SolveOptions, solve_options
 from .probe import Probe
 from .problem import Problem, real_number
 from .quantities import Found, recognise, rules_for
-from .reference import Reference, read_reference
+from .reference import Reference
 from .result import Earlier, Solution
 from .spaces import Kind, OrbitalSpaces, classify
 from .table import Show, Table
@@ -185,7 +186,7 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
     """Infer the roles of inputs and outputs, and choose where arrays are stored."""
     spaces = classify(system)
     roles, arrays = _split_inputs(system, options.inputs or {})
-    reference = read_reference(mean_field, options.frozen)
+    reference = read_mean_field(mean_field, options.frozen)
     if options.memory is not None:
         reference = replace(reference, memory=max(0, parse_bytes(options.memory) - BASE))
     equations, shown, blocks = _infer(system, spaces, reference, roles, tuple(arrays), options)

@@ -26,9 +26,9 @@ from ..ir.tensor import Role, Space, Tensor, element_bytes, element_type
 from ..records.loops import stored_shape
 from ..records.quantity import Quantity
 from ..resources import shipped_specs
-from .integrals import Block, Integrals
-from .quantities import Found
-from .reference import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, Frame, Reference
+from .frames import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, Block, Frame
+from .quantities import INTEGRALS, Found
+from .reference import Reference, core_hamiltonian
 from .spaces import ORBITAL, Kind, OrbitalSpaces
 
 # Part of PySCF's memory for all arrays that are held whole.
@@ -51,7 +51,7 @@ class MeanFieldInputs:
     ) -> None:
         self._spaces, self._reference = spaces, reference
         self._frames = _frame_names(system, spaces, reference, spin_orbitals)
-        self._integrals = Integrals(reference, auxbasis)
+        self._integrals = reference.integrals(auxbasis)
 
     def extents(self, spaces: Iterable[Space]) -> dict[str, int]:
         """Extents of the base spaces of orbitals and of auxiliary functions among some spaces."""
@@ -91,11 +91,7 @@ class MeanFieldInputs:
         """
         blocks: list[tuple[Block, Block, Block, Block]] = []
         for found in inputs:
-            if found.quantity in (
-                Quantity.CHEMIST,
-                Quantity.PHYSICIST,
-                Quantity.ANTISYMMETRISED,
-            ):
+            if found.quantity in INTEGRALS:
                 p, q, r, s = (self._block(space) for space in found.tensor.spaces)
                 chemist = found.quantity is Quantity.CHEMIST
                 blocks.append((p, q, r, s) if chemist else (p, r, q, s))
@@ -106,7 +102,12 @@ class MeanFieldInputs:
     def bytes_apart(self, found: Found) -> float:
         """Most bytes while an input is made alone."""
         tensor = found.tensor
-        if found.quantity not in (Quantity.CHEMIST, Quantity.PHYSICIST, Quantity.ANTISYMMETRISED):
+        if found.quantity is Quantity.HCORE:
+            name = self._block(tensor.spaces[0]).frame
+            frame = self._reference.frames[name]
+            whole, own = (Block(name, tuple(range(n))) for n in (frame.count, frame.occupied))
+            return self._integrals.bytes_apart(tensor, (whole, whole, own, own))
+        if found.quantity not in INTEGRALS:
             extents = {s.name: s.extent for s in tensor.spaces if s.extent is not None}
             shape = dense_shape(tensor, extents | self.extents(tensor.spaces))
             return 2.0 * prod(shape) * element_bytes(tensor, "float64")
@@ -185,22 +186,18 @@ class MeanFieldInputs:
             case Quantity.FOCK:
                 return frame.fock[np.ix_(*places)]
             case Quantity.HCORE:
-                if self._reference.hcore is None:
-                    raise ArgumentError(
-                        f"{tensor.name} is a block of the core Hamiltonian, which depends on the "
-                        f"spin in this {self._reference.kind} reference: pass inputs="
-                    )
-                return frame.matrix(self._reference.hcore)[np.ix_(*places)]
+                whole = core_hamiltonian(blocks[0].frame, self._reference, self._integrals)
+                return whole[np.ix_(*places)]
             case Quantity.ENERGIES:
                 return frame.energies[places[0]]
             case Quantity.DIPOLE:
-                if not self._reference.mol._basis:
+                dipole = self._reference.dipole(frame)
+                if dipole is None:
                     raise ArgumentError(
-                        f"{tensor.name} are dipole integrals, which a mean field from a file of "
-                        f"integrals or of a model does not have: pass inputs="
+                        f"{tensor.name} are dipole integrals, which {self._reference.origin} does "
+                        f"not have: pass inputs="
                     )
-                dipole = self._reference.mol.intor_symmetric("int1e_r", comp=3)
-                whole = np.stack([frame.matrix(part)[np.ix_(*places)] for part in dipole])
+                whole = dipole[:, places[0]][:, :, places[1]]
                 return np.moveaxis(whole, 0, found.other_axis or 0)
 
 

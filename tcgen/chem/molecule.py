@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import ArgumentError, ConvergenceError
 from ..ir.layouts import Array
-from .reference import build_fit, pyscf_module
+from .atomic_integrals import build_fit, pyscf_module
 
 # Convergence of mean fields that tcgen runs, as tight as that of amplitudes.
 _ENERGY = 1e-12  # Hartree
@@ -118,8 +118,8 @@ def read_xyz(path: Path) -> str:
         raise ArgumentError(f"{path} is not a text: {form}") from None
     if "&FCI" in lines[0].upper():
         raise ArgumentError(
-            f"{path} holds integrals (FCIDUMP), not atoms: pass "
-            f"pyscf.tools.fcidump.to_scf(file).run() to tcgen.chem.solve"
+            f"{path} holds integrals (FCIDUMP), not atoms: use --fcidump, or pass "
+            f"tcgen.chem.read_fcidump(file) to tcgen.chem.solve"
         )
     if not re.fullmatch(r"\s*\d+\s*", lines[0]):
         raise ArgumentError(f"{path}, line 1: {lines[0]!r:.60} is not a number of atoms: {form}")

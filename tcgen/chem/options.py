@@ -11,7 +11,7 @@ from ..compiler.api import planning_record
 from ..compiler.progress import Progress
 from ..errors import ArgumentError
 from ..options import Planning
-from .reference import Frozen
+from .frames import Frozen
 from .result import Source
 from .table import Show
 

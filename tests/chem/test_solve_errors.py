@@ -342,7 +342,7 @@ def test_exchange_on_a_grid_is_refused(solve: Any, lih: Any) -> None:
     """Also by PySCF 2.14, with AttributeError: an SGX object has no get_naoaux."""
     with pytest.raises(tcgen.ArgumentError, match=mentions("SGX COSX undo_sgx density_fit")):
         solve("ccsd_closed_shell", lih.copy().COSX())
-    with pytest.raises(tcgen.ArgumentError, match=mentions("str fcidump to_scf run")):
+    with pytest.raises(tcgen.ArgumentError, match=mentions("str read_fcidump read_trexio")):
         solve("ccsd_closed_shell", "water.fcidump")
 
 
