@@ -15,8 +15,21 @@ PySCF is imported when a mean field is run or read.
 from __future__ import annotations
 
 from .driver import solve
+from .fcidump import read_fcidump, write_fcidump
+from .hamiltonian import Hamiltonian, hamiltonian
 from .options import SolveOptions
 from .result import Solution, load
 from .transfer import amplitudes_of, set_amplitudes
 
-__all__ = ["Solution", "SolveOptions", "amplitudes_of", "load", "set_amplitudes", "solve"]
+__all__ = [
+    "Hamiltonian",
+    "Solution",
+    "SolveOptions",
+    "amplitudes_of",
+    "hamiltonian",
+    "load",
+    "read_fcidump",
+    "set_amplitudes",
+    "solve",
+    "write_fcidump",
+]

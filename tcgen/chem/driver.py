@@ -34,6 +34,7 @@ from ..runtime.program import Program
 from .checkpoint import Checkpoint, job_of
 from .conventions import is_over_spin_orbitals, with_conventions
 from .equations import Equations, at_zero, infer_roles
+from .hamiltonian import read_reference
 from .inputs import (
     IntegralFile,
     MeanFieldInputs,
@@ -45,7 +46,6 @@ from .inputs import (
     unpacked,
 )
 from .iterate import Step
-from .mean_field import read_mean_field
 from .memory import BASE, Budget
 from .options import SolveOptions, solve_options
 from .probe import Probe
@@ -60,7 +60,7 @@ from .table import Show, Table
 def solve(
     source: object, mean_field: Any, options: SolveOptions | None = None, **keywords: Any
 ) -> Solution:
-    """Solve the equations of a spec on a PySCF mean field.
+    """Solve the equations of a spec on a PySCF mean field or a Hamiltonian.
 
     Integrals, Fock blocks and orbital energies are inferred from the spaces, symmetry and name of
     each input. Inputs with a residual or an update among the outputs are amplitudes. They start
@@ -69,7 +69,9 @@ def solve(
 
     Args:
         source: path or text of a spec, the name of a shipped one, or a System.
-        mean_field: a converged RHF, ROHF, UHF or GHF object of PySCF, density-fitted or not.
+        mean_field: a converged RHF, ROHF, UHF or GHF object of PySCF, density-fitted or not, or
+            integrals over orbitals: a result of :func:`hamiltonian`, :func:`read_fcidump` or
+            :func:`read_trexio`.
         options: a :class:`SolveOptions`.
         keywords: fields of ``options`` or of its ``planning``; they replace those of the record.
 
@@ -126,6 +128,7 @@ def solve(
     solution = Solution(
         name=setup.system.name,
         reference=reference.kind,
+        integrals=reference.origin,
         e_hf=reference.e_hf,
         letters=letters,
         fingerprint=reference.fingerprint(),
@@ -186,7 +189,7 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
     """Infer the roles of inputs and outputs, and choose where arrays are stored."""
     spaces = classify(system)
     roles, arrays = _split_inputs(system, options.inputs or {})
-    reference = read_mean_field(mean_field, options.frozen)
+    reference = read_reference(mean_field, options.frozen)
     if options.memory is not None:
         reference = replace(reference, memory=max(0, parse_bytes(options.memory) - BASE))
     equations, shown, blocks = _infer(system, spaces, reference, roles, tuple(arrays), options)

@@ -121,8 +121,13 @@ class Integrals(ABC):
 
         None if the integrals are fitted.
         """
-        sets = [self._at(b, self._common_spins(b, b)[0])[:2] for b in (p, p, r, r)]
-        return self._made(sets, compact=True)
+        sets = [self._at(b, self._common_spins(b, b)[0])[:2] for b in (p, r)]
+        sides = []
+        for number, places in sets:
+            i, j = positions(len(places), 2, strict=False)
+            sides.append((number, self._pair(number, places[i], places[j])))
+        cut = self._cut(*sides)
+        return self._made([sets[k] for k in (0, 0, 1, 1)], compact=True) if cut is None else cut
 
     def chemist(self, p: Block, q: Block, r: Block, s: Block) -> Array:
         """(pq|rs) with axes p, q, r, s, in Hartree; do not write to it."""

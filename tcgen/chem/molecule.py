@@ -54,7 +54,10 @@ def run_mean_field(
     if kind == "rhf" and spin:
         raise ArgumentError(f"an RHF reference has spin 0, not {spin}: use uhf, rohf or ghf")
     if (atom is None) == (xyz is None):
-        raise ArgumentError("give either atoms or an .xyz file")
+        raise ArgumentError(
+            "give either atoms (--atom) or an .xyz file (--xyz), or a file of integrals "
+            "(--fcidump, --trexio or --integrals)"
+        )
     atoms = str(atom) if xyz is None else read_xyz(xyz)
     mol = _molecule(atoms, basis, ecp, charge, spin)
     _refuse_missing_ecp(mol, basis)

@@ -1,0 +1,444 @@
+"""A Hamiltonian over orthonormal orbitals: integrals of any program or model, without an SCF.
+
+The determinant is that of the occupied orbitals that the caller names. Its Fock matrix is made from
+the integrals, so that orbitals need not be canonical.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError, ShapeError
+from ..ir.layouts import Array
+from ..options import parse_bytes
+from ..simplices import extent_of, positions
+from .frames import ALPHA, BETA, SPIN_ORBITAL, Block, Frame, Frozen, frames_of
+from .integrals import Blocks, Integrals
+from .mean_field import read_mean_field
+from .reference import Reference
+
+_SYMMETRIC = 1e-8  # largest deviation of integrals that are equal by symmetry, in Hartree
+_CANONICAL = 1e-5  # largest element of a Fock matrix that is zero for a converged SCF, in Hartree
+_LEVEL = 1e-6  # difference of orbital energies that are equal, in Hartree
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Hamiltonian:
+    """Integrals over orbitals and a determinant; :func:`hamiltonian` makes it.
+
+    Attributes:
+        kind: "RHF", "ROHF", "UHF", or "GHF" for spin orbitals.
+        nelec: numbers of alpha and beta electrons; of all electrons and 0 for spin orbitals.
+        core: energy without electrons, in Hartree.
+        e_hf: energy of the determinant, in Hartree.
+        h: core Hamiltonians in Hartree, for UHF those of alpha and of beta orbitals.
+        fock: Fock matrices of alpha and of beta electrons in Hartree, one for spin orbitals.
+        occupations: electrons in each orbital; for UHF in two rows.
+        irreps: labels of the orbitals, or None; ``isym`` is that of the state.
+        frozen: orbitals that are not correlated, as in :func:`tcgen.chem.solve`.
+        origin: where the integrals come from, in words.
+    """
+
+    kind: str
+    nelec: tuple[int, int]
+    core: float
+    e_hf: float
+    h: tuple[Array, ...]
+    fock: tuple[Array, ...]
+    occupations: Array
+    irreps: tuple[int | str, ...] | None
+    isym: int | None
+    frozen: Frozen
+    origin: str
+    memory: float
+    pairs: Mapping[tuple[int, int], Array]
+    factors: tuple[Array, ...]
+
+    def __repr__(self) -> str:
+        orbitals = f"{len(self.h[0])} {'spin orbitals' if self.kind == 'GHF' else 'orbitals'}"
+        return f"<{self.kind}, {orbitals}, E(HF) = {self.e_hf:.10f}, integrals of {self.origin}>"
+
+    def reference(self, frozen: Frozen = 0) -> HeldReference:
+        """The reference that equations read, without frozen orbitals.
+
+        Raises:
+            ArgumentError: orbitals are frozen here and there, or do not fit.
+        """
+        unset = [f is None or (np.ndim(f) == 0 and f == 0) for f in (frozen, self.frozen)]
+        if not any(unset):
+            raise ArgumentError(
+                f"frozen={frozen!r} is given to a Hamiltonian that has frozen={self.frozen!r}: "
+                f"leave one of them out"
+            )
+        given: Any = self.frozen if unset[0] else frozen
+        if isinstance(given, int) and np.any(np.atleast_2d(self.occupations)[:, :given] == 0):
+            raise ArgumentError(
+                f"frozen={given} are the first orbitals, and some of them are not occupied: give a "
+                f"list of orbitals, counted from 0"
+            )
+        frames = frames_of(self.kind, self.fock, self.occupations, given)
+        return HeldReference(self.kind, self.e_hf, frames, self.memory, self.origin, self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldReference(Reference):
+    """The determinant of a Hamiltonian."""
+
+    hamiltonian: Hamiltonian
+
+    def integrals(self, auxbasis: str | None = None) -> HeldIntegrals:
+        """The integrals that are held; an auxiliary basis is refused."""
+        if auxbasis is not None:
+            raise ArgumentError(
+                f"auxbasis={auxbasis!r} fits integrals over atomic orbitals, which the integrals "
+                f"of {self.origin} are not: leave it out"
+            )
+        return HeldIntegrals(self.frames, self.hamiltonian)
+
+    def dipole(self, frame: Frame) -> Array | None:  # noqa: ARG002
+        """None."""
+        return None
+
+    def fingerprint(self) -> dict[str, Any]:
+        """The energy, and numbers that a sign or a rotation of orbitals changes."""
+        frame = self.frames[SPIN_ORBITAL]
+        marks = []
+        for part in frame.parts.values():
+            h = self.hamiltonian.h[part.number][:, part.places]
+            marks.append(np.where(part.places < 0, 0.0, np.cos(np.arange(len(h))) @ h))
+        return {
+            "atoms": "none, but integrals over orbitals",
+            "energy": self.e_hf,
+            "frozen orbitals or orbital energies": np.sort(frame.energies).tolist(),
+            "orbitals or signs of orbitals": np.array(marks).view(float).tolist(),
+        }
+
+
+class HeldIntegrals(Integrals):
+    """Integrals over all pairs of orbitals that are held, or made from three-index ones."""
+
+    def __init__(self, frames: Mapping[str, Frame], held: Hamiltonian) -> None:
+        counts = [len(h) for h in held.h]
+        super().__init__(frames, counts, np.result_type(*held.pairs.values(), *held.factors))
+        self._pairs.update(held.pairs)
+        self._held = held
+
+    @property
+    def auxiliary(self) -> int:
+        """Number of auxiliary functions."""
+        return len(self._three(0))
+
+    def transform_for(self, blocks: Iterable[Blocks], beside: float = 0.0) -> None:
+        """Nothing."""
+
+    def forget_pairs(self) -> None:
+        """Nothing: the caller's arrays stay."""
+
+    def _half(self, pairs: int) -> float:  # noqa: ARG002
+        return 0.0
+
+    def _made(self, sets: Sequence[tuple[int, Array]], *, compact: bool) -> Array:
+        raise NotImplementedError("all pairs are there")
+
+    def _cut(self, left: tuple[int, Array], right: tuple[int, Array]) -> Array | None:
+        if not self._held.factors:
+            return super()._cut(left, right)
+        (one, rows), (two, columns) = left, right
+        return self._three(one)[:, rows].T @ self._three(two)[:, columns]
+
+    def _fitted(self, p: Block, q: Block) -> Array:
+        result = np.zeros((self.auxiliary, len(p.places), len(q.places)), self._dtype)
+        for spin in self._common_spins(p, q):
+            (number, left, rows), (_, right, columns) = (self._at(b, spin) for b in (p, q))
+            pairs = self._pair(number, left[:, None], right[None, :])
+            result[:, rows[:, None], columns] = self._three(number)[:, pairs]
+        return result
+
+    def _three(self, number: int) -> Array:
+        if not self._held.factors:
+            raise ArgumentError(
+                f"the integrals of {self._held.origin} have four indices, without a basis set to "
+                f"fit: use equations without three-index integrals, pass these with inputs=, or "
+                f"make the Hamiltonian with cderi="
+            )
+        return self._held.factors[number]
+
+
+def hamiltonian(
+    h: Any,
+    eri: Any = None,
+    nelec: Any = None,
+    *,
+    cderi: Any = None,
+    spin: int | None = None,
+    core: float = 0.0,
+    spin_orbitals: bool = False,
+    occupied: Any = None,
+    orbital_energies: Any = None,
+    irreps: Sequence[int | str] | None = None,
+    isym: int | None = None,
+    frozen: Frozen = 0,
+    memory: str | int = "4GB",
+    origin: str = "arrays",
+) -> Hamiltonian:
+    """Integrals over orthonormal orbitals as a reference for ``solve``, in place of a mean field.
+
+    Integrals are in chemists' notation, (pq|rs), and in Hartree. The Fock matrix is made from them;
+    orbitals that are not canonical give a warning with its elements that do not vanish.
+
+    Args:
+        h: core Hamiltonian, n x n; two of these for alpha and beta orbitals of their own.
+        eri: two-electron integrals: n x n x n x n, or over the n(n+1)/2 pairs p >= q of real
+            orbitals as a square or its lower triangle; for alpha and beta orbitals three of these:
+            (aa|aa), (aa|bb), (bb|bb).
+        nelec: number of electrons, or those of alpha and beta electrons.
+        cderi: in place of ``eri``, three-index integrals b with (pq|rs) = sum over P of
+            b[P,p,q] b[P,r,s], vectors x n x n or vectors x pairs; two of these for alpha and beta
+            orbitals.
+        spin: 2S, the number of unpaired electrons; by default the least.
+        core: energy without electrons, such as the repulsion of nuclei.
+        spin_orbitals: the orbitals are spin orbitals, which may mix spins and be complex.
+        occupied: numbers of the occupied orbitals, from 0; a list for each spin unless they are
+            the same. By default the lowest of ``orbital_energies``, or else the first.
+        orbital_energies: n numbers in Hartree, in two rows for alpha and beta orbitals. They choose
+            the occupied orbitals; denominators have the diagonal of the Fock matrix.
+        irreps: a label for each orbital.
+        isym: the label of the state.
+        frozen: orbitals that are not correlated, as in ``solve``.
+        memory: bytes that arrays of integrals may take together; larger ones go to a file.
+        origin: where the integrals come from, for messages and ``--json``.
+
+    Raises:
+        ArgumentError: numbers of electrons, or symmetries of integrals, contradict each other.
+        ShapeError: an array has another shape.
+
+    Example (two sites of a Hubbard model, as two orbitals):
+        >>> h = np.array([[-1.0, 0.0], [0.0, 1.0]])
+        >>> eri = np.zeros((2, 2, 2, 2))
+        >>> for p, q, r, s in np.ndindex(eri.shape):
+        ...     eri[p, q, r, s] = 2.0 if (p + q + r + s) % 2 == 0 else 0.0
+        >>> round(hamiltonian(h, eri / 2, nelec=2).e_hf, 6)
+        -1.0
+    """
+    unrestricted = np.ndim(h) == 3 if not isinstance(h, tuple | list) else np.ndim(h[0]) == 2
+    cores = tuple(np.asarray(one) for one in (h if unrestricted else (h,)))
+    if (eri is None) == (cderi is None):
+        raise ArgumentError("give either eri, (pq|rs), or cderi, three-index integrals")
+    if len(cores) > 2 or (spin_orbitals and unrestricted):
+        raise ArgumentError(
+            "h has several matrices: give one, or with alpha and beta orbitals two, and not with "
+            "spin_orbitals=True"
+        )
+    count = len(cores[0])
+    for one in cores:
+        if one.shape != (count, count):
+            raise ShapeError(f"h has the shape {one.shape}: it is n x n, for {count} orbitals")
+        _refuse_asymmetric("h", one, {"h[p,q] = conj(h[q,p])": one.T.conj()})
+    pairs: dict[tuple[int, int], Array] = {}
+    factors: tuple[Array, ...] = ()
+    given = eri if cderi is None else cderi
+    parts = list(given) if unrestricted else [given]
+    complex_orbitals = any(map(np.iscomplexobj, (*cores, *parts)))
+    if len(parts) != (1 if not unrestricted else 3 if cderi is None else 2):
+        raise ShapeError(
+            f"alpha and beta orbitals need three arrays eri, (aa|aa), (aa|bb) and (bb|bb), or two "
+            f"arrays cderi, and there are {len(parts)}"
+        )
+    if cderi is None:
+        places = [(0, 0), (0, 1), (1, 1)]
+        pairs = {
+            place: _over_pairs(np.asarray(part), count, place, complex_orbitals)
+            for place, part in zip(places, parts, strict=False)
+        }
+    else:
+        factors = tuple(_vectors(np.asarray(part), count, complex_orbitals) for part in parts)
+    electrons = _electrons(nelec, spin, count, spin_orbitals)
+    kind = "GHF" if spin_orbitals else "UHF" if unrestricted else "RHF"
+    kind = "ROHF" if kind == "RHF" and electrons[0] != electrons[1] else kind
+    occupations = _occupations(kind, electrons, count, occupied, orbital_energies)
+    if irreps is not None and len(irreps) != count:
+        raise ShapeError(f"irreps has {len(irreps)} labels, and there are {count} orbitals")
+
+    def made(fock: Sequence[Array], energy: float) -> Hamiltonian:
+        labels = None if irreps is None else tuple(irreps)
+        return Hamiltonian(
+            kind, electrons, float(core), energy, cores, tuple(fock), occupations, labels, isym,
+            frozen, origin, float(parse_bytes(memory)), pairs, factors,
+        )  # fmt: skip
+
+    bare = cores if spin_orbitals or unrestricted else cores * 2
+    frames = frames_of(kind, bare, occupations, 0)
+    integrals = HeldIntegrals(frames, made((), 0.0))
+    fock, energy = [], float(core)
+    names = (SPIN_ORBITAL,) if spin_orbitals else (ALPHA, BETA)
+    for name, one in zip(names, bare, strict=True):
+        order = next(iter(frames[name].parts.values())).places
+        fock.append(one + integrals.potential(name)[np.ix_(*[np.argsort(order)] * 2)])
+        among = order[: frames[name].occupied]
+        energy += float((one + fock[-1]).diagonal()[among].real.sum()) / 2
+    result = made(fock, energy)
+    _warn_of_orbitals(result, frames_of(kind, fock, occupations, 0))
+    return result
+
+
+def read_reference(source: Any, frozen: Frozen = 0) -> Reference:
+    """The reference of a Hamiltonian, or of a mean field of PySCF."""
+    if isinstance(source, Hamiltonian):
+        return source.reference(frozen)
+    return read_mean_field(source, frozen)
+
+
+def _refuse_asymmetric(name: str, array: Array, images: Mapping[str, Array]) -> None:
+    for law, image in images.items():
+        deviation = float(np.abs(array - image).max(initial=0.0))
+        if not deviation <= _SYMMETRIC:
+            raise ArgumentError(
+                f"{name} deviates by {deviation:.1e} from {law}: correct it; integrals are those "
+                f"of chemists, (pq|rs), which <pq|rs> become by transpose(0, 2, 1, 3)"
+            )
+
+
+def _over_pairs(eri: Array, n: int, place: tuple[int, int], complex_orbitals: bool) -> Array:
+    """Integrals as a matrix over pairs of orbitals."""
+    name, same = f"eri[{sum(place)}]" if place != (0, 0) else "eri", len({*place}) == 1
+    pairs = n * (n + 1) // 2
+    if eri.shape == (n,) * 4:
+        laws = {"(pq|rs) = conj(qp|sr)": eri.transpose(1, 0, 3, 2).conj()}
+        if not complex_orbitals:
+            laws["(pq|rs) = (qp|rs)"] = eri.transpose(1, 0, 2, 3)
+        if same:
+            laws["(pq|rs) = (rs|pq)"] = eri.transpose(2, 3, 0, 1)
+        _refuse_asymmetric(name, eri, laws)
+        if complex_orbitals:
+            return eri.reshape(n * n, n * n)
+        i, j = positions(n, 2, strict=False)
+        return eri[i, j][:, i, j]
+    if complex_orbitals:
+        raise ShapeError(f"{name} has the shape {eri.shape}: of complex orbitals it is {(n,) * 4}")
+    if eri.shape == (pairs, pairs):
+        if same:
+            _refuse_asymmetric(name, eri, {"(pq|rs) = (rs|pq)": eri.T})
+        return eri
+    if same and eri.ndim == 1 and extent_of(eri.size, 2, strict=False) == pairs:
+        i, j = positions(pairs, 2, strict=False)
+        whole = np.empty((pairs, pairs))
+        whole[i, j] = whole[j, i] = eri
+        return whole
+    raise ShapeError(
+        f"{name} has the shape {eri.shape}: for {n} orbitals it is {(n,) * 4}, or "
+        f"{(pairs, pairs)} over pairs p >= q"
+    )
+
+
+def _vectors(cderi: Array, n: int, complex_orbitals: bool) -> Array:
+    """Three-index integrals as vectors over pairs of orbitals."""
+    if cderi.ndim == 3 and cderi.shape[1:] == (n, n):
+        images = {"b[P,p,q] = conj(b[P,q,p])": cderi.transpose(0, 2, 1).conj()}
+        _refuse_asymmetric("cderi", cderi, images)
+        i, j = positions(n, 2, strict=False)
+        return cderi.reshape(-1, n * n) if complex_orbitals else cderi[:, i, j]
+    pairs = n * (n + 1) // 2
+    if complex_orbitals or cderi.shape[1:] != (pairs,):
+        raise ShapeError(
+            f"cderi has the shape {cderi.shape}: for {n} orbitals it is vectors x {n} x {n}, or of "
+            f"real orbitals vectors x {pairs} pairs p >= q"
+        )
+    return cderi
+
+
+def _electrons(nelec: Any, spin: int | None, count: int, spin_orbitals: bool) -> tuple[int, int]:
+    """Numbers of alpha and beta electrons; of all and 0 for spin orbitals."""
+    given = np.atleast_1d(np.asarray(-1 if nelec is None else nelec))
+    whole = given.size in (1, 2) and np.all(given == np.rint(given)) and np.all(given >= 0)
+    numbers = [int(n) for n in given] if whole else []
+    total = sum(numbers)
+    if spin_orbitals:
+        if whole and total <= count:
+            return total, 0
+        fits = f"{count} spin orbitals"
+    else:
+        unpaired = total % 2 if spin is None else int(spin)
+        if len(numbers) == 2:
+            unpaired = numbers[0] - numbers[1] if spin is None else unpaired
+        alpha, beta = (total + unpaired) // 2, (total - unpaired) // 2
+        odd = (total + unpaired) % 2 or (len(numbers) == 2 and [alpha, beta] != numbers)
+        if whole and not odd and min(alpha, beta) >= 0 and max(alpha, beta) <= count:
+            return alpha, beta
+        fits = f"spin={spin} in {count} orbitals"
+    raise ArgumentError(
+        f"nelec={nelec!r} does not fit {fits}: give the number of electrons, or those of alpha and "
+        f"beta electrons, and spin=2S, the number of unpaired ones"
+    )
+
+
+def _occupations(
+    kind: str, electrons: tuple[int, int], count: int, occupied: Any, energies: Any
+) -> Array:
+    """Electrons in each orbital, in two rows for UHF."""
+    spins = 1 if kind in ("RHF", "GHF") else 2
+    if occupied is not None:
+        several = len(occupied) == 2 and all(np.ndim(one) == 1 for one in occupied)
+        chosen = [[int(k) for k in one] for one in (occupied if several else [occupied] * spins)]
+    else:
+        order = np.arange(count)[None, :]
+        if energies is not None:
+            levels = np.atleast_2d(np.asarray(energies, float))
+            if levels.shape[1:] != (count,) or len(levels) > 2:
+                raise ShapeError(
+                    f"orbital_energies has the shape {np.shape(energies)}, and there are {count} "
+                    f"orbitals"
+                )
+            order = np.argsort(levels, axis=1, kind="stable")
+        chosen = [order[min(s, len(order) - 1), : electrons[s]].tolist() for s in range(spins)]
+    filled = np.zeros((len(chosen), count))
+    for spin, own in enumerate(chosen):
+        if len({*own}) != electrons[spin] or not {*own} <= {*range(count)}:
+            raise ArgumentError(
+                f"occupied={occupied!r} does not fit: give the numbers, from 0 to {count - 1}, of "
+                f"{' and '.join(str(n) for n in electrons[:spins])} orbitals"
+            )
+        filled[spin, own] = 1
+    if kind == "UHF":
+        return filled
+    if kind == "ROHF" and np.any(filled[1] > filled[0]):
+        raise ArgumentError(
+            "beta electrons are in orbitals without alpha electrons: exchange the spins (spin=2S "
+            "is not negative), or give alpha and beta orbitals of their own"
+        )
+    total: Array = filled.sum(axis=0)
+    return total * 2 if kind == "RHF" else total
+
+
+def _warn_of_orbitals(held: Hamiltonian, frames: Mapping[str, Frame]) -> None:
+    """Warn if virtual orbitals lie below occupied ones, or elements of the Fock matrix remain."""
+    coupling = rest = 0.0
+    for name in (SPIN_ORBITAL,) if held.kind == "GHF" else (ALPHA, BETA):
+        frame = frames[name]
+        o, energies = frame.occupied, frame.energies
+        order = next(iter(frame.parts.values())).places
+        if energies[:o].max(initial=-np.inf) > energies[o:].min(initial=np.inf) + _LEVEL:
+            lowest = sorted(order[np.argsort(energies, kind="stable")[:o]].tolist())
+            warnings.warn(
+                f"an occupied orbital of {held.origin} lies above a virtual one: orbitals may not "
+                f"be in order of energy: the lowest are occupied={lowest}"
+                f"{'' if held.kind in ('RHF', 'GHF') else ' for ' + name + ' electrons'}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        coupling = max(coupling, frame.coupling())
+        own = frame.fock - np.diag(frame.fock.diagonal())
+        rest = max(rest, *(np.abs(x).max(initial=0.0) for x in (own[:o, :o], own[o:, o:])))
+    if max(coupling, rest) > _CANONICAL:
+        warnings.warn(
+            f"the orbitals of {held.origin} are not canonical: the Fock matrix has elements of up "
+            f"to {coupling:.1e} Hartree between occupied and virtual orbitals (f_ov), and "
+            f"{rest:.1e} among each: use equations that read its blocks; equations with orbital "
+            f"energies leave these elements out",
+            RuntimeWarning,
+            stacklevel=3,
+        )
