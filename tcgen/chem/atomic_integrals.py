@@ -112,12 +112,21 @@ class AtomicIntegrals(Integrals):
         source = self._mol if self._eri is None else self._eri
         return np.asarray(ao2mo.general(source, coefficients, compact=compact, **options))
 
-    def _made(self, sets: Sequence[tuple[int, Array]], *, compact: bool) -> Array:
-        return self._general([self._coefficients[k][:, n] for k, n in sets], compact=compact)
+    def _over(self, sets: Sequence[tuple[int, Array]]) -> Array:
+        one, two = sorted((sets[0][0], sets[2][0]))
+        if (one, two) in self._pairs:
+            return super()._over(sets)
+        return self._general([self._coefficients[k][:, n] for k, n in sets], compact=False)
 
     def triangles(self, p: Block, r: Block) -> Array | None:
         """The same, but None if the integrals are fitted."""
-        return None if self._density_fit is not None else super().triangles(p, r)
+        if self._density_fit is not None:
+            return None
+        cut = super().triangles(p, r)
+        if cut is not None:
+            return cut
+        parts = [self._of(b, self._common_spins(b, b)[0])[0] for b in (p, p, r, r)]
+        return self._general(parts, compact=True)
 
     def _transformed(self, p: Block, q: Block, r: Block, s: Block) -> Array:
         if self._density_fit is None:

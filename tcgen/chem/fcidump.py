@@ -29,12 +29,12 @@ from ..simplices import positions
 from .frames import ALPHA, BETA, SPIN_ORBITAL, Block, Frozen
 from .hamiltonian import Hamiltonian, hamiltonian, read_reference
 from .integrals import Integrals
+from .pairs import EQUAL, SparsePairs, pair_numbers, put
 from .reference import core_energy, core_hamiltonian
 
 _CHUNK = 1 << 24  # bytes of a file that are parsed at once
 _LONGEST_HEADER = 1 << 22  # bytes in which a namelist ends: 100 000 orbitals take a tenth of it
-_EQUAL = 1e-8  # largest difference of a repeated entry, whose program prints 11 digits; Hartree
-_MADE_EQUAL = bytes.maketrans(b"dDqQ(),", b"eeee   ")  # exponents of Fortran, complex numbers
+_MADEEQUAL = bytes.maketrans(b"dDqQ(),", b"eeee   ")  # exponents of Fortran, complex numbers
 # A name, and its values up to the next name.
 _VALUES = r"([A-Za-z]\w*)\s*=\s*([^=]*)(?=[\s,][A-Za-z]\w*\s*=|$)"
 _SECTIONS = ((0, 0), (1, 1), (0, 1), (0, 0), (1, 1), (0, 0))  # spins of the integrals in each
@@ -79,12 +79,14 @@ class _Reader:
         self._header_lines = 0
         self._header = self._namelist()
         self._n = self._integer("NORB")
+        if self._n < 1:
+            raise ArgumentError(f"{path}: NORB={self._n} in the header is not a number of orbitals")
         flags = [self._header.get(name, ["F"])[0] for name in ("IUHF", "UHF")]
         self._by_spin = any(flag.strip(".").upper() not in ("F", "FALSE", "0") for flag in flags)
         first = self._first_line()
         self._complex = "(" in first
         self._dtype = np.dtype(complex if self._complex else float)
-        self._pairs: dict[tuple[int, int], Array] = {}
+        self._pairs: dict[tuple[int, int], SparsePairs] = {}
         self._h: dict[int, Array] = {}
         self._energies = np.full((2, self._n), np.nan)
         self._zeros: list[tuple[int, Any]] = []  # number of the entry and value of each zero line
@@ -97,7 +99,11 @@ class _Reader:
         core = self._core()
         spins = max(max((*self._h, *(s for p in self._pairs for s in p)), default=0) + 1, 1)
         h = [self._filled_h(spin) for spin in range(spins)]
-        eri = [self._filled(x, y) for x, y in ((0, 0), (0, 1), (1, 1)) if max(x, y) < spins]
+        eri = [
+            self._pairs.pop((x, y), SparsePairs(self._n, self._dtype, same=x == y)).filled()
+            for x, y in ((0, 0), (0, 1), (1, 1))
+            if y < spins
+        ]
         nelec = self._integer("NELEC") if nelec is None else nelec
         if spin is None and np.ndim(nelec) == 0 and "MS2" in self._header:
             spin = self._integer("MS2")
@@ -134,9 +140,7 @@ class _Reader:
         words = text.decode("ascii", "replace")
         words = re.sub(r"(?i)^\s*[&$]FCI", " ", words)
         values: dict[str, list[str]] = {}
-        for name, value in re.findall(
-            r"([A-Za-z]\w*)\s*=\s*([^=]*)(?=[\s,][A-Za-z]\w*\s*=|$)", words
-        ):
+        for name, value in re.findall(_VALUES, words):
             found = values.setdefault(name.upper(), [])
             for word in value.replace(",", " ").split():
                 times, star, own = word.rpartition("*")
@@ -172,10 +176,10 @@ class _Reader:
             text += self._file.readline()
             found = np.empty(0)
             with warnings.catch_warnings():
-                # NumPy warns of text that is no number, at which it ends.
+                # NumPy warns of text that is not a number, at which it ends.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 with suppress(ValueError):
-                    found = np.fromstring(text.translate(_MADE_EQUAL), sep=" ")
+                    found = np.fromstring(text.translate(_MADEEQUAL), sep=" ")
             lines = text.count(b"\n") + (not text.endswith(b"\n"))
             if found.size != lines * columns:
                 lines = sum(1 for line in text.split(b"\n") if line.strip())
@@ -196,7 +200,7 @@ class _Reader:
         most = n if self._by_spin else 2 * n
         wrong = ~ordered | np.any((indices < 0) | (indices > most), axis=1) | ~np.isfinite(values)
         if wrong.any():
-            self._refuse(int(np.argmax(wrong)), f"no entry of {n} orbitals")
+            self._refuse(int(np.argmax(wrong)), f"an entry of {n} orbitals")
         numbers = np.arange(self._entries, self._entries + len(values))
         zero = np.flatnonzero(count == 0)
         before = len(self._zeros)
@@ -224,48 +228,21 @@ class _Reader:
 
     def _set(self, kind: int, x: int, y: int, places: Array, values: Array, numbers: Array) -> None:
         i, j, k, l = places.T
+        wrong: int | None = None
         if kind == 1:
             self._energies[x, i] = values.real
         elif kind == 2:
             h = self._h.setdefault(x, np.full((self._n,) * 2, np.nan, self._dtype))
-            self._put(h, i, j, values, numbers)
-            self._put(h, j, i, values.conj(), numbers)
+            images = ((i, j, values), (j, i, values.conj()))
+            wrong = next((w for image in images if (w := put(h, *image)) is not None), None)
         else:
             if x > y:
                 x, y, i, j, k, l = y, x, k, l, i, j
-            left, right, turned = self._pair(i, j), self._pair(k, l), self._pair(j, i)
-            size = self._n**2 if self._complex else self._n * (self._n + 1) // 2
             if (x, y) not in self._pairs:
-                self._pairs[x, y] = np.full((size,) * 2, np.nan, self._dtype)
-            array = self._pairs[x, y]
-            images = [(left, right, values)]
-            if x == y:
-                images = [(np.maximum(left, right), np.minimum(left, right), values)]
-            if self._complex:
-                images = [(left, right, values), (turned, self._pair(l, k), values.conj())]
-                images += [(b, a, v) for a, b, v in images] if x == y else []
-            for rows, columns, own in images:
-                self._put(array, rows, columns, own, numbers)
-
-    def _pair(self, i: Array, j: Array) -> Array:
-        if self._complex:
-            return i * self._n + j
-        high: Array = np.maximum(i, j)
-        numbers: Array = high * (high + 1) // 2 + np.minimum(i, j)
-        return numbers
-
-    def _put(
-        self, array: Array, rows: Array, columns: Array, values: Array, numbers: Array
-    ) -> None:
-        """Set elements; they may be there already, or several times among these."""
-        before = array[rows, columns]
-        array[rows, columns] = values
-        after = array[rows, columns]
-        for other in (before, after):
-            differs = np.abs(other - values) > _EQUAL
-            if differs.any():
-                k = int(np.argmax(differs))
-                self._refuse_repeat(int(numbers[k]))
+                self._pairs[x, y] = SparsePairs(self._n, self._dtype, same=x == y)
+            wrong = self._pairs[x, y].put(i, j, k, l, values)
+        if wrong is not None:
+            self._refuse_repeat(int(numbers[wrong]))
 
     def _core(self) -> float:
         """The core energy, from the lines of zeros."""
@@ -283,25 +260,13 @@ class _Reader:
         elif any(value != self._zeros[0][1] for _, value in self._zeros):
             self._refuse_repeat(next(n for n, v in self._zeros if v != self._zeros[0][1]))
         core = self._zeros[-1][1]
-        if abs(np.imag(core)) > _EQUAL:
+        if abs(np.imag(core)) > EQUAL:
             self._refuse(self._zeros[-1][0], "a real core energy", absolute=True)
         return float(np.real(core))
 
     def _filled_h(self, spin: int) -> Array:
         h = self._h.get(spin)
         return np.zeros((self._n,) * 2) if h is None else np.where(np.isnan(h), 0, h)
-
-    def _filled(self, x: int, y: int) -> Array:
-        """Integrals over pairs of orbitals, in which missing elements are zero."""
-        size = self._n**2 if self._complex else self._n * (self._n + 1) // 2
-        array = self._pairs.get((x, y))
-        if array is None:
-            array = np.zeros((size,) * 2, self._dtype)
-        for k, row in enumerate(array):
-            row[np.isnan(row)] = 0
-            if x == y and not self._complex:
-                array[:k, k] = row[:k]
-        return array.reshape((self._n,) * 4) if self._complex else array
 
     def _is_interleaved(self, h: Array, eri: Array) -> bool:
         """True if the orbitals are alpha and beta orbitals in turn.
@@ -317,8 +282,8 @@ class _Reader:
             return False
         alpha, beta = (np.flatnonzero((i % 2 == s) & (j % 2 == s)) for s in range(2))
         return self._by_spin or (
-            np.allclose(h[::2, ::2], h[1::2, 1::2], rtol=0, atol=_EQUAL)
-            and np.allclose(eri[alpha][:, alpha], eri[alpha][:, beta], rtol=0, atol=_EQUAL)
+            np.allclose(h[::2, ::2], h[1::2, 1::2], rtol=0, atol=EQUAL)
+            and np.allclose(eri[alpha][:, alpha], eri[alpha][:, beta], rtol=0, atol=EQUAL)
         )
 
     def _spin_orbitals(
@@ -329,7 +294,7 @@ class _Reader:
             return hamiltonian(h, eri, nelec, spin_orbitals=True, **chosen | {"spin": None})
         half = self._n // 2
         i, j = positions(half, 2, strict=False)
-        pairs = [self._pair(2 * i + s, 2 * j + s) for s in range(2)]
+        pairs = [pair_numbers(2 * i + s, 2 * j + s, self._n, real=True) for s in range(2)]
         both = [eri[np.ix_(pairs[x], pairs[y])] for x, y in ((0, 0), (0, 1), (1, 1))]
         if "irreps" in chosen:
             chosen["irreps"] = chosen["irreps"][::2]
@@ -359,9 +324,9 @@ class _Reader:
         )
 
     def _refuse_lines(self, columns: int) -> None:
-        """Refuse the first line that is no entry."""
+        """Refuse the first line that is not an entry."""
         for number, line in self._all_lines():
-            words = line.encode().translate(_MADE_EQUAL).split()
+            words = line.encode().translate(_MADEEQUAL).split()
             with suppress(ValueError):
                 numbers = [float(word) for word in words]
                 if len(words) == columns and all(x.is_integer() for x in numbers[-4:]):

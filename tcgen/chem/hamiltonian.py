@@ -41,7 +41,7 @@ class Hamiltonian:
         occupations: electrons in each orbital; for UHF in two rows.
         irreps: labels of the orbitals, or None; ``isym`` is that of the state.
         frozen: orbitals that are not correlated, as in :func:`tcgen.chem.solve`.
-        origin: where the integrals come from, in words.
+        origin: source of the integrals, in words.
     """
 
     kind: str
@@ -106,11 +106,13 @@ class HeldReference(Reference):
 
     def fingerprint(self) -> dict[str, Any]:
         """The energy, and numbers that a sign or a rotation of orbitals changes."""
-        frame = self.frames[SPIN_ORBITAL]
-        marks = []
-        for part in frame.parts.values():
-            h = self.hamiltonian.h[part.number][:, part.places]
-            marks.append(np.where(part.places < 0, 0.0, np.cos(np.arange(len(h))) @ h))
+        frame, held = self.frames[SPIN_ORBITAL], self.hamiltonian
+        integrals = HeldIntegrals(self.frames, held)
+        numbers = [integrals.mark(k) + np.cos(np.arange(len(h))) @ h for k, h in enumerate(held.h)]
+        marks = [
+            np.where(part.places < 0, 0.0, numbers[part.number][part.places])
+            for part in frame.parts.values()
+        ]
         return {
             "atoms": "none, but integrals over orbitals",
             "energy": self.e_hf,
@@ -139,11 +141,24 @@ class HeldIntegrals(Integrals):
     def forget_pairs(self) -> None:
         """Nothing: the caller's arrays stay."""
 
+    def mark(self, number: int) -> Array:
+        """A number for each orbital of a set, sum_qrs (pq|rs) w_q w_r w_s with w_q = cos q."""
+        numbers, factors = [], self._held.factors
+        over: Any = 0.0
+        for k, n in enumerate(self._counts):
+            i, j = np.indices((n, n))
+            numbers.append(self._pair(k, i, j))
+            weights = np.bincount(numbers[k].ravel(), (np.cos(i) * np.cos(j)).ravel())
+            if factors:
+                over = over + factors[number].T @ (factors[k] @ weights)
+            else:
+                pairs = self._pairs[min(number, k), max(number, k)]
+                over = over + (pairs if number <= k else pairs.T) @ weights
+        marks: Array = over[numbers[number]] @ np.cos(np.arange(self._counts[number]))
+        return marks
+
     def _half(self, pairs: int) -> float:  # noqa: ARG002
         return 0.0
-
-    def _made(self, sets: Sequence[tuple[int, Array]], *, compact: bool) -> Array:
-        raise NotImplementedError("all pairs are there")
 
     def _cut(self, left: tuple[int, Array], right: tuple[int, Array]) -> Array | None:
         if not self._held.factors:
@@ -197,7 +212,7 @@ def hamiltonian(
             orbitals as a square or its lower triangle; for alpha and beta orbitals three of these:
             (aa|aa), (aa|bb), (bb|bb).
         nelec: number of electrons, or those of alpha and beta electrons.
-        cderi: in place of ``eri``, three-index integrals b with (pq|rs) = sum over P of
+        cderi: three-index integrals b in place of ``eri``, with (pq|rs) = sum over P of
             b[P,p,q] b[P,r,s], vectors x n x n or vectors x pairs; two of these for alpha and beta
             orbitals.
         spin: 2S, the number of unpaired electrons; by default the least.
@@ -211,7 +226,7 @@ def hamiltonian(
         isym: the label of the state.
         frozen: orbitals that are not correlated, as in ``solve``.
         memory: bytes that arrays of integrals may take together; larger ones go to a file.
-        origin: where the integrals come from, for messages and ``--json``.
+        origin: source of the integrals, for messages and ``--json``.
 
     Raises:
         ArgumentError: numbers of electrons, or symmetries of integrals, contradict each other.
@@ -417,7 +432,10 @@ def _occupations(
 def _warn_of_orbitals(held: Hamiltonian, frames: Mapping[str, Frame]) -> None:
     """Warn if virtual orbitals lie below occupied ones, or elements of the Fock matrix remain."""
     coupling = rest = 0.0
-    for name in (SPIN_ORBITAL,) if held.kind == "GHF" else (ALPHA, BETA):
+    words = {SPIN_ORBITAL: ""} if held.kind == "GHF" else {ALPHA: ""}
+    if held.kind in ("ROHF", "UHF"):
+        words = {ALPHA: " for alpha electrons", BETA: " for beta electrons"}
+    for name, word in words.items():
         frame = frames[name]
         o, energies = frame.occupied, frame.energies
         order = next(iter(frame.parts.values())).places
@@ -425,8 +443,7 @@ def _warn_of_orbitals(held: Hamiltonian, frames: Mapping[str, Frame]) -> None:
             lowest = sorted(order[np.argsort(energies, kind="stable")[:o]].tolist())
             warnings.warn(
                 f"an occupied orbital of {held.origin} lies above a virtual one: orbitals may not "
-                f"be in order of energy: the lowest are occupied={lowest}"
-                f"{'' if held.kind in ('RHF', 'GHF') else ' for ' + name + ' electrons'}",
+                f"be in order of energy: the lowest are occupied={lowest}{word}",
                 RuntimeWarning,
                 stacklevel=3,
             )

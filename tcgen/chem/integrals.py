@@ -1,9 +1,8 @@
 """Two-electron integrals over blocks of orbitals of a reference.
 
 An integral over orbitals of different spin in one charge density is zero, so that the same code
-serves spatial orbitals, blocks by spin and spin orbitals. Those over all pairs of orbitals of a set
-are a matrix, out of which blocks are cut: with rows (p >= q) for real orbitals, where (pq| equals
-(qp|, and with all pairs for complex ones, where it is the complex conjugate.
+serves spatial orbitals, blocks by spin and spin orbitals. Blocks are cut out of the integrals over
+all pairs of orbitals of sets, if these are there.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from ..ir.layouts import Array
 from ..ir.tensor import Tensor
 from ..simplices import positions
 from .frames import ALPHA, BETA, SPIN_ORBITAL, Block, Frame
+from .pairs import pair_numbers
 
 Blocks = tuple[Block, Block, Block, Block]
 
@@ -55,13 +55,6 @@ class Integrals(ABC):
     @abstractmethod
     def _half(self, pairs: int) -> float:
         """Bytes that a transform to some pairs of orbitals takes beside its result."""
-
-    @abstractmethod
-    def _made(self, sets: Sequence[tuple[int, Array]], *, compact: bool) -> Array:
-        """(pq|rs) as a matrix for places of orbitals p, q, r, s in their sets.
-
-        With ``compact`` it has triangles of pairs of equal orbitals.
-        """
 
     @abstractmethod
     def _fitted(self, p: Block, q: Block) -> Array:
@@ -121,13 +114,12 @@ class Integrals(ABC):
 
         None if the integrals are fitted.
         """
-        sets = [self._at(b, self._common_spins(b, b)[0])[:2] for b in (p, r)]
         sides = []
-        for number, places in sets:
+        for block in (p, r):
+            number, places, _ = self._at(block, self._common_spins(block, block)[0])
             i, j = positions(len(places), 2, strict=False)
             sides.append((number, self._pair(number, places[i], places[j])))
-        cut = self._cut(*sides)
-        return self._made([sets[k] for k in (0, 0, 1, 1)], compact=True) if cut is None else cut
+        return self._cut(*sides)
 
     def chemist(self, p: Block, q: Block, r: Block, s: Block) -> Array:
         """(pq|rs) with axes p, q, r, s, in Hartree; do not write to it."""
@@ -183,12 +175,8 @@ class Integrals(ABC):
         return [spin for spin in left if spin in right]
 
     def _pair(self, number: int, i: Array, j: Array) -> Array:
-        """Numbers of pairs of orbitals of a set: those of triangles for real orbitals."""
-        if not self._real:
-            return i * self._counts[number] + j
-        high: Array = np.maximum(i, j)
-        numbers: Array = high * (high + 1) // 2 + np.minimum(i, j)
-        return numbers
+        """Numbers of pairs of orbitals of a set."""
+        return pair_numbers(i, j, self._counts[number], real=self._real)
 
     def _cut(self, left: tuple[int, Array], right: tuple[int, Array]) -> Array | None:
         """Integrals over pairs of orbitals, by set and number; None if not all were made."""
@@ -202,6 +190,16 @@ class Integrals(ABC):
         for place, row in zip(result, rows, strict=True):
             np.take(pairs[row], columns, out=place)
         return result
+
+    def _over(self, sets: Sequence[tuple[int, Array]]) -> Array:
+        """(pq|rs) as a matrix for places of orbitals p, q, r, s in their sets."""
+        pairs = (
+            (i[0], self._pair(i[0], i[1][:, None], j[1][None, :]).ravel())
+            for i, j in (sets[:2], sets[2:])
+        )
+        cut = self._cut(*pairs)
+        assert cut is not None
+        return cut
 
     def _in_triangles(self, tensor: Tensor, blocks: Blocks) -> bool:
         """True if transforms into triangles have the layout of a tensor."""
@@ -225,12 +223,7 @@ class Integrals(ABC):
             shape = tuple(len(used) for *_, used in at)
             if 0 in shape:
                 continue
-            part = self._cut(*(
-                (i[0], self._pair(i[0], i[1][:, None], j[1][None, :]).ravel())
-                for i, j in (at[:2], at[2:])
-            ))  # fmt: skip
-            if part is None:
-                part = self._made([(number, places) for number, places, _ in at], compact=False)
+            part = self._over([(number, places) for number, places, _ in at])
             part = part.reshape(shape)
             if shape == whole:
                 result += part

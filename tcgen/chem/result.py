@@ -44,7 +44,7 @@ class Solution:
         letters: classes of the axes of each amplitude: o and v, upper case for beta.
         fingerprint: atoms, basis, orbitals and energy of the reference.
         solved: names of the amplitudes that the equations determine; None if they are not known.
-        integrals: where the integrals come from, in words.
+        integrals: source of the integrals, in words.
         iterations: evaluations of the equations.
         residual_norms: 2-norms by the name of the residual.
         seconds: wall time of ``solve``.

@@ -64,7 +64,7 @@ def _parsed_orbitals(
         for word in part.split(","):
             match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", word)
             if match is None:
-                raise click.BadParameter(f"{value!r} is no list of orbitals such as 0-4,6")
+                raise click.BadParameter(f"{value!r} is not a list of orbitals such as 0-4,6")
             numbers += range(int(match[1]), int(match[2] or match[1]) + 1)
         spins.append(numbers)
     return spins if len(spins) > 1 else spins[0]

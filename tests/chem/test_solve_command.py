@@ -78,12 +78,13 @@ def test_json_keeps_the_contract(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     keys = (
-        "schema name reference converged e_hf e_corr e_tot energies roots iterations "
+        "schema name reference converged e_hf e_corr e_tot energies roots integrals iterations "
         "residual_norms seconds timings"
     )
     assert set(found) == set(keys.split())
     assert found["converged"] is True
     assert found["reference"] == "RHF"
+    assert found["integrals"] == "PySCF, sto-3g, 2 atoms"
     assert list(found["timings"]) == ["planning", "compiling", "integrals", "iterations"]
     assert 0 < sum(found["timings"].values()) <= found["seconds"]
     assert abs(found["e_corr"] - E_CCSD) < 1e-8
