@@ -18,6 +18,7 @@ from ..errors import ArgumentError, UnavailableError, pip_install
 from ..ir.layouts import Array
 from .frames import Block, Frame
 from .integrals import Integrals
+from .pairs import half_transformed
 
 # Bytes that PySCF takes to transform integrals that it computes on the way.
 _OUTCORE = 1e9
@@ -51,7 +52,7 @@ class AtomicIntegrals(Integrals):
         density_fit: Any,
         auxbasis: str | None,
     ) -> None:
-        super().__init__(frames, [c.shape[1] for c in coefficients])
+        super().__init__(frames, [c.shape[1] for c in coefficients], np.result_type(*coefficients))
         self._memory, self._coefficients, self._mol, self._eri = memory, coefficients, mol, eri
         self._density_fit, self._auxbasis = density_fit, auxbasis
         self._fit: Any = None
@@ -72,7 +73,7 @@ class AtomicIntegrals(Integrals):
 
         Blocks of ``beside`` bytes are then held beside the result.
         """
-        if self._density_fit is not None:
+        if self._density_fit is not None or not self._real:
             return
         atomic = self._mol.nao
         apart: dict[object, float] = {}
@@ -98,16 +99,21 @@ class AtomicIntegrals(Integrals):
     def _half(self, pairs: int) -> float:
         """Bytes of half-transformed integrals with some pairs of orbitals."""
         if self._density_fit is not None:
-            return pairs * self.auxiliary * 8
+            return float(pairs * self.auxiliary * self._dtype.itemsize)
         if self._eri is None:
             return _OUTCORE
         atomic = self._mol.nao
-        return pairs * comb(atomic + 1, 2) * 8
+        return float(pairs * comb(atomic + 1, 2) * self._dtype.itemsize)
 
     def _general(self, coefficients: Sequence[Array], *, compact: bool) -> Array:
         """PySCF's transform; with ``compact``, triangles of pairs of equal orbitals."""
         from pyscf import ao2mo  # noqa: PLC0415
 
+        if not self._real:
+            n = len(coefficients[0])
+            eri = self._mol.intor("int2e", aosym="s4") if self._eri is None else self._eri
+            half = half_transformed(ao2mo.restore(4, eri, n), *coefficients[:2])
+            return half_transformed(np.ascontiguousarray(half.T), *coefficients[2:])
         options = {"max_memory": _OUTCORE / 1e6} if self._eri is None else {}
         source = self._mol if self._eri is None else self._eri
         return np.asarray(ao2mo.general(source, coefficients, compact=compact, **options))
@@ -154,7 +160,7 @@ class AtomicIntegrals(Integrals):
     def _fitted(self, p: Block, q: Block) -> Array:
         from pyscf import lib  # noqa: PLC0415
 
-        result = np.zeros((self.auxiliary, len(p.places), len(q.places)))
+        result = np.zeros((self.auxiliary, len(p.places), len(q.places)), self._dtype)
         start = 0
         for packed in self._built().loop():
             over_orbitals = lib.unpack_tril(np.asarray(packed))
@@ -162,7 +168,7 @@ class AtomicIntegrals(Integrals):
             for spin in self._common_spins(p, q):
                 (left, rows), (right, columns) = (self._of(b, spin) for b in (p, q))
                 half = np.tensordot(over_orbitals, right, axes=(2, 0))  # axes P, AO, q
-                part = np.matmul(left.T, half)
+                part = np.matmul(left.conj().T, half)
                 result[np.ix_(np.arange(start, stop), rows, columns)] += part
             start = stop
         return result

@@ -23,6 +23,7 @@ from .mean_field import read_mean_field
 from .reference import Reference
 
 _SYMMETRIC = 1e-8  # largest deviation of integrals that are equal by symmetry, in Hartree
+_AT_ONCE = 1 << 22  # elements that are compared at once
 _CANONICAL = 1e-5  # largest element of a Fock matrix that is zero for a converged SCF, in Hartree
 _LEVEL = 1e-6  # difference of orbital energies that are equal, in Hartree
 
@@ -310,7 +311,10 @@ def read_reference(source: Any, frozen: Frozen = 0) -> Reference:
 
 def _refuse_asymmetric(name: str, array: Array, images: Mapping[str, Array]) -> None:
     for law, image in images.items():
-        deviation = float(np.abs(array - image).max(initial=0.0))
+        step = max(1, _AT_ONCE // max(1, array[:1].size))
+        parts = (slice(k, k + step) for k in range(0, len(array), step))
+        found = [np.abs(array[part] - image[part]).max(initial=0.0) for part in parts]
+        deviation = float(np.max(found, initial=0.0))
         if not deviation <= _SYMMETRIC:
             raise ArgumentError(
                 f"{name} deviates by {deviation:.1e} from {law}: correct it; integrals are those "

@@ -14,7 +14,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from math import prod
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -238,35 +237,31 @@ def passed_extents(
     system: System, spaces: OrbitalSpaces, arrays: Mapping[str, Any]
 ) -> dict[str, int]:
     """Extents of spaces without orbitals, from the shapes of arrays that the caller passes."""
-    extents = {}
-    for tensor in system.inputs:
-        shape = getattr(arrays.get(tensor.name), "shape", ())
-        if tensor.storage.packed or len(shape) != tensor.rank:
-            continue
-        for axis, length in zip(tensor.stored_order, shape, strict=True):
-            space = tensor.spaces[axis]
-            if spaces.kind(space) is Kind.OTHER:
-                extents[space.name] = length
-    return extents
+    lengths = _passed_axes(system, arrays)
+    return {s.name: n for _, s, n in lengths if spaces.kind(s) is Kind.OTHER}
 
 
 def check_passed(
     system: System, spaces: OrbitalSpaces, arrays: Mapping[str, Any], extents: Mapping[str, int]
 ) -> None:
     """ShapeError if an axis of an array of the caller has another number of orbitals."""
+    for tensor, space, length in _passed_axes(system, arrays):
+        over_orbitals = all(spaces.kind(base) in ORBITAL for base in space.bases)
+        if over_orbitals and length != space.extent_in(extents):
+            raise ShapeError(
+                f"inputs: {with_axes(tensor)} has the shape {arrays[tensor.name].shape}, and the "
+                f"reference has {space.extent_in(extents)} orbitals {space.name}: pass the array "
+                f"over these"
+            )
+
+
+def _passed_axes(system: System, arrays: Mapping[str, Any]) -> Iterator[tuple[Tensor, Space, int]]:
+    """The axes of arrays of the caller, with their lengths."""
     for tensor in system.inputs:
         shape = getattr(arrays.get(tensor.name), "shape", ())
-        if tensor.storage.packed or len(shape) != tensor.rank:
-            continue
-        for axis, length in zip(tensor.stored_order, shape, strict=True):
-            space = tensor.spaces[axis]
-            if any(spaces.kind(base) not in ORBITAL for base in space.bases):
-                continue
-            if length != space.extent_in(extents):
-                raise ShapeError(
-                    f"inputs: {with_axes(tensor)} has the shape {shape}, and the reference has "
-                    f"{space.extent_in(extents)} orbitals {space.name}: pass the array over these"
-                )
+        if not tensor.storage.packed and len(shape) == tensor.rank:
+            for axis, length in zip(tensor.stored_order, shape, strict=True):
+                yield tensor, tensor.spaces[axis], length
 
 
 def passed_energies(
@@ -340,23 +335,12 @@ def blocks_of(count: int, row_bytes: int, memory: float) -> list[slice]:
     return [slice(start, min(start + rows, count)) for start in range(0, count, rows)]
 
 
-class IntegralFile:
+class IntegralFile(ExitStack):
     """A temporary HDF5 file with arrays in the caller's layout; it goes when it is closed."""
 
     def __init__(self) -> None:
-        self._stack = ExitStack()
+        super().__init__()
         self._file: Any = None
-
-    def __enter__(self) -> IntegralFile:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stack.close()
 
     def write(
         self, tensor: Tensor, shape: tuple[int, ...], axis: int, blocks: Iterable[Array], dtype: str
@@ -365,8 +349,8 @@ class IntegralFile:
         if self._file is None:
             import h5py  # noqa: PLC0415  (PySCF brings it)
 
-            folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="tcgen-"))
-            self._file = self._stack.enter_context(h5py.File(Path(folder) / "integrals.h5", "w"))
+            folder = self.enter_context(tempfile.TemporaryDirectory(prefix="tcgen-"))
+            self._file = self.enter_context(h5py.File(Path(folder) / "integrals.h5", "w"))
         order = tensor.stored_order
         data = self._file.create_dataset(tensor.name, [shape[k] for k in order], dtype)
         start = 0

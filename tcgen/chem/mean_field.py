@@ -46,9 +46,9 @@ class MeanField(Reference):
         """Dipole integrals; None without a basis set."""
         if not self.mol._basis:
             return None
-        dipole = np.zeros((3, frame.count, frame.count))
+        dipole = np.zeros((3, frame.count, frame.count), frame.fock.dtype)
         for c in self._by_spin(frame):
-            dipole += c.T @ self.mol.intor_symmetric("int1e_r", comp=3) @ c
+            dipole += c.conj().T @ self.mol.intor_symmetric("int1e_r", comp=3) @ c
         return dipole
 
     def fingerprint(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class MeanField(Reference):
             "basis": hashlib.sha256(basis.encode()).hexdigest(),
             "energy": self.e_hf,
             "frozen orbitals or orbital energies": np.sort(frame.energies).tolist(),
-            "orbitals or signs of orbitals": np.array(orbitals).tolist(),
+            "orbitals or signs of orbitals": np.array(orbitals).view(float).tolist(),
         }
 
     def _by_spin(self, frame: Frame) -> list[Array]:
@@ -71,19 +71,19 @@ class MeanField(Reference):
         found = []
         for part in frame.parts.values():
             used, own = part.places >= 0, self.coefficients[part.number]
-            c = np.zeros((len(own), frame.count))
+            c = np.zeros((len(own), frame.count), own.dtype)
             c[:, used] = own[:, part.places[used]]
             found.append(c)
         return found
 
 
 def read_mean_field(mean_field: Any, frozen: Frozen = 0) -> MeanField:
-    """Read a converged molecular Hartree-Fock object of PySCF with real orbitals.
+    """Read a converged molecular Hartree-Fock object of PySCF, with real or complex orbitals.
 
     ``frozen`` is the number of core orbitals, the numbers of all orbitals that are not correlated,
     or a mask that is True for these: spatial orbitals, but spin orbitals of a GHF reference, as in
     PySCF. Two lists or masks are those of alpha and beta electrons. Objects are refused that are
-    not converged, periodic, of a density functional, complex, or have fractional occupations.
+    not converged, periodic, of a density functional, or have fractional occupations.
     """
     scf = pyscf_module("scf")
     kinds = (
@@ -100,8 +100,10 @@ def read_mean_field(mean_field: Any, frozen: Frozen = 0) -> MeanField:
     potential = mean_field.get_veff(mean_field.mol, density)
     fock = _fock(mean_field, kind, core, density, potential)
     c, occupations = np.asarray(mean_field.mo_coeff), np.asarray(mean_field.mo_occ)
+    if not (np.any(np.imag(c)) or np.any(np.imag(fock))):
+        c, fock = c.real, fock.real
     both = c if kind == "UHF" else np.stack([c] * len(fock))
-    matrices = [own.T @ f @ own for own, f in zip(both, fock, strict=True)]
+    matrices = [own.conj().T @ f @ own for own, f in zip(both, fock, strict=True)]
     orbitals, spins = [*both], None
     if kind == "GHF":
         orbitals = np.split(c, 2)
@@ -111,7 +113,7 @@ def read_mean_field(mean_field: Any, frozen: Frozen = 0) -> MeanField:
     frames, sets = compacted(frames_of(kind, matrices, occupations, frozen, spins))
     return MeanField(
         kind=kind,
-        e_hf=float(mean_field.energy_tot(dm=density, h1e=core, vhf=potential)),
+        e_hf=float(np.real(mean_field.energy_tot(dm=density, h1e=core, vhf=potential))),
         frames=frames,
         memory=float(mean_field.max_memory) * 1e6,
         origin=_origin(mean_field),
@@ -196,10 +198,10 @@ def _refuse_unusable(mean_field: Any, kind: str | None) -> None:
             f"use: pass mf.undo_sgx().run(), or mf.undo_sgx().density_fit().run()"
         )
     _refuse_orbitals(mean_field, kind)
-    if np.iscomplexobj(mean_field.mo_coeff) or np.iscomplexobj(mean_field.get_hcore()):
+    if np.iscomplexobj(_own(mean_field, "_eri")):
         raise ArgumentError(
-            f"the orbitals or the Hamiltonian of this {kind} reference are complex: "
-            f"tcgen.chem reads real ones only"
+            f"the integrals over atomic orbitals of this {kind} reference are complex: pass those "
+            f"over its orbitals to tcgen.chem.hamiltonian"
         )
     allowed = {0.0, 1.0, 2.0} if kind == "ROHF" else {0.0, 2.0} if kind == "RHF" else {0.0, 1.0}
     if not set(np.unique(np.asarray(mean_field.mo_occ))) <= allowed:

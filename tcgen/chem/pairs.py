@@ -5,7 +5,6 @@ Pairs of real orbitals are those of a triangle, since (pq| equals (qp|; complex 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -80,17 +79,27 @@ class SparsePairs:
         return pair_numbers(i, j, self._count, real=self._real)
 
 
-def transformed(pairs: Array, c: Array) -> Array:
-    """Integrals over other real orbitals, with columns ``c`` over those of ``pairs``."""
+def half_transformed(rows: Array, left: Array, right: Array) -> Array:
+    """Rows of integrals over pairs p >= q of real functions, with conj(left) and right in place.
 
-    def half(rows: Array) -> Iterator[Array]:
-        step = max(1, _ROWS // len(c) ** 2)
-        for start in range(0, len(rows), step):
-            yield (c.T @ rows[start : start + step, whole] @ c)[:, i, j]
-
-    n = len(c)
+    The columns of ``left`` and ``right`` are orbitals; those of the result are all pairs of them.
+    """
+    n = len(left)
     p, q = np.indices((n, n))
     whole = pair_numbers(p, q, n, real=True)
+    result = np.empty(
+        (len(rows), left.shape[1] * right.shape[1]), np.result_type(rows, left, right)
+    )
+    step = max(1, _ROWS // max(1, n * n))
+    for k in range(0, len(rows), step):
+        part = left.conj().T @ rows[k : k + step, whole] @ right
+        result[k : k + step] = part.reshape(len(part), -1)
+    return result
+
+
+def transformed(pairs: Array, c: Array) -> Array:
+    """Integrals over other real orbitals, with columns ``c`` over those of ``pairs``."""
     i, j = positions(c.shape[1], 2, strict=False)
-    first = np.concatenate([*half(pairs)]) if n else pairs
-    return np.concatenate([*half(np.ascontiguousarray(first.T))]) if n else pairs
+    kept = i * c.shape[1] + j
+    half = half_transformed(pairs, c, c)[:, kept]
+    return half_transformed(np.ascontiguousarray(half.T), c, c)[:, kept]

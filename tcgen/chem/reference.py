@@ -32,6 +32,11 @@ class Reference(ABC):
     memory: float
     origin: str
 
+    @property
+    def complex_orbitals(self) -> bool:
+        """True if integrals are complex numbers."""
+        return any(np.iscomplexobj(frame.fock) for frame in self.frames.values())
+
     @abstractmethod
     def integrals(self, auxbasis: str | None = None) -> Integrals:
         """Two-electron integrals; three-index ones are over ``auxbasis`` if they must be fitted."""
