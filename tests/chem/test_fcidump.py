@@ -340,3 +340,30 @@ def test_occupied_and_frozen_orbitals_of_a_file(tmp_path: Path) -> None:
     assert len(found.h[0]) == 2
     assert found.e_hf == pytest.approx(held.e_hf, abs=1e-12)
     np.testing.assert_allclose(found.fock[0], held.fock[0][:2, :2], atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["RHF", "ROHF", "UHF"])
+def test_mean_fields_and_the_files_of_pyscf(kind: str, blocks: Any, tmp_path: Path) -> None:
+    from pyscf.tools import fcidump
+
+    spin = int(kind != "RHF")
+    atoms = "Be 0 0 0; H 0 0 1.3426" if spin else "Li 0 0 0; H 0 0 1.5957"
+    field = blocks.mean_field(blocks.molecule(atoms, "sto-3g", spin=spin), kind)
+    path = tmp_path / "FCIDUMP"
+    for frozen in (0, 1, [0, 5]):
+        tcgen.chem.write_fcidump(path, field, frozen)
+        found = read_fcidump(path)
+        assert found.kind == kind
+        assert found.e_hf == pytest.approx(field.e_tot, abs=1e-9)
+    if kind == "UHF":
+        with pytest.raises(tcgen.ArgumentError, match=mentions("frozen alpha beta FCIDUMP")):
+            tcgen.chem.write_fcidump(path, field, [[0], []])
+        return
+    read = fcidump.read(str(path), verbose=False)
+    assert (read["NORB"], read["MS2"]) == (4, spin)
+    np.testing.assert_allclose(read["H1"], found.h[0], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(
+        read["H2"].ravel(), found.pairs[0, 0][np.tril_indices(10)], atol=1e-15
+    )
+    fcidump.from_scf(field, str(path))
+    assert read_fcidump(path).e_hf == pytest.approx(field.e_tot, abs=1e-9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import tcgen
+from support.command_line import invoke
 from support.messages import mentions
 from tcgen.chem import hamiltonian, read_trexio
 
@@ -170,6 +172,16 @@ def test_files_that_are_wrong(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no TREXIO")
     with pytest.raises(tcgen.ArgumentError, match="TREXIO"):
         read_trexio(tmp_path / "text")
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "file.h5")
+    options = ("--target", "numpy", "--no-optimize", "--json")
+    result = invoke("solve", "mp2_closed_shell", "--trexio", path, *options)
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["integrals"] == "TREXIO file.h5"
+    assert found["e_hf"] == pytest.approx(read_trexio(path).e_hf, abs=1e-12)
 
 
 def test_trexio_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
