@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -241,16 +242,17 @@ def hamiltonian(
         >>> round(hamiltonian(h, eri / 2, nelec=2).e_hf, 6)
         -1.0
     """
-    unrestricted = np.ndim(h) == 3 if not isinstance(h, tuple | list) else np.ndim(h[0]) == 2
-    cores = tuple(np.asarray(one) for one in (h if unrestricted else (h,)))
     if (eri is None) == (cderi is None):
         raise ArgumentError("give either eri, (pq|rs), or cderi, three-index integrals")
+    whole = _numbers("h", h)
+    unrestricted = whole.ndim == 3
+    cores = tuple(whole) if unrestricted else (whole,)
     if len(cores) > 2 or (spin_orbitals and unrestricted):
         raise ArgumentError(
             "h has several matrices: give one, or with alpha and beta orbitals two, and not with "
             "spin_orbitals=True"
         )
-    count = len(cores[0])
+    count = len(whole[0]) if unrestricted else len(whole)
     for one in cores:
         if one.shape != (count, count):
             raise ShapeError(f"h has the shape {one.shape}: it is n x n, for {count} orbitals")
@@ -258,7 +260,8 @@ def hamiltonian(
     pairs: dict[tuple[int, int], Array] = {}
     factors: tuple[Array, ...] = ()
     given = eri if cderi is None else cderi
-    parts = list(given) if unrestricted else [given]
+    name = "eri" if cderi is None else "cderi"
+    parts = [_numbers(name, one) for one in (given if unrestricted else [given])]
     complex_orbitals = any(map(np.iscomplexobj, (*cores, *parts)))
     if len(parts) != (1 if not unrestricted else 3 if cderi is None else 2):
         raise ShapeError(
@@ -268,11 +271,11 @@ def hamiltonian(
     if cderi is None:
         places = [(0, 0), (0, 1), (1, 1)]
         pairs = {
-            place: _over_pairs(np.asarray(part), count, place, complex_orbitals)
+            place: _over_pairs(part, count, place, complex_orbitals)
             for place, part in zip(places, parts, strict=False)
         }
     else:
-        factors = tuple(_vectors(np.asarray(part), count, complex_orbitals) for part in parts)
+        factors = tuple(_vectors(part, count, complex_orbitals) for part in parts)
     electrons = _electrons(nelec, spin, count, spin_orbitals)
     kind = "GHF" if spin_orbitals else "UHF" if unrestricted else "RHF"
     kind = "ROHF" if kind == "RHF" and electrons[0] != electrons[1] else kind
@@ -280,17 +283,19 @@ def hamiltonian(
     if irreps is not None and len(irreps) != count:
         raise ShapeError(f"irreps has {len(irreps)} labels, and there are {count} orbitals")
 
+    start = float(_numbers("core", core).real)
+
     def made(fock: Sequence[Array], energy: float) -> Hamiltonian:
         labels = None if irreps is None else tuple(irreps)
         return Hamiltonian(
-            kind, electrons, float(core), energy, cores, tuple(fock), occupations, labels, isym,
+            kind, electrons, start, energy, cores, tuple(fock), occupations, labels, isym,
             frozen, origin, float(parse_bytes(memory)), pairs, factors,
         )  # fmt: skip
 
     bare = cores if spin_orbitals or unrestricted else cores * 2
     frames = frames_of(kind, bare, occupations, 0)
     integrals = HeldIntegrals(frames, made((), 0.0))
-    fock, energy = [], float(core)
+    fock, energy = [], start
     names = (SPIN_ORBITAL,) if spin_orbitals else (ALPHA, BETA)
     for name, one in zip(names, bare, strict=True):
         order = next(iter(frames[name].parts.values())).places
@@ -307,6 +312,18 @@ def read_reference(source: Any, frozen: Frozen = 0) -> Reference:
     if isinstance(source, Hamiltonian):
         return source.reference(frozen)
     return read_mean_field(source, frozen)
+
+
+def _numbers(name: str, given: Any) -> Array:
+    """An array in double precision, real or complex."""
+    try:
+        array = np.asarray(given)
+        array = array.astype(np.promote_types(array.dtype, float), copy=False)
+    except (TypeError, ValueError):
+        array = np.asarray(None)
+    if array.dtype.kind not in "fc":
+        raise ArgumentError(f"{name} is not an array of numbers, or of arrays of one shape")
+    return array
 
 
 def _refuse_asymmetric(name: str, array: Array, images: Mapping[str, Array]) -> None:
@@ -373,7 +390,10 @@ def _vectors(cderi: Array, n: int, complex_orbitals: bool) -> Array:
 def _electrons(nelec: Any, spin: int | None, count: int, spin_orbitals: bool) -> tuple[int, int]:
     """Numbers of alpha and beta electrons; of all and 0 for spin orbitals."""
     given = np.atleast_1d(np.asarray(-1 if nelec is None else nelec))
-    whole = given.size in (1, 2) and np.all(given == np.rint(given)) and np.all(given >= 0)
+    number = given.dtype.kind in "iuf"
+    whole = (
+        number and given.size in (1, 2) and np.all(given == np.rint(given)) and np.all(given >= 0)
+    )
     numbers = [int(n) for n in given] if whole else []
     total = sum(numbers)
     if spin_orbitals:
@@ -401,12 +421,16 @@ def _occupations(
     """Electrons in each orbital, in two rows for UHF."""
     spins = 1 if kind in ("RHF", "GHF") else 2
     if occupied is not None:
-        several = len(occupied) == 2 and all(np.ndim(one) == 1 for one in occupied)
-        chosen = [[int(k) for k in one] for one in (occupied if several else [occupied] * spins)]
+        try:
+            several = len(occupied) == 2 and all(np.ndim(one) == 1 for one in occupied)
+            lists = occupied if several else [occupied] * spins
+            chosen = [[index(k) for k in one] for one in lists]
+        except TypeError:
+            chosen = [[-1]]
     else:
         order = np.arange(count)[None, :]
         if energies is not None:
-            levels = np.atleast_2d(np.asarray(energies, float))
+            levels = np.atleast_2d(_numbers("orbital_energies", energies))
             if levels.shape[1:] != (count,) or len(levels) > 2:
                 raise ShapeError(
                     f"orbital_energies has the shape {np.shape(energies)}, and there are {count} "

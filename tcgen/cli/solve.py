@@ -16,6 +16,7 @@ from ..errors import ArgumentError
 from ..ir.system import System
 from .arrays_in_files import read_arrays
 from .options import (
+    FILE,
     PATH,
     Command,
     chosen_planning,
@@ -107,7 +108,7 @@ _solve_options = together(
     option("--auxbasis", help="Basis set of density fitting.  [default: PySCF's]"),
     option(
         "--amplitudes",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=FILE,
         help="File to start from if it exists; the solution is added at the end (.npz).",
     ),
     option(
@@ -155,7 +156,7 @@ _solve_options = together(
     ),
     option(
         "--checkpoint",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=FILE,
         help="File (.h5) with the state of the iteration; a job that finds it continues there.",
     ),
     option(
