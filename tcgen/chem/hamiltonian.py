@@ -71,14 +71,15 @@ class Hamiltonian:
         Raises:
             ArgumentError: orbitals are frozen here and there, or do not fit.
         """
-        unset = [f is None or (np.ndim(f) == 0 and f == 0) for f in (frozen, self.frozen)]
+        unset = [f is None or (not np.iterable(f) and f == 0) for f in (frozen, self.frozen)]
         if not any(unset):
             raise ArgumentError(
                 f"frozen={frozen!r} is given to a Hamiltonian that has frozen={self.frozen!r}: "
                 f"leave one of them out"
             )
         given: Any = self.frozen if unset[0] else frozen
-        if isinstance(given, int) and np.any(np.atleast_2d(self.occupations)[:, :given] == 0):
+        first = np.atleast_2d(self.occupations)[:, : given if isinstance(given, int) else 0]
+        if np.any(first == 0):
             raise ArgumentError(
                 f"frozen={given} are the first orbitals, and some of them are not occupied: give a "
                 f"list of orbitals, counted from 0"

@@ -103,7 +103,7 @@ def fields(blocks: Any) -> dict[str, Any]:
         ("RHF", "mp2_closed_shell", [0, 5]),
         ("RHF", BY_SPIN, 1),
         ("UHF", BY_SPIN, 1),
-        ("UHF", "mp2_spin_orbital", 0),
+        ("UHF", "mp2_spin_orbital", [[0], [0, 5]]),
         ("ROHF", SINGLES, 1),
         ("GHF", "mp2_spin_orbital", 2),
         pytest.param("RHF", "ccsd_closed_shell", 1, marks=pytest.mark.slow),
