@@ -34,7 +34,7 @@ from .reference import core_energy, core_hamiltonian
 
 _CHUNK = 1 << 24  # bytes of a file that are parsed at once
 _LONGEST_HEADER = 1 << 22  # bytes in which a namelist ends: 100 000 orbitals take a tenth of it
-_MADEEQUAL = bytes.maketrans(b"dDqQ(),", b"eeee   ")  # exponents of Fortran, complex numbers
+_AS_IN_C = bytes.maketrans(b"dDqQ(),", b"eeee   ")  # exponents of Fortran, complex numbers
 # A name, and its values up to the next name.
 _VALUES = r"([A-Za-z]\w*)\s*=\s*([^=]*)(?=[\s,][A-Za-z]\w*\s*=|$)"
 _SECTIONS = ((0, 0), (1, 1), (0, 1), (0, 0), (1, 1), (0, 0))  # spins of the integrals in each
@@ -99,11 +99,7 @@ class _Reader:
         core = self._core()
         spins = max(max((*self._h, *(s for p in self._pairs for s in p)), default=0) + 1, 1)
         h = [self._filled_h(spin) for spin in range(spins)]
-        eri = [
-            self._pairs.pop((x, y), SparsePairs(self._n, self._dtype, same=x == y)).filled()
-            for x, y in ((0, 0), (0, 1), (1, 1))
-            if y < spins
-        ]
+        eri = [self._of_spins(x, y).filled() for x, y in ((0, 0), (0, 1), (1, 1)) if y < spins]
         nelec = self._integer("NELEC") if nelec is None else nelec
         if spin is None and np.ndim(nelec) == 0 and "MS2" in self._header:
             spin = self._integer("MS2")
@@ -179,7 +175,7 @@ class _Reader:
                 # NumPy warns of text that is not a number, at which it ends.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 with suppress(ValueError):
-                    found = np.fromstring(text.translate(_MADEEQUAL), sep=" ")
+                    found = np.fromstring(text.translate(_AS_IN_C), sep=" ")
             lines = text.count(b"\n") + (not text.endswith(b"\n"))
             if found.size != lines * columns:
                 lines = sum(1 for line in text.split(b"\n") if line.strip())
@@ -238,11 +234,14 @@ class _Reader:
         else:
             if x > y:
                 x, y, i, j, k, l = y, x, k, l, i, j
-            if (x, y) not in self._pairs:
-                self._pairs[x, y] = SparsePairs(self._n, self._dtype, same=x == y)
-            wrong = self._pairs[x, y].put(i, j, k, l, values)
+            wrong = self._of_spins(x, y).put(i, j, k, l, values)
         if wrong is not None:
             self._refuse_repeat(int(numbers[wrong]))
+
+    def _of_spins(self, x: int, y: int) -> SparsePairs:
+        if (x, y) not in self._pairs:
+            self._pairs[x, y] = SparsePairs(self._n, self._dtype, same=x == y)
+        return self._pairs[x, y]
 
     def _core(self) -> float:
         """The core energy, from the lines of zeros."""
@@ -326,7 +325,7 @@ class _Reader:
     def _refuse_lines(self, columns: int) -> None:
         """Refuse the first line that is not an entry."""
         for number, line in self._all_lines():
-            words = line.encode().translate(_MADEEQUAL).split()
+            words = line.encode().translate(_AS_IN_C).split()
             with suppress(ValueError):
                 numbers = [float(word) for word in words]
                 if len(words) == columns and all(x.is_integer() for x in numbers[-4:]):
