@@ -118,9 +118,15 @@ def _hamiltonian(
     up, down = (int(read[f"electron_{name}_num"]) for name in ("up", "dn"))
     chosen: dict[str, Any] = {"origin": f"TREXIO {read.path.name}", "spin": spin}
     nelec = ((up, down) if spin is None else up + down) if nelec is None else nelec
-    for keyword, name in (("core", "nucleus_repulsion"), ("orbital_energies", "mo_energy")):
-        if name in read:
-            chosen[keyword] = read[name]
+    if "nucleus_repulsion" in read:
+        chosen["core"] = read["nucleus_repulsion"]
+    elif "nucleus_num" in read:
+        places, charges = np.asarray(read["nucleus_coord"]), np.asarray(read["nucleus_charge"])
+        i, j = positions(len(charges), 2, strict=True)
+        distances = np.linalg.norm(places[i] - places[j], axis=1)
+        chosen["core"] = float((charges[i] * charges[j] / distances).sum())
+    if "mo_energy" in read:
+        chosen["orbital_energies"] = read["mo_energy"]
     if "mo_symmetry" in read:
         chosen["irreps"] = list(read["mo_symmetry"])
     spins = np.asarray(read["mo_spin"]) if "mo_spin" in read else np.zeros(len(h), int)

@@ -87,6 +87,17 @@ def test_molecular_orbitals(kind: str, back_end: int, tmp_path: Path) -> None:
     assert bool(found.factors) == (kind == "cholesky")
 
 
+def test_the_repulsion_of_nuclei(tmp_path: Path) -> None:
+    """It is in the file, or follows from charges and places in Bohr."""
+    places = [[0.0, 0, 0], [0, 0, 2.5]]
+    nuclei = {"nucleus_num": 2, "nucleus_charge": [3.0, 1.0], "nucleus_coord": places}
+    for leave_out, core in (("", CORE), ("nucleus_repulsion", 1.2)):
+        path = write(tmp_path / f"file{core}", **nuclei, leave_out=leave_out)
+        assert read_trexio(path).core == pytest.approx(core)
+    without = read_trexio(write(tmp_path / "model", leave_out="nucleus_repulsion"))
+    assert without.core == 0.0
+
+
 @pytest.mark.parametrize("kind", ["eri", "cholesky"])
 def test_atomic_orbitals_are_transformed(kind: str, tmp_path: Path) -> None:
     """Orbitals over functions that are not orthonormal, one of which is left out."""
