@@ -293,7 +293,7 @@ def test_mistakes(options: tuple[object, ...], status: int, words: str) -> None:
     [
         ("some words\nmore of them\n", "line 1 'some words' not a number of atoms"),
         ("", "line 1 '' not a number"),
-        (" &FCI NORB= 6,NELEC= 4\n", "FCIDUMP to_scf"),
+        (" &FCI NORB= 6,NELEC= 4\n", "FCIDUMP --fcidump read_fcidump"),
         ("2\n\nLi 0 0 0\n", "line 1 is 2, comment 1"),
         ("1\n\nHe 0 0 0\nHe 0 0 3\n", "line 1 is 1, comment 2"),
         ("2\n\nLi 0 0 0\nH 0 0\n", "line 4 'H 0 0' not an atom"),
