@@ -29,6 +29,7 @@ _REASONS = {
     "cc": r"\b(cc|C compiler)\b",
     "pyscf": r"\bpyscf\b",
     "ebcc": r"\bebcc\b",
+    "wickd": r"\bwickd\b",
     "chromium": r"\bchromium\b",
     "clang": r"\bclang\b",
     "nbclient": r"\b(nbclient|ipykernel)\b",

@@ -7,13 +7,14 @@ convention of integrals gives the right first order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from ..interp import evaluate_system
 from ..ir.layouts import Array, pack
 from ..ir.system import System
-from ..ir.tensor import Space, Tensor
+from ..ir.tensor import Ref, Space, Tensor
 from ..probes import random_arrays
 from ..records.quantity import Quantity
 from .quantities import Found
@@ -150,8 +151,21 @@ class Probe:
         return not any(self.spaces.spin(space) is not None for space in tensor.spaces)
 
     def _evaluate(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """Outputs; products with zero are left out first, most of those of quadruples."""
+        zero = {name for name, array in arrays.items() if not np.any(array)}
+        equations = []
+        for equation in self.system.equations:
+            factors = (
+                (t, [f.tensor.name for f in t.factors if isinstance(f, Ref)])
+                for t in equation.terms
+            )
+            terms = tuple(t for t, names in factors if zero.isdisjoint(names))
+            equations.append(replace(equation, terms=terms))
+            if not terms:
+                zero.add(equation.lhs.tensor.name)
         with np.errstate(all="ignore"):
-            return evaluate_system(self.system, arrays, self.extents)
+            system = replace(self.system, equations=tuple(equations))
+            return evaluate_system(system, arrays, self.extents)
 
     def _simple(self, found: Found) -> Array:
         """Orbital energies, a diagonal Fock matrix, or no integrals."""

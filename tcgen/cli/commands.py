@@ -20,7 +20,7 @@ from .output import show_warning
 from .report import explain_command, report_command
 from .run import run_command
 from .solve import solve_command
-from .specs import convert_command, list_command, spin_command
+from .specs import convert_command, derive_command, list_command, spin_command
 
 
 class _Group(click.Group):
@@ -67,6 +67,7 @@ for _command in (
     solve_command,
     convert_command,
     spin_command,
+    derive_command,
     list_command,
     doctor_command,
     cache_group,

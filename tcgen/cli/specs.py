@@ -1,4 +1,4 @@
-"""``tcgen list``, ``tcgen convert`` and ``tcgen spin``: commands that list and write specs."""
+"""``tcgen list``, ``convert``, ``spin`` and ``derive``: commands that list and write specs."""
 
 from __future__ import annotations
 
@@ -61,6 +61,31 @@ def spin_command(ctx: click.Context, /, spec: Path, form: str | None, output: Pa
     if form is None:
         raise click.UsageError("give --closed-shell or --unrestricted")
     _write(annotated_spec(read_equations(ctx, spec), form), output)
+
+
+@click.command("derive", cls=Command)
+@click.argument("ansatz")
+@option("--closed-shell", "form", flag_value="closed-shell", help="For an RHF reference.")
+@option("--unrestricted", "form", flag_value="unrestricted", help="For a UHF or ROHF reference.")
+@option(
+    "--commutators",
+    type=click.IntRange(min=1),
+    help="Truncate exp(-T) H exp(T) after so many commutators.",
+)
+@option("--complex", "is_complex", is_flag=True, help="Bra and ket of integrals are not exchanged.")
+@output_option("File to write.  [default: stdout]")
+def derive_command(
+    ansatz: str, form: str | None, commutators: int | None, is_complex: bool, output: Path | None
+) -> None:
+    """Derive equations by Wick's theorem and write them as a .spec (needs wickd).
+
+    ANSATZ is the name of a method, such as ccsdt, qcisd or eom-ip-ccsd, or statements: "T = t2; e =
+    <0| exp(-T) H exp(T) |0>; r = <T| exp(-T) H exp(T) |0>".
+    """
+    from ..compiler.derived import derived_spec  # noqa: PLC0415  (loads parsers)
+
+    text = derived_spec(ansatz, spin=form, commutators=commutators, real=not is_complex)
+    _write(text, output)
 
 
 def _write(text: str, output: Path | None) -> None:
