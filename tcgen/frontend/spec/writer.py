@@ -463,9 +463,12 @@ def _antisymmetriser(
             text += f"P({mark.join(map(_together, classes))}) "
             whole = compose(whole, slash_operator(classes, True))
     given = {(p.sign, p.images) for p in perms}
-    same = given == {(sign, position_images(names, left)) for sign, names in whole}
-    same = same or _images(whole, left, symmetry) == _cosets(given, symmetry)
-    return text if text and same else ""
+    written = {(sign, position_images(names, left)) for sign, names in whole}
+    same = given == written and len(perms) == len(written)
+    if text and not same:
+        wanted = _cosets(given, symmetry)
+        same = wanted is not None and _images(whole, left, symmetry) == wanted
+    return text if same else ""
 
 
 def antisymmetric_classes(
