@@ -18,7 +18,7 @@ from ..frontend.assemble import identifier
 from ..frontend.derivation.methods import KNOWN, Method, find_method
 from ..frontend.derivation.wick import derive_system, sorted_terms, wickd_version
 from ..frontend.spec.writer import spec_text
-from ..ir.system import Equation, System, Term, with_tensors
+from ..ir.system import Equation, System, Term, with_axes, with_tensors
 from ..ir.tensor import Ref, Role, Tensor, symmetry_group
 
 _ORBITALS = {
@@ -80,7 +80,7 @@ def derived_spec(
     method = _method(ansatz, commutators, name)
     system = _derived(method, spin, real=real)
     orbitals = _ORBITALS[spin]
-    amplitudes = [t for t in system.inputs if t.rank and not re.match(r"[fv](_|$)", t.name)]
+    amplitudes = _amplitudes(system)
     named = ", ".join(f"{t.name}[{','.join(_letters(t))}]" for t in amplitudes)
     heading = [
         f"{method.title} over {orbitals}, from {_WICKD} {wickd_version()}.",
@@ -147,6 +147,12 @@ def _derived(method: Method, spin: str | None, *, real: bool) -> System:
     if method.kind:
         system = replace(_of_lagrangian(system, method.kind), name=method.name)
     if spin is not None:
+        for tensor in _amplitudes(system):
+            if tensor.rank > 1 and len(set(tensor.spaces)) == 1:
+                raise ArgumentError(
+                    f"spin={spin!r}: {with_axes(tensor)} adds or removes several electrons, whose "
+                    f"spins may be any: solve the equations over spin orbitals (no spin option)"
+                )
         system = spin_integrated(system, spin)
     return sorted_terms(system)
 
@@ -181,6 +187,11 @@ def _of_lagrangian(system: System, kind: str) -> System:
     new |= {t: replace(t, role=Role.TEMP) for t in system.outputs}
     wanted = [t.name for t in system.inputs if (t in by_number.values()) == (kind != "density")]
     return derivative(with_tensors(lagrangian, new), wanted, of="L")
+
+
+def _amplitudes(system: System) -> list[Tensor]:
+    """Inputs beside f and v."""
+    return [t for t in system.inputs if t.rank and not re.match(r"[fv](_|$)", t.name)]
 
 
 def _letters(tensor: Tensor) -> list[str]:

@@ -259,6 +259,8 @@ def test_mistakes(ansatz: str, words: tuple[str, ...]) -> None:
 def test_options_that_do_not_fit() -> None:
     with pytest.raises(tcgen.ArgumentError, match="closed-shell"):
         tcgen.derive("CCD", spin="singlet")
+    with pytest.raises(tcgen.ArgumentError, match=r"r1\[o,o\].*over spin orbitals"):
+        tcgen.derive("EOM-DIP-CCD", spin="unrestricted")
     with pytest.raises(tcgen.ArgumentError, match="no series"):
         tcgen.derive("CISD", commutators=2)
     with pytest.raises(tcgen.ArgumentError, match="bch"):
