@@ -5,9 +5,9 @@ They evaluate an ansatz without Wick's theorem: exp(-T) H exp(T) is a product of
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property, reduce
-from itertools import permutations, product
-from math import factorial
+from itertools import combinations, permutations, product
 
 import numpy as np
 from scipy.linalg import expm
@@ -53,18 +53,18 @@ class FockSpace:
 
     @cached_property
     def f_part(self) -> np.ndarray:
-        return self._normal(sum(self.f[p, q] * self._string((p,), (q,)) for p, q in self._all(2)))
+        return self._normal(self._one(self.f))
 
     @cached_property
     def hamiltonian(self) -> np.ndarray:
         """F + V in normal order: its expectation value for the reference is zero."""
         h = self.f - np.einsum("piqi->pq", self.v[:, : self.o, :, : self.o])
-        one = sum(h[p, q] * self._string((p,), (q,)) for p, q in self._all(2))
-        two = sum(self.v[i] / 4 * self._string(i[:2], i[2:]) for i in self._all(4))
-        return self._normal(one + two)
+        pairs = list(combinations(range(self.n), 2))
+        two = sum(self.v[p + q] * self._string(p, q) for p, q in product(pairs, pairs))
+        return self._normal(self._one(h) + two)
 
-    def _all(self, rank: int) -> product[tuple[int, ...]]:
-        return product(range(self.n), repeat=rank)
+    def _one(self, h: np.ndarray) -> np.ndarray:
+        return sum(h[p, q] * self._string((p,), (q,)) for p, q in np.ndindex(h.shape))
 
     def _normal(self, matrix: np.ndarray) -> np.ndarray:
         return matrix - self.mean(matrix) * np.eye(len(matrix))
@@ -84,11 +84,16 @@ class FockSpace:
 
     def operator(self, array: np.ndarray, holes: int) -> np.ndarray:
         """Sum of array[ij.., ab..] a+ b+ .. j i over distinct excitations."""
-        factor = factorial(holes) * factorial(array.ndim - holes)
-        return sum(
-            array[index] / factor * self._excitation(index, holes)
-            for index in np.ndindex(array.shape)
+        distinct = self._distinct(holes, array.ndim - holes)
+        return sum(array[index] * self._excitation(index, holes) for index in distinct)
+
+    def _distinct(self, holes: int, particles: int) -> Iterator[tuple[int, ...]]:
+        """Indices i < j < .., a < b < .."""
+        sides = (
+            combinations(range(self.o), holes),
+            combinations(range(self.n - self.o), particles),
         )
+        return (i + a for i, a in product(*sides))
 
     def _excitation(self, index: tuple[int, ...], holes: int) -> np.ndarray:
         return self._string(tuple(a + self.o for a in index[holes:]), index[:holes])
@@ -97,8 +102,13 @@ class FockSpace:
         """<0| (a+ b+ .. j i)+ matrix |0> for all ij.., ab.."""
         ket = matrix @ self.vacuum
         shape = (self.o,) * holes + (self.n - self.o,) * particles
-        values = [(self._excitation(i, holes) @ self.vacuum) @ ket for i in np.ndindex(shape)]
-        return np.reshape(values, shape)
+        result = np.zeros(shape, dtype=ket.dtype)
+        for index in self._distinct(holes, particles):
+            value = (self._excitation(index, holes) @ self.vacuum) @ ket
+            for i, a in product(permutations(range(holes)), permutations(range(particles))):
+                place = (*(index[k] for k in i), *(index[holes + k] for k in a))
+                result[place] = parity(i) * parity(a) * value
+        return result
 
     def from_the_left(self, matrix: np.ndarray, holes: int, particles: int) -> np.ndarray:
         """<0| matrix a+ b+ .. j i |0> for all ij.., ab.."""
