@@ -41,6 +41,7 @@ from .frontend.spec.writer import spec_text as spec_text
 from .interp import evaluate_system as evaluate_system
 from .ir.system import System as System
 from .lazy_arrays.array import LazyArray as LazyArray, compute as compute, lazy as lazy
+from .native.make import library as library
 from .options import Planning as Planning
 from .resources import spec_path as spec_path
 from .runtime.bound import BoundProgram as BoundProgram

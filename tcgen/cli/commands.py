@@ -15,6 +15,7 @@ import click
 from .._version import __version__
 from ..errors import CacheWarning, SpecError, TcgenError
 from .compile import compile_command
+from .library import library_command
 from .machine import cache_group, doctor_command
 from .output import show_warning
 from .report import explain_command, report_command
@@ -65,6 +66,7 @@ for _command in (
     explain_command,
     run_command,
     solve_command,
+    library_command,
     convert_command,
     spin_command,
     list_command,
