@@ -148,7 +148,7 @@ class Scope:
     dtype: str
     ordered: frozenset[tuple[str, str]] = frozenset()
     apart: frozenset[tuple[str, str]] = frozenset()
-    totals: frozenset[str] = frozenset()
+    totals: Mapping[str, str] = field(default_factory=dict)
     lengths: Mapping[str, str] = field(default_factory=dict)
     thresholds: CpuThresholds = CpuThresholds()
     counted: bool = False

@@ -10,7 +10,6 @@ import numpy as np
 from ..artifact.folder import Artifact
 from ..compiler.driver import compile_system
 from ..compiler.program_cache import ProgramCache
-from ..ir.system import System
 from ..options import Options
 from ..runtime.program import Program
 from .equations import LazySystem
@@ -62,33 +61,9 @@ def _compiled(lazy: LazySystem, dtype: str, target: str) -> Artifact:
         extents=tuple(sorted((name, max(1, n)) for name, n in lazy.extents.items())),
         target=target,
         dtype=dtype,
-        objective=_objective(lazy.system),
+        objective="kernels",
         optimize=False,
         round_each=True,
         sums_alone=False,
     )
     return compile_system(lazy.system, options).artifact
-
-
-def _objective(system: System) -> str:
-    """What loops are fused for: ``none`` keeps matrix products apart, which libraries compute.
-
-    Otherwise intermediates shrink to elements of fused loops, as few elements as there can be. That
-    would read one column after the other, where sums that keep the last axis are of intermediates,
-    or are read in loops over more axes: the objective ``time`` sees what it costs.
-    """
-    terms = [(e.lhs.tensor.name, term) for e in system.equations for term in e.terms]
-    if len(terms) == 1 or any(len(term.factors) > 1 for _, term in terms):
-        return "none"
-    of_columns: set[str] = set()  # tensors that depend on such a sum
-    for name, term in terms:
-        for ref in term.refs:
-            if ref.tensor.name in of_columns:
-                of_columns.add(name)
-                if ref.indices and len(ref.indices) < len(term.indices):
-                    return "time"
-            if term.sums and {*ref.indices} & {*term.sums} and ref.indices[-1] not in term.sums:
-                of_columns.add(name)
-                if not ref.tensor.is_input:
-                    return "time"
-    return "memory"
