@@ -19,17 +19,14 @@ import numpy.typing as npt
 
 from ..compiler.target import kernel_target
 from ..errors import ArgumentError, ShapeError
-from .arguments import refuse_other_arrays, settle, small_values
 from .backend import BACKENDS, array_on_gpu
-from .calls import Calls
+from .calls import Calls, refuse_other_arrays, settle, small_values
+from .compile import kernel_of, lazy_system
 from .dispatch import read_limits
-from .equations import lazy_system
 from .functions import METHODS, UPDATING_METHODS
-from .graph import in_order, with_axes_of_array
-from .kernels import kernel_of
-from .linearized import linearize
+from .graph import in_order, linearize, with_axes_of_array
 from .operators import Operators
-from .ufuncs import axes_of
+from .record import axes_of
 
 
 def _assigned(name: str) -> Any:

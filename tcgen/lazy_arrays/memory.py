@@ -25,10 +25,9 @@ from ..errors import ArgumentError
 from ..runtime.fork_safe_lock import Lock
 from .backend import BACKENDS, HOST, Backend, backend_of
 from .dispatch import LIMITS
-from .evaluate import evaluate, evaluate_into
-from .graph import Array, Leaf, Node, Product, leaf, with_axes_of_array
-from .slices import sliced
-from .ufuncs import with_axes
+from .graph import Array, Leaf, Node, Product, leaf, with_axes, with_axes_of_array
+from .run import evaluate, evaluate_into
+from .views import sliced
 
 Step: TypeAlias = tuple[Callable[[Any, Any], Array], Any]  # a function of an array and an argument
 # Held while threads that read an array find out, or change, who else reads or writes its memory.

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from .arguments import gives_little
 from .backend import BACKENDS
+from .calls import gives_little
 from .dispatch import LIMITS
 from .memory import Memory
-from .ufuncs import record_operator, record_ufunc
+from .record import record_operator, record_ufunc
 
 _NUMBERS = frozenset((bool, int, float, complex, np.float64, np.float32, np.complex128, np.int64))
 # Operators that are recorded on a fast path.

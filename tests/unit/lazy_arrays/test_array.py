@@ -18,10 +18,10 @@ from support.campaigns import cases
 from support.messages import mentions
 from support.paths import ROOT
 from tcgen.errors import ArgumentError, TcgenError
-from tcgen.lazy_arrays import evaluate as evaluation
-from tcgen.lazy_arrays import kernels
-from tcgen.lazy_arrays.equations import lazy_system
-from tcgen.lazy_arrays.linearized import linearize
+from tcgen.lazy_arrays import compile as kernels
+from tcgen.lazy_arrays import run as evaluation
+from tcgen.lazy_arrays.compile import lazy_system
+from tcgen.lazy_arrays.graph import linearize
 
 sys.path.insert(0, str(ROOT))
 

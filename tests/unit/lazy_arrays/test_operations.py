@@ -157,11 +157,11 @@ def test_positions_are_those_of_the_first(
     rows += [[-np.inf] * 4, [2, np.nan, 7, np.inf]]
     x = np.array(rows, kind)
     for work in (
-        lambda x: np.argmax(x, 1),
-        lambda x: np.argmin(x, axis=-1),
+        lambda x: np.argmax(-x, 1),
+        lambda x: np.argmin(x * 2, axis=-1),
         lambda x: np.argmax(x * 1, axis=0),
         lambda x: (x[::2] + x[::2]).argmax(),
-        lambda x: np.argmin(x),
+        lambda x: np.argmin(abs(x)),
         lambda x: np.argmin(x[:2, :, None] + x[:2, None, :], axis=1, keepdims=True),
     ):
         lazy, wanted = work(tcgen.lazy(x)), work(x)
@@ -171,8 +171,9 @@ def test_positions_are_those_of_the_first(
 
 def test_positions_that_kernels_cannot_count_are_found_by_numpy() -> None:
     x = tcgen.lazy(np.zeros((2**12, 2**12 + 1), "float32"))
-    assert isinstance(x.argmax(), np.int64)
-    assert x.argmax(1).pending == 1
+    assert isinstance((x + 1).argmax(), np.int64)
+    assert (x + 1).argmax(1).pending > 0
+    assert isinstance(x.argmax(1), np.ndarray)  # NumPy takes one pass
 
 
 def test_nan_stays(monkeypatch: pytest.MonkeyPatch) -> None:

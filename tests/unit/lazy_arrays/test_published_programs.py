@@ -15,7 +15,8 @@ from support.paths import ROOT
 from tcgen.compiler.program_cache import ProgramCache
 from tcgen.fusion.kernels import objective
 from tcgen.fusion.kernels.partition import Partitioned
-from tcgen.lazy_arrays import dispatch, kernels
+from tcgen.lazy_arrays import compile as kernels
+from tcgen.lazy_arrays import dispatch
 from tcgen.runtime.program import Program
 
 sys.path.insert(0, str(ROOT))

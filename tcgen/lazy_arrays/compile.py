@@ -1,4 +1,4 @@
-"""From recorded array operations to a system of equations.
+"""From recorded array operations to a system of equations, and to a kernel.
 
 The nodes of a graph are arrays, element-by-element operations, sums over axes, products of tensors,
 and transposes. :func:`lazy_system` gives every axis an index and writes the nodes as equations. A
@@ -6,7 +6,8 @@ node has an equation of its own if folding it into its reader would compute some
 several readers, or its reader runs over more elements than it has (Henriksen and Oancea, A T2
 Graph-Reduction Approach to Fusion, FHPC 2013, cases 3 and 4). Other nodes are folded into one
 expression, so that nothing is stored between operations. The levels below see the equations of all
-results together and decide what else is fused.
+results together: the objective ``kernels`` divides them among loops so that the fewest bytes pass
+memory.
 """
 
 from __future__ import annotations
@@ -17,29 +18,36 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
+import numpy as np
+
+from ..artifact.folder import Artifact
+from ..compiler.driver import compile_system
+from ..compiler.program_cache import ProgramCache
 from ..errors import VerifyError
 from ..frontend.einsum import label_names
 from ..ir.expr import ARGUMENT_COUNTS, Call, Calls, Const, Expr, Pow, Prod, Quot, Sum
 from ..ir.reduction import Reduction
 from ..ir.system import Apply, Equation, Factor, System, Term, factor_indices
 from ..ir.tensor import Index, Ref, Role, Space, Storage, Tensor
+from ..options import Options
+from ..runtime.program import Program
 from .graph import (
     KERNEL_TYPES,
     Array,
     Elementwise,
     Leaf,
+    Linearized,
     Node,
-    Position,
     Product,
     Reduce,
     Roll,
     Scalar,
     Transpose,
     in_order,
+    layout_of,
 )
-from .linearized import layout_of
 
 Axis: TypeAlias = tuple[int, int]
 MINUS = Const(Fraction(-1))
@@ -284,8 +292,8 @@ class _Writer:
                 return _operation(operation, args, exponent)
             case Leaf() | Scalar() | Reduce() | Product():
                 return self._reference(node, places)
-            case Position() | Roll():
-                raise VerifyError("positions are reductions, and rolls slices, before equations")
+            case Roll():
+                raise VerifyError("rolled arrays are slices, or computed, before equations")
             case _:
                 assert_never(node.work)
 
@@ -352,7 +360,7 @@ def _operation(operation: str, args: tuple[Expr, ...], exponent: int) -> Expr:
 def _equal_axes(node: Node) -> Iterator[tuple[Axis, Axis]]:
     """Pairs of axes, each as node and number, that have one extent because of this node."""
     match node.work:
-        case Leaf() | Scalar() | Position() | Roll():
+        case Leaf() | Scalar() | Roll():
             pass
         case Elementwise(_, operands):
             for operand in operands:
@@ -426,3 +434,56 @@ class _Spaces:
     def used(self) -> dict[Space, int]:
         """All spaces and their extents."""
         return dict(self.extents)
+
+
+FLOAT64 = np.dtype(np.float64)
+_MOST_PROGRAMS = 256  # compiled programs in the cache of a process
+PROGRAMS = ProgramCache(Program, lambda: _MOST_PROGRAMS)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A compiled program that runs any graph of a form; ``lazy`` names its arrays and numbers."""
+
+    program: Program
+    lazy: LazySystem
+
+    def run(self, line: Linearized) -> list[Array]:
+        """The arrays of the roots."""
+        lazy, dtype = self.lazy, line.dtype
+        given: dict[str, Any] = {}
+        for place, array in zip(lazy.inputs, line.arrays(), strict=True):
+            kind = FLOAT64 if place.real else dtype
+            if array.dtype != kind:  # integers and booleans
+                array = array.astype(kind, order="C")
+            given[place.name] = place.view(array)
+        for name, value in zip(lazy.numbers, line.numbers(), strict=True):
+            given[name] = np.array(value, dtype)
+        if lazy.target is not None and line.target is not None:
+            self.program(out={lazy.target.name: lazy.target.view(line.target)}, **given)
+            return [line.target]
+        made = self.program(**given)
+        results = []
+        for name, root in zip(lazy.outputs, line.roots, strict=True):
+            array, shape = made[name].astype(line.dtypes[root], copy=False), line.shapes[root]
+            results.append(array if array.shape == shape else array.reshape(shape))
+        return results
+
+
+def kernel_of(lazy: LazySystem, dtype: str, target: str) -> Kernel:
+    """The kernel of a system, compiled if the cache has none."""
+    key = (lazy.system, dtype, target)
+    return Kernel(PROGRAMS.program(key, lambda: _compiled(lazy, dtype, target)), lazy)
+
+
+def _compiled(lazy: LazySystem, dtype: str, target: str) -> Artifact:
+    options = Options(
+        extents=tuple(sorted((name, max(1, n)) for name, n in lazy.extents.items())),
+        target=target,
+        dtype=dtype,
+        objective="kernels",
+        optimize=False,
+        round_each=True,
+        sums_alone=False,
+    )
+    return compile_system(lazy.system, options).artifact
