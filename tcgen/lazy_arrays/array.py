@@ -25,6 +25,7 @@ from .compile import kernel_of, lazy_system
 from .dispatch import read_limits
 from .functions import METHODS, UPDATING_METHODS
 from .graph import in_order, linearize, with_axes_of_array
+from .memory import reshaped_array
 from .operators import Operators
 from .record import axes_of
 
@@ -153,11 +154,17 @@ class LazyArray(Operators, Calls):
     def reshape(self, *shape: Any, **options: Any) -> Any:
         """``numpy.ndarray.reshape``."""
         array = self._known()
-        if not options and array is not None and array.flags.c_contiguous and not self._is_plain():
+        pending = array is None and self._root is None and not self._number
+        if not options and (pending or (array is not None and array.flags.c_contiguous)):
             try:
-                return self._view((_reshaped, array.reshape(*shape).shape))
+                # No element of the empty array takes memory.
+                found = np.empty(self.shape, bool).reshape(*shape).shape
             except (TypeError, ValueError):
-                pass  # raised again below
+                return self._method("reshape", shape, options)
+            if pending:
+                self._in_order = True
+            if not self._is_plain():
+                return self._view((reshaped_array, found))
         return self._method("reshape", shape, options)
 
     def ravel(self, order: Any = "C") -> Any:
@@ -350,11 +357,6 @@ class LazyArray(Operators, Calls):
         count = self.pending
         operations = f"{count} pending operation{'' if count == 1 else 's'}"
         return f"<lazy array of shape {self.shape}, {self.dtype}, {operations}>"
-
-
-def _reshaped(array: Any, shape: tuple[int, ...]) -> Any:
-    """The step to another shape, for arrays of NumPy and CuPy."""
-    return array.reshape(shape)
 
 
 def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:

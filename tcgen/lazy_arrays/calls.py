@@ -7,10 +7,9 @@ recorded. NumPy also computes those that cannot be, and large results of it are 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
-from itertools import zip_longest
-from operator import matmul, setitem
+from operator import setitem
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from .functions import (
     with_first_by_position,
     with_named_out,
 )
-from .graph import tensordot_axes
+from .graph import Node, Reduce
 from .memory import Memory, is_called_by_c
 from .record import RECORDED, record_ufunc
 from .run import evaluate
@@ -132,40 +131,24 @@ def _places(value: Any) -> set[bool]:
 
 
 PLAIN = frozenset(
-    (
-        int,
-        float,
-        complex,
-        bool,
-        str,
-        slice,
-        type,
-        type(None),
-        np.float64,
-        np.int64,
-        type(np._NoValue),
-    )
-)
+    (int, float, complex, bool, str, slice, type, type(None), np.float64, np.int64)
+) | {type(np._NoValue)}
 
 
-def small_values(args: Iterable[Any], *, large: bool = False) -> list[Any] | None:
-    """Arguments with lazy arrays as NumPy's; None if one is pending or large, or not an array.
-
-    ``large`` allows large arrays, which the caller only reads.
-    """
+def small_values(args: Iterable[Any]) -> list[Any] | None:
+    """Arguments with lazy arrays as NumPy's; None if one is pending or large, or not an array."""
     values: list[Any] = []
     for value in args:
         kind = type(value)
         if issubclass(kind, Memory):
-            plain = value._plain()
-            value = value._known() if large and plain is None else plain
+            value = value._plain()
             if value is None:
                 return None
         elif kind in BACKENDS:
-            if value.size >= LIMITS.elements and not large:
+            if value.size >= LIMITS.elements:
                 return None
         elif kind is list or kind is tuple:
-            parts = small_values(value, large=large)
+            parts = small_values(value)
             if parts is None:
                 return None
             value = kind(parts)
@@ -175,68 +158,22 @@ def small_values(args: Iterable[Any], *, large: bool = False) -> list[Any] | Non
     return values
 
 
-def gives_little(call: Any, values: list[Any], options: dict[str, Any]) -> bool:
-    """True if an operation that is recorded gives few elements: NumPy then computes them at once.
-
-    The factors of a product may have many: a kernel's loops would gain nothing.
-    """
-    size = None
-    if call in PRODUCTS:
-        axes = None
-        if call is np.tensordot:
-            axes = values[2] if len(values) > 2 else options.get("axes", 2)
-        size = product_size(values[:2], axes)
-        if size is None and any(np.size(value) >= LIMITS.elements for value in values[:2]):
-            return False
-    return broadcasts_little(values, LIMITS.elements) if size is None else size < LIMITS.elements
-
-
-PRODUCTS = frozenset((np.matmul, matmul, np.dot, np.ndarray.dot, np.tensordot))
-
-
-def broadcasts_little(values: list[Any], most: float) -> bool:
-    """True if the arrays broadcast to fewer elements, or not at all.
-
-    Example:
-        >>> x, y = np.ones((20, 1)), np.ones(30)
-        >>> broadcasts_little([x, y, 1.0], 600), broadcasts_little([x, y, 1.0], 601)
-        (False, True)
-    """
+def broadcasts_little(values: list[Any]) -> bool:
+    """True if arrays surely broadcast to few elements."""
     shapes = [value.shape for value in values if type(value) in BACKENDS]
-    if len(shapes) < 2:
+    if len(shapes) < 2 or shapes.count(shapes[0]) == len(shapes):
         return True
-    first = shapes[0]
-    if shapes.count(first) == len(shapes) or math.prod(map(math.prod, shapes)) < most:
-        return True
-    count = 1
-    for extents in zip_longest(*map(reversed, shapes), fillvalue=1):
-        longest = max(extents)
-        if any(extent != longest and extent != 1 for extent in extents):
-            return True  # numpy.broadcast_shapes takes longer, mostly for its error
-        count *= longest
-    return count < most
+    return math.prod(map(math.prod, shapes)) < LIMITS.elements
 
 
-def product_size(values: Sequence[Any], axes: Any = None) -> int | None:
-    """Elements of a product of two arrays; None for other values.
+def is_little(node: Node) -> bool:
+    """True for an operation on known values, not a reduction, whose result has few elements.
 
-    ``axes`` is that of ``numpy.tensordot``; None for a product of a vector or matrix each.
+    NumPy computes it at once. The factors of a product may have many: loops would gain nothing.
     """
-    if len(values) != 2 or any(type(value) not in BACKENDS for value in values):
-        return None
-    one, other = values
-    if axes is None:
-        if not (0 < one.ndim < 3 and 0 < other.ndim < 3):
-            return None
-        size: int = math.prod(one.shape[:-1]) * math.prod(other.shape[1:])
-        return size
-    summed = tensordot_axes(one.ndim, other.ndim, axes)
-    if summed is None:
-        return None
-    count = 1
-    for array, side in zip((one, other), summed, strict=True):
-        count *= math.prod(n for k, n in enumerate(array.shape) if k not in side)
-    return count
+    if node.depth > 1 or isinstance(node.work, Reduce):
+        return False
+    return math.prod(node.shape) < LIMITS.elements
 
 
 Recorder = Callable[..., Any]
@@ -293,10 +230,6 @@ class Calls(Memory):
     def __getitem__(self, key: Any) -> Any:
         array = self._open
         if array is None:
-            if self._array is not None and not self._number and _has_places(key):
-                found = self._array[key]
-                if type(found) not in BACKENDS:
-                    return found
             array = self._through()
         if type(array) is np.ndarray:
             found = array[key]
@@ -315,7 +248,8 @@ class Calls(Memory):
         if array is None:
             array = self._through()
         kind = type(value)
-        if kind in PLAIN and type(array) is np.ndarray:
+        is_plain = type(array) is np.ndarray
+        if is_plain and (kind in PLAIN or (kind is np.ndarray and type(key) is not int)):
             array[key] = value
             return
         # A number is refused before an expression could take its place.
@@ -329,7 +263,7 @@ class Calls(Memory):
                 "numpy.random.shuffle, would lose some: take x[rng.permutation(len(x))], or "
                 "assign a copy of the row"
             )
-        if kind is np.ndarray and type(array) is np.ndarray:
+        if kind is np.ndarray and is_plain:
             array[key] = value
             return
         if is_own:
@@ -371,8 +305,8 @@ class Calls(Memory):
         out: tuple[Any, ...] | None = None,
     ) -> Any:
         """The result of a call: NumPy's of few elements, a recorded operation, or NumPy's."""
-        values = small_values(args, large=call in PRODUCTS)
-        few = values is not None and (recorder is None or gives_little(call, values, options))
+        values = small_values(args)
+        few = values is not None and (recorder is None or broadcasts_little(values))
         if few and values is not None:
             given = small_values(options.values())
             target = () if out is None else cls._plain_targets(out)
@@ -389,7 +323,7 @@ class Calls(Memory):
             made = None
             if out is None or cls._takes_node(out[0]):
                 made = cls._recorded(recorder, args, options)
-            if made is not None:
+            if made is not None and not is_little(made):
                 if out is None:
                     return cls._of_node(made)
                 if (made.shape, made.dtype) == (out[0].shape, out[0].dtype):

@@ -24,6 +24,7 @@ from .record import (
     transposed,
 )
 from .record import where as choose
+from .views import sliced
 
 Recorder = Callable[..., Node | None]
 
@@ -198,6 +199,16 @@ def var_of(
     return record_ufunc(np.divide, total, count)
 
 
+def diff(array: Any, n: Any = 1, axis: Any = -1, **ends: Any) -> Node | None:
+    """``numpy.diff`` of neighbours, whose slices can be taken."""
+    if not isinstance(array, Node) or not array.has_kernels or type(n) is not int or n != 1 or ends:
+        return None
+    (along,) = axes_of(axis, array.ndim)
+    keys = [(*(slice(None),) * along, part) for part in (slice(1, None), slice(None, -1))]
+    later, earlier = (sliced(array, key) for key in keys)
+    return None if None in (later, earlier) else record_ufunc(np.subtract, later, earlier)
+
+
 def std_of(array: Any, *args: Any, **options: Any) -> Node | None:
     """``numpy.std`` of real numbers."""
     variance = var_of(array, *args, **options)
@@ -225,6 +236,7 @@ FUNCTIONS: dict[Any, Callable[..., Node | None]] = {
     np.tensordot: tensordot,
     np.transpose: transposed,
     np.roll: rolled,
+    np.diff: diff,
 }
 # Methods with the arguments of functions that are recorded.
 METHODS = {
@@ -239,14 +251,6 @@ REDUCES: dict[np.ufunc, Callable[..., Node | None]] = {
     np.add: sum_of,
     np.multiply: prod_of,
 }
-
-
-def _transpose(a: Any, axes: Any = None) -> Any:
-    return a.transpose(axes)
-
-
-def _swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
-    return a.swapaxes(axis1, axis2)
 
 
 def _ravel(a: Any, order: Any = "C") -> Any:
@@ -270,11 +274,15 @@ def _trim_zeros(filt: Any, trim: Any = "fb", **options: Any) -> Any:
     return filt[tuple(slice(a, a + n) for a, n in zip(starts, made.shape, strict=True))]
 
 
-# Functions whose results are views of lazy arrays: methods, and those for which the first values
-# decide which part it is.
+# Functions whose results are views of lazy arrays: methods, slices, and those for which the first
+# values decide which part it is.
+_BY_METHODS: tuple[Any, ...] = (
+    *(np.transpose, np.swapaxes, np.moveaxis, np.flip),
+    *(np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit),
+)
 VIEWS: dict[Any, Callable[..., Any]] = {
-    np.transpose: _transpose,
-    np.swapaxes: _swapaxes,
+    # They take any class with NumPy's methods.
+    **{function: function._implementation for function in _BY_METHODS},
     np.ravel: _ravel,
     np.reshape: _reshape,
     np.real_if_close: _real_if_close,

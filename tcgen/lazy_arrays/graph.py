@@ -26,7 +26,7 @@ from .backend import HOST, Backend, backend_of, mixed
 
 Array: TypeAlias = npt.NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
-Labels: TypeAlias = tuple[int, ...]  # of the axes of an operand of a product
+Labels: TypeAlias = tuple[int, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -250,11 +250,18 @@ UFUNCS: dict[str, Callable[..., Any]] = {
     "arctan": np.arctan,
     "floor": np.floor,
     "sign": np.sign,
+    "log1p": np.log1p,
+    "expm1": np.expm1,
+    "exp2": np.exp2,
+    "cbrt": np.cbrt,
+    "rint": np.rint,
     "maximum": np.maximum,
     "minimum": np.minimum,
     "arctan2": np.arctan2,
     "pow": np.power,
     "mod": np.remainder,
+    "hypot": np.hypot,
+    "logaddexp": np.logaddexp,
     "less": np.less,
     "less_equal": np.less_equal,
     "greater": np.greater,
@@ -279,15 +286,7 @@ KERNEL_TYPES = frozenset(map(np.dtype, DTYPES))
 
 def leaf(array: Array) -> Node:
     """The node of an array."""
-    node = Node.__new__(Node)
-    node.work, node.shape, node.dtype = Leaf(array), array.shape, array.dtype
-    node.computes = array.dtype if array.dtype in KERNEL_TYPES else None
-    node.backend = backend_of(array)
-    node.handle, node.ran, node.readers = None, False, []
-    node.weight = node.depth = 0
-    node.reads = node.arrays = 1
-    node.bytes = array.nbytes
-    return node
+    return Node(Leaf(array), array.shape, array.dtype)
 
 
 def with_axes_of_array(array: Array, source: tuple[int | None, ...]) -> Array:

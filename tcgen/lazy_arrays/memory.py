@@ -27,7 +27,7 @@ from .backend import BACKENDS, HOST, Backend, backend_of
 from .dispatch import LIMITS
 from .graph import Array, Leaf, Node, Product, leaf, with_axes, with_axes_of_array
 from .run import evaluate, evaluate_into
-from .views import sliced
+from .views import reshaped, sliced
 
 Step: TypeAlias = tuple[Callable[[Any, Any], Array], Any]  # a function of an array and an argument
 # Held while threads that read an array find out, or change, who else reads or writes its memory.
@@ -432,9 +432,16 @@ def _part(node: Node, steps: tuple[Step, ...]) -> Node | None:
             made = sliced(made, argument)
         elif step is with_axes_of_array:
             made = with_axes(made, argument)
+        elif step is reshaped_array:
+            made = reshaped(made, argument)
         else:
             return None
     return made
+
+
+def reshaped_array(array: Any, shape: tuple[int, ...]) -> Any:
+    """The step to another shape, for arrays of NumPy and CuPy."""
+    return array.reshape(shape)
 
 
 def is_basic(key: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What NumPy's universal functions and products become: nodes of the graph.
+"""Nodes of calls of NumPy's universal functions and products.
 
 A call becomes a node if generated code gives NumPy's result: its operation is known, its arrays
 have one element type with kernels, and its numbers do not change that type. For every other call
@@ -12,7 +12,7 @@ the bounds are made exact, only if one of them exceeds a limit.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from operator import index
 from typing import Any
@@ -62,19 +62,12 @@ def record(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
     if _is_too_much(node):
         evaluate(work.operands)
         return Node(work, shape, dtype)
-    if _reads_open(work) or (
+    read = [operand.work for operand in work.operands]
+    if any(type(one) is Leaf and one.is_open for one in read) or (
         node.bytes >= _HELD_BYTES and _reads_more(node) and _holds_memory(node)
     ):
         evaluate((node,))
     return node
-
-
-def _reads_open(work: Work) -> bool:
-    for operand in work.operands:
-        read = operand.work
-        if type(read) is Leaf and read.is_open:
-            return True
-    return False
 
 
 def _compute_rolls(work: Work) -> None:
@@ -99,10 +92,7 @@ def _reads_more(node: Node) -> bool:
 
     Only then their memory is checked, so that recording most operations costs nothing.
     """
-    most = 0
-    for operand in node.work.operands:
-        if operand.reads > most:
-            most = operand.reads
+    most = max(operand.reads for operand in node.work.operands)
     if node.reads <= _FEW_READS:
         return node.reads > most
     return node.reads.bit_length() > most.bit_length()
@@ -141,63 +131,28 @@ def _count(node: Node) -> int:
 
 
 _LARGEST_POWER = 16  # largest integer exponent of a recorded power
+_BOOL = np.dtype(bool)
 _OPERATIONS: dict[Any, str] = {ufunc: name for name, ufunc in UFUNCS.items()}
-_OPERATIONS[np.power] = "power"
 # Operations on real numbers with a boolean result.
 _COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"))
 # Operations on booleans.
 _LOGICAL = frozenset(("and", "or", "xor", "not"))
-# Functions that are the same for booleans.
-_BOOLEAN_UFUNCS = {
-    np.bitwise_and: np.logical_and,
-    np.bitwise_or: np.logical_or,
-    np.bitwise_xor: np.logical_xor,
-    np.invert: np.logical_not,
-}
 # Operations on complex numbers with a complex result.
 _OF_COMPLEX = frozenset(
     ("add", "subtract", "multiply", "divide", "negative", "sqrt", "exp", "log", "sin", "cos")
-) | {"tanh", "conj", "power"}
-_BOOL = np.dtype(bool)
-# Functions of booleans, and those that are another one for some operands.
-_OF_OTHER_TYPES = _LOGICAL | {"power"}
-# Universal functions with recorded calls.
-RECORDED = frozenset((*_OPERATIONS, *_BOOLEAN_UFUNCS, np.matmul)) | {
-    *(np.square, np.reciprocal, np.isnan)
+) | {"tanh", "conj"}
+# Functions that are another one of the same, or of other arguments.
+_REWRITTEN: dict[Any, Callable[..., tuple[Any, ...]]] = {
+    np.square: lambda x: (np.power, x, 2),
+    np.reciprocal: lambda x: (np.divide, 1.0, x),
+    np.isnan: lambda x: (np.not_equal, x, x),
+    np.bitwise_and: lambda x, y: (np.logical_and, x, y),
+    np.bitwise_or: lambda x, y: (np.logical_or, x, y),
+    np.bitwise_xor: lambda x, y: (np.logical_xor, x, y),
+    np.invert: lambda x: (np.logical_not, x),
 }
-
-
-def record_operator(
-    operation: str,
-    one: Node,
-    other: Node | float,
-    *,
-    reflected: bool = False,
-    compares: bool = False,
-) -> Node | None:
-    """Record an operator on operands of one type, or on a number: the usual case.
-
-    If ``reflected``, ``other`` is the first operand; if ``compares``, the result is a boolean. None
-    if the types differ, or if no kernel computes with them.
-    """
-    dtype = one.dtype
-    if dtype not in KERNEL_TYPES or (dtype.kind == "c" and operation not in _OF_COMPLEX):
-        return None
-    if not isinstance(other, Node):
-        try:
-            other = Node(Scalar(float(other)), (), dtype)
-        except OverflowError:
-            return None
-    elif other.dtype is not dtype and not (
-        # NumPy takes None for float64 in comparisons.
-        (other.computes is None or other.computes == dtype) and _fits(other.dtype, dtype)
-    ):
-        return None
-    operands = (other, one) if reflected else (one, other)
-    shape = one.shape
-    if other.shape != shape and other.shape:
-        shape = _broadcast(operands)
-    return record(Elementwise(operation, operands), shape, _BOOL if compares else dtype)
+# Universal functions with recorded calls.
+RECORDED = frozenset((*_OPERATIONS, *_REWRITTEN, np.matmul))
 
 
 def _operand(value: Any, dtype: np.dtype[Any]) -> Node | None:
@@ -233,9 +188,8 @@ def _unchanging(array: Array) -> Array:
     if _is_read_only(array):
         return array
     axes = zip(array.strides, array.shape, strict=True)
-    repeated = [
-        stride == 0 and extent > 1 for stride, extent in axes
-    ]  # broadcast: one copy is enough
+    # Of a broadcast array, one copy of the elements is enough.
+    repeated = [stride == 0 and extent > 1 for stride, extent in axes]
     once = array[tuple(slice(1 if again else None) for again in repeated)].copy()
     return np.broadcast_to(once, array.shape) if any(repeated) else once
 
@@ -281,27 +235,18 @@ def _is_number(node: Node) -> bool:
 
 def record_ufunc(ufunc: np.ufunc, *inputs: Any) -> Node | None:
     """Record a call of a universal function."""
-    made = _usual(ufunc, inputs)
-    if made is not None:
-        return made
     if ufunc is np.matmul:
         return _matmul(*inputs)
-    if ufunc is np.square:
-        ufunc, inputs = np.power, (*inputs, 2)
-    elif ufunc is np.reciprocal:
-        ufunc, inputs = np.divide, (1.0, *inputs)
-    elif ufunc is np.isnan:
-        ufunc, inputs = np.not_equal, (*inputs, *inputs)
-    operation = _OPERATIONS.get(_BOOLEAN_UFUNCS.get(ufunc, ufunc))
+    if ufunc in _REWRITTEN:
+        ufunc, *rest = _REWRITTEN[ufunc](*inputs)
+        inputs = tuple(rest)
+    operation = _OPERATIONS.get(ufunc)
     if operation is None:
         return None
     if operation in _LOGICAL:
         return _logical(operation, inputs)
-    if operation == "power":
-        made = _integer_power(*inputs)
-        if made is not None:
-            return made
-        operation = "pow"
+    if operation == "pow" and (made := _integer_power(*inputs)) is not None:
+        return made
     common = _same_type_operands(inputs)
     if common is None:
         return None
@@ -310,22 +255,6 @@ def record_ufunc(ufunc: np.ufunc, *inputs: Any) -> Node | None:
         return None  # its result is real, or NumPy orders complex numbers
     result = _BOOL if operation in _COMPARISONS else dtype
     return record(Elementwise(operation, nodes), _broadcast(nodes), result)
-
-
-def _usual(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Node | None:
-    """A function of elements of one array, or of an array and another one or a number."""
-    operation, one = _OPERATIONS.get(ufunc), inputs[0]
-    if operation is None or type(one) is not Node or operation in _OF_OTHER_TYPES:
-        return None
-    if len(inputs) == 2:
-        other = inputs[1]
-        if type(other) is Node or type(other) is float or type(other) is int:
-            return record_operator(operation, one, other, compares=operation in _COMPARISONS)
-        return None
-    dtype = one.dtype
-    if dtype not in KERNEL_TYPES or (dtype.kind == "c" and operation not in _OF_COMPLEX):
-        return None
-    return record(Elementwise(operation, inputs), one.shape, dtype)
 
 
 def _logical(operation: str, inputs: Sequence[Any]) -> Node | None:

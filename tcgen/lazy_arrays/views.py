@@ -4,7 +4,7 @@ A slice of a pending operation is an operation on slices. An element that two sl
 is then computed twice, so only cheap arithmetic is sliced; other work is computed first, and its
 array is sliced.
 
-Rolled arrays are slices, too: in each block of a result, a rolled array is a part of the array.
+Rolled arrays are also slices: in each block of a result, a rolled array is a part of the array.
 Before: ``g + roll(g, 1, 0)``. After: ``g[1:] + g[:-1]`` for the rows from the second on, and
 ``g[:1] + g[-1:]`` for the first. So a stencil with periodic boundaries is one of slices, and the
 rolled arrays are never stored.
@@ -78,6 +78,24 @@ def sliced(node: Node, key: Any) -> Node | None:
     if made is None or source == list(range(made.ndim)):
         return made
     return with_axes(made, tuple(source))
+
+
+def reshaped(node: Node, shape: tuple[int, ...]) -> Node | None:
+    """A node with other axes, in C order; None for work that is not on elements of all operands."""
+    match node.work:
+        case Scalar():
+            return node
+        case Leaf(array) if array.flags.c_contiguous:
+            return node.part(array.reshape(shape))
+        case Elementwise(operation, operands, exponent) if _is_cheap(node):
+            whole = all(o.shape in ((), node.shape) for o in operands)
+            parts = [reshaped(o, shape) for o in operands if whole]
+            known = tuple(p for p in parts if p is not None)
+            if len(known) == len(operands):
+                return Node(Elementwise(operation, known, exponent), shape, node.dtype)
+        case _:
+            pass
+    return None
 
 
 def _without_dots(keys: tuple[Any, ...], ndim: int) -> tuple[Any, ...]:

@@ -61,7 +61,7 @@ from .transposition import transposing_functions
 # Functions of templates/c/vector_math.c.
 _VECTOR_FORMS = frozenset(
     ("exp", "log", "sin", "cos", "tanh", "tan", "sinh", "cosh", "arcsin", "arccos", "arctan")
-) | {"arctan2", "pow"}
+) | {"log1p", "expm1", "exp2", "cbrt", "hypot", "arctan2", "pow"}
 
 
 def c_source(
@@ -84,7 +84,7 @@ def c_source(
         counters(module) if counted else "",
         fill("c/vector_math.c") if called & _VECTOR_FORMS else "",
         fill("c/reductions.c") if ordered or called & {"maximum", "minimum"} else "",
-        fill("c/functions.c") if called & {"sign", "mod", "where"} else "",
+        fill("c/functions.c") if called & {"sign", "mod", "where", "logaddexp"} else "",
         _prefetch_level() if blas else "",
         *(_products(dtype) for dtype in sorted(blas, key=lambda dtype: dtype.letter)),
         contraction_call() if any(stmt.scheme for stmt, _ in products) else "",

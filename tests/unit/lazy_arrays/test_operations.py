@@ -45,6 +45,15 @@ DELAYED: dict[str, Work] = {
     "integers": lambda x, y, i, b: x * i + y / (i + 5),
     "booleans": lambda x, y, i, b: x * b + (x > 0) * y,
     "power": lambda x, y, i, b: abs(x) ** y + abs(x) ** 1.7 + 2.0**x,
+    "more functions": lambda x, y, i, b: np.cbrt(x) + np.exp2(x) + np.hypot(x, y) + np.log1p(x * x),
+    "near zero": lambda x, y, i, b: np.expm1(x / 1e9) + np.rint(x * 2) + np.logaddexp(x, y * 50),
+    "flipped": lambda x, y, i, b: np.flip(x * y, 1) + np.flip(x - y) + np.flip(y * 2, (0, 1)),
+    "split": lambda x, y, i, b: sum(np.split(x * y, 3)) + np.array_split(x + y, 4, 1)[1][:2, :1],
+    "differences": lambda x, y, i, b: np.diff(x * y, axis=0) - np.diff(x.T).T,
+    "merged axes": lambda x, y, i, b: (x * y + 1).reshape(-1) * 2 + (x - 2.0).ravel(),
+    "split axes": lambda x, y, i, b: (
+        (x * y).reshape(2, 3, -1).sum(1) / (y + 1).reshape((2, -1)).max()
+    ),
     "functions": lambda x, y, i, b: np.tan(x) + np.sinh(x) + np.cosh(y) + np.arctan2(x, y),
     "inverse": lambda x, y, i, b: np.arcsin(x / 9) + np.arccos(y / 9) + np.arctan(x),
     "whole parts": lambda x, y, i, b: np.floor(x) + np.sign(y) + np.mod(x, y) + x % 2,
