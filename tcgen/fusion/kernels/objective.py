@@ -16,8 +16,9 @@ from ...options import Options
 from ..placement.nest import Placed
 from ..placement.plan import build_plan
 from ..sharing.graph import FusionGraph
+from .cost_models import TRAFFIC
 from .partition import Partitioned, partition
-from .wsp import Operation, loop_operations, loops_of
+from .wsp import Operation, loop_operations, loops_of, wsp_graph
 
 
 def least_traffic(
@@ -44,6 +45,25 @@ def least_traffic(
         solve,
         thresholds.generated_tile_bytes,
     )
+
+
+def traffic(plan: FusionPlan, dtype: str) -> int:
+    """Bytes that pass memory between the kernels of a plan, each of which reads a view once."""
+    total = 0
+    group_of = {plan.visits[n].step: g for g, group in enumerate(plan.groups) for n in group.visits}
+    for phase in Phase:
+        steps = [s for s in plan.program.steps if s.phase is phase]
+        operations = loop_operations(plan.program, steps, 0, plan.extent_of, dtype)
+        blocks: dict[int, list[int]] = {}
+        for number, operation in enumerate(operations):
+            users = [n for n in range(len(steps)) if operations[n].arrays & {*operation.freed}]
+            groups = {group_of[steps[n].id] for n in users or [number]}
+            blocks.setdefault(groups.pop() if len(groups) == 1 else -1, []).append(number)
+        # An array that several kernels use ends in none of them.
+        apart = [(n,) for n in blocks.pop(-1, [])]
+        graph = wsp_graph(operations)
+        total += TRAFFIC.of(graph, (*map(tuple, blocks.values()), *apart))
+    return total
 
 
 class _Nests:
