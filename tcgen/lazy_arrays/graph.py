@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import prod
 from operator import index
 from typing import Any, ClassVar, TypeAlias, assert_never
@@ -533,22 +534,11 @@ def _form(work: Work, operands: tuple[int, ...]) -> Hashable:
             assert_never(work)
 
 
-_LEAF_FORMS: dict[Hashable, Hashable] = {}
-_MOST_LEAF_FORMS = 10_000
-
-
 def _leaf_form(array: Array) -> Hashable:
-    if array.dtype not in KERNEL_TYPES:
-        return (tuple([n == 1 for n in array.shape]), None)  # a kernel reads a copy
-    key = (array.shape, array.strides, array.itemsize)
-    form = _LEAF_FORMS.get(key)
-    if form is None:
-        flat = array.flags.c_contiguous
-        form = (tuple([n == 1 for n in array.shape]), None if flat else layout_of(array))
-        if len(_LEAF_FORMS) >= _MOST_LEAF_FORMS:
-            _LEAF_FORMS.clear()
-        _LEAF_FORMS[key] = form
-    return form
+    ones = tuple([n == 1 for n in array.shape])
+    if array.dtype not in KERNEL_TYPES or array.flags.c_contiguous:
+        return (ones, None)  # a kernel reads a copy of other types
+    return (ones, layout_of(array))
 
 
 def layout_of(array: Array) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
@@ -563,13 +553,19 @@ def layout_of(array: Array) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
         >>> layout_of(x), layout_of(x.T), layout_of(x[:, 1:]), layout_of(x[:, ::2])
         (((0, 1), ()), ((1, 0), ()), ((0, 1), (1,)), None)
     """
-    shape, strides = array.shape, array.strides
-    axes = [n for n in range(array.ndim) if shape[n] != 1]
+    return _layout(array.shape, array.strides, array.itemsize)
+
+
+@lru_cache(maxsize=10_000)
+def _layout(
+    shape: Shape, strides: Shape, itemsize: int
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    axes = [n for n in range(len(shape)) if shape[n] != 1]
     if any(strides[n] <= 0 or not shape[n] for n in axes):
         return None
     axes.sort(key=lambda n: -strides[n])
     longer = []
-    inner, length = array.itemsize, 1  # bytes from element to element of the next axis within
+    inner, length = itemsize, 1  # bytes from element to element of the next axis within
     for place in range(len(axes) - 1, -1, -1):
         whole, rest = divmod(strides[axes[place]], inner)
         if rest or whole < length or (whole > length and place + 1 == len(axes)):

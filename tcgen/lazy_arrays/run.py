@@ -19,11 +19,10 @@ import numpy as np
 from ..compiler.target import with_kernels
 from ..errors import VerifyError
 from ..ir.reduction import Reduction
-from .backend import HOST, Backend
+from .backend import Backend
 from .compile import LazySystem, kernel_of, lazy_system
 from .dispatch import LIMITS, Form, form_of, in_background
 from .graph import (
-    CHEAP,
     UFUNCS,
     Array,
     Elementwise,
@@ -51,11 +50,6 @@ def evaluate(nodes: Sequence[Node]) -> None:
     The same holds for nodes below them that other objects hold, which are computed on the way.
     Several threads may evaluate a node at the same time.
     """
-    if len(nodes) == 1 and not LIMITS.kernels_only:
-        array = run_single(nodes[0])
-        if array is not None:
-            nodes[0].set_array(array)
-            return
     line = linearize(nodes)
     while not all(line.operands[place] for place in line.roots):
         # Kernels only read arrays of the operations that they compute.
@@ -194,27 +188,6 @@ _REDUCED: dict[Reduction, Callable[..., Any]] = {
     Reduction.MIN: np.min,
     Reduction.PROD: np.prod,
 }
-
-
-def run_single(node: Node) -> Array | None:
-    """The array of one cheap operation on known values; None for other nodes."""
-    work = node.work  # another thread may replace it after this line
-    if type(work) is not Elementwise or work.operation not in CHEAP:
-        return None
-    given: list[Any] = []
-    for operand in work.operands:
-        read = operand.work
-        if type(read) is Leaf:
-            given.append(read.array)
-        elif type(read) is Scalar:
-            given.append(read.value)
-        else:
-            return None
-    backend = HOST if node.backend is None else node.backend
-    with np.errstate(all="ignore"):
-        made = _elementwise(work, given, _memory(backend, node.shape, node.dtype, given))
-    array: Array = backend.module.asarray(made, node.dtype)
-    return array
 
 
 @np.errstate(all="ignore")
