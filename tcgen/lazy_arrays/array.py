@@ -28,6 +28,7 @@ from .graph import in_order, linearize, with_axes_of_array
 from .memory import reshaped_array
 from .operators import Operators
 from .record import axes_of
+from .run import take_parts
 
 
 def _assigned(name: str) -> Any:
@@ -223,7 +224,9 @@ class LazyArray(Operators, Calls):
 
     def explain(self) -> str:
         """The formula sequence and the loop nest of the kernel that would compute the values."""
-        line = linearize((self._node,))
+        node = self._node
+        take_parts((node,))
+        line = linearize((node,))
         if not line.operands[-1]:
             return "nothing pending: already evaluated\n"
         lazy = lazy_system(line.nodes())

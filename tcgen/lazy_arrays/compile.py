@@ -40,6 +40,7 @@ from .graph import (
     Leaf,
     Linearized,
     Node,
+    Part,
     Product,
     Reduce,
     Roll,
@@ -292,7 +293,7 @@ class _Writer:
                 return _operation(operation, args, exponent)
             case Leaf() | Scalar() | Reduce() | Product():
                 return self._reference(node, places)
-            case Roll():
+            case Roll() | Part():
                 raise VerifyError("rolled arrays are slices, or computed, before equations")
             case _:
                 assert_never(node.work)
@@ -360,7 +361,7 @@ def _operation(operation: str, args: tuple[Expr, ...], exponent: int) -> Expr:
 def _equal_axes(node: Node) -> Iterator[tuple[Axis, Axis]]:
     """Pairs of axes, each as node and number, that have one extent because of this node."""
     match node.work:
-        case Leaf() | Scalar() | Roll():
+        case Leaf() | Scalar() | Roll() | Part():
             pass
         case Elementwise(_, operands):
             for operand in operands:

@@ -21,6 +21,7 @@ from weakref import ref
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import VerifyError
 from ..ir.reduction import Reduction
 from ..options import DTYPES
 from .backend import HOST, Backend, backend_of, mixed
@@ -124,7 +125,23 @@ class Roll:
         return (self.operand,)
 
 
-Work: TypeAlias = Leaf | Scalar | Elementwise | Reduce | Product | Transpose | Roll
+@dataclass(slots=True, eq=False)
+class Part:
+    """A slice of work on elements: a pick for each axis, of which integers drop theirs.
+
+    When it runs, it becomes work on slices if nothing else needs the operand.
+    """
+
+    operand: Node
+    picks: tuple[int | slice, ...]
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        """The operand."""
+        return (self.operand,)
+
+
+Work: TypeAlias = Leaf | Scalar | Elementwise | Reduce | Product | Transpose | Roll | Part
 
 
 class Node:
@@ -314,7 +331,7 @@ def reading(work: Work, operands: Sequence[Node]) -> Work:
             return work
         case Elementwise() | Product():
             return replace(work, operands=tuple(operands))
-        case Reduce() | Transpose() | Roll():
+        case Reduce() | Transpose() | Roll() | Part():
             return replace(work, operand=operands[0])
         case _:
             assert_never(work)
@@ -530,6 +547,8 @@ def _form(work: Work, operands: tuple[int, ...]) -> Hashable:
             return ("axes", operands, work.source)
         case Roll():
             return ("roll", operands, work.shifts)
+        case Part():
+            raise VerifyError("parts are work on slices before a graph is linearized")
         case _:
             assert_never(work)
 

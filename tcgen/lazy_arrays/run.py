@@ -30,6 +30,7 @@ from .graph import (
     Leaf,
     Linearized,
     Node,
+    Part,
     Product,
     Reduce,
     Roll,
@@ -41,7 +42,7 @@ from .graph import (
     linearize,
     with_axes_of_array,
 )
-from .views import blocks_of, rolled_array
+from .views import blocks_of, part_of, rolled_array
 
 
 def evaluate(nodes: Sequence[Node]) -> None:
@@ -50,6 +51,7 @@ def evaluate(nodes: Sequence[Node]) -> None:
     The same holds for nodes below them that other objects hold, which are computed on the way.
     Several threads may evaluate a node at the same time.
     """
+    take_parts(nodes)
     line = linearize(nodes)
     while not all(line.operands[place] for place in line.roots):
         # Kernels only read arrays of the operations that they compute.
@@ -67,12 +69,30 @@ def evaluate(nodes: Sequence[Node]) -> None:
             node.set_array(work.array, line.sources[place])
 
 
+def take_parts(nodes: Sequence[Node]) -> None:
+    """Slices of pending work become work on slices, unless something else needs that work."""
+    for node in in_order(nodes):
+        work = node.work
+        if type(work) is Part:
+            held = work.operand.is_held((node,))
+            made = None if held else part_of(work.operand, work.picks)
+            if made is None:
+                evaluate((work.operand,))
+                made = part_of(work.operand, work.picks)
+            assert made is not None, "values have all parts"
+            if isinstance(made.work, Leaf):
+                node.set_array(made.work.array, made.work.whole)
+            else:
+                node.work = made.work
+
+
 def evaluate_into(node: Node, target: Array, change: str = "") -> None:
     """Write the values of a node, which stays pending, into memory that no operation reads.
 
     ``target`` has its shape and type. ``change`` is ``add`` or ``subtract`` if the values change
     the target, else "".
     """
+    take_parts((node,))
     line = linearize((node,))
     held = [line.sources[place] for place in line.held()]
     if held:
@@ -305,7 +325,7 @@ def _value(work: Work, given: list[Any], line: Linearized, place: int) -> Any:
             return _REDUCED[reduction](given[0], axis=axes)
         case Transpose(_, source):
             return with_axes_of_array(line.backend.module.asarray(given[0]), source)
-        case Roll():
+        case Roll() | Part():
             raise VerifyError("rolled arrays are slices, or computed, before a line runs")
         case Product():
             return _product(work, given, line, place)

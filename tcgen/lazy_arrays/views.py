@@ -1,8 +1,8 @@
 """Parts of recorded operations: the part of a result is the result of the operands' parts.
 
 A slice of a pending operation is an operation on slices. An element that two slices have in common
-is then computed twice, so only cheap arithmetic is sliced; other work is computed first, and its
-array is sliced.
+is then computed twice, so only cheap arithmetic is sliced at once. Other work on elements is sliced
+when it runs, if nothing else needs it; the rest is computed first, and its array is sliced.
 
 Rolled arrays are also slices: in each block of a result, a rolled array is a part of the array.
 Before: ``g + roll(g, 1, 0)``. After: ``g[1:] + g[:-1]`` for the rows from the second on, and
@@ -25,6 +25,7 @@ from .graph import (
     Elementwise,
     Leaf,
     Node,
+    Part,
     Roll,
     Scalar,
     Transpose,
@@ -72,9 +73,17 @@ def sliced(node: Node, key: Any) -> Node | None:
     if len(picks) < node.ndim:
         return None
     whole = all(p == slice(0, n, 1) for p, n in zip(picks, node.shape, strict=True))
-    if not whole and not _is_cheap(node):
+    made: Node | None = node
+    if whole:
+        pass
+    elif _is_cheap(node):
+        made = part_of(node, tuple(picks))
+    elif isinstance(node.work, Elementwise):
+        axes = zip(node.shape, picks, strict=True)
+        shape = tuple([len(range(*p.indices(n))) for n, p in axes if type(p) is slice])
+        made = Node(Part(node, tuple(picks)), shape, node.dtype)
+    else:
         return None
-    made = node if whole else _part(node, node.shape, picks, {})
     if made is None or source == list(range(made.ndim)):
         return made
     return with_axes(made, tuple(source))
@@ -106,6 +115,11 @@ def _without_dots(keys: tuple[Any, ...], ndim: int) -> tuple[Any, ...]:
     return (*keys[:place], *rest, *keys[place + 1 :])
 
 
+def part_of(node: Node, picks: tuple[Pick, ...]) -> Node | None:
+    """The node of some picks of known values, or of work on elements; None for other work."""
+    return _part(node, node.shape, picks, {})
+
+
 def _is_cheap(node: Node) -> bool:
     if node.weight > _MOST_WORK:
         return False
@@ -118,9 +132,10 @@ def _is_cheap(node: Node) -> bool:
 def _part(
     node: Node, shape: Sequence[int], picks: Sequence[Pick], made: dict[tuple[int, str], Node]
 ) -> Node | None:
-    """The picks of a shape, taken of a node that is broadcast to it; None for a part of a new axis.
+    """The picks of a shape, taken of a node that is broadcast to it.
 
-    No rolled array has its end inside. ``made`` has the parts of other nodes.
+    None for work that is not on elements, for a part of a new axis, and for one of a rolled array
+    that has its end inside. ``made`` has the parts of other nodes.
     """
     first = len(picks) - node.ndim
     own: list[Pick] = []
@@ -144,8 +159,11 @@ def _own_part(node: Node, picks: list[Pick], made: dict[tuple[int, str], Node]) 
             assert isinstance(operand.work, Leaf), "values of a rolled array are known"
             moved: list[Pick] = []
             for pick, shift, extent in zip(picks, shifts, operand.shape, strict=True):
-                assert type(pick) is slice, "blocks are slices"
+                if type(pick) is not slice or pick.step not in (None, 1):
+                    return None
                 start = (pick.start - shift) % extent
+                if pick.stop is None or start + pick.stop - pick.start > extent:
+                    return None
                 moved.append(slice(start, start + pick.stop - pick.start))
             return operand.part(operand.work.array[tuple(moved)])
         case Elementwise(operation, operands, exponent):
@@ -167,8 +185,10 @@ def _own_part(node: Node, picks: list[Pick], made: dict[tuple[int, str], Node]) 
             left = [a for a, pick in zip(source, picks, strict=True) if type(pick) is slice]
             order = tuple(None if a is None else kept.index(a) for a in left)
             return None if part is None else with_axes(part, order)
-        case _:
+        case Scalar():
             return node
+        case _:
+            return None
 
 
 def blocks_of(root: Node) -> list[tuple[Block, Node]] | None:

@@ -165,6 +165,22 @@ def test_products_of_elements_are_fused(
         np.testing.assert_allclose(work(tcgen.lazy(x)), work(x), rtol=1e-13)
 
 
+def test_a_slice_of_a_function_is_work_on_slices() -> None:
+    x = tcgen.lazy(drawn(30, 40))
+    later = np.exp(x * 2)[1:, ::2] + 1
+    assert "intermediates" not in later.explain()  # the only step reads a slice
+    assert "s0: y0[i,j] = exp(x0[i,j]*c0) + c1" in later.explain()
+    np.testing.assert_allclose(later, np.exp(drawn(30, 40) * 2)[1:, ::2] + 1)
+    e = np.exp(x)
+    view = e[1:]
+    total = (view * 2).sum()
+    view[0] = 7  # e is evaluated, since its slice is a view
+    wanted = np.exp(drawn(30, 40))
+    np.testing.assert_allclose(total, 2 * wanted[1:].sum())
+    wanted[1] = 7
+    np.testing.assert_allclose(e, wanted)
+
+
 def test_columns_are_not_summed_one_after_the_other() -> None:
     x = tcgen.lazy(drawn(300, 400))
     e = np.exp(x)

@@ -54,6 +54,14 @@ DELAYED: dict[str, Work] = {
     "split axes": lambda x, y, i, b: (
         (x * y).reshape(2, 3, -1).sum(1) / (y + 1).reshape((2, -1)).max()
     ),
+    "slices of functions": lambda x, y, i, b: (
+        np.exp(x)[1:, 2] * np.tanh(y + x)[::-1].T[2, :-1] + np.sin(np.roll(x, 2, 1))[2:3, 3]
+    ),
+    "slices of sums": lambda x, y, i, b: np.exp(x - x.max(1, keepdims=True))[1:] / y[1:].sum(),
+    "slices and the whole": lambda x, y, i, b: (
+        lambda e: e[1:].sum(0) / e.sum(0) + e[:, None][::2, 0].max()
+    )(np.exp(x)),
+    "slices of slices": lambda x, y, i, b: np.exp(np.cos(x * y)[:, ::2])[::-1][1:, :1] + 0 * y[1:],
     "functions": lambda x, y, i, b: np.tan(x) + np.sinh(x) + np.cosh(y) + np.arctan2(x, y),
     "inverse": lambda x, y, i, b: np.arcsin(x / 9) + np.arccos(y / 9) + np.arctan(x),
     "whole parts": lambda x, y, i, b: np.floor(x) + np.sign(y) + np.mod(x, y) + x % 2,
