@@ -253,7 +253,7 @@ class Calls(Memory):
             array[key] = value
             return
         # A number is refused before an expression could take its place.
-        if (self if self._root is None else self._root)._number:
+        if self._owner._number:
             self._writable()
         is_own = kind is type(self)
         is_row = type(key) is int and (is_own or kind is np.ndarray) and self._is_row(value)

@@ -81,7 +81,7 @@ def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
                 else:
                     return self
         elif of_elements:
-            root = self if self._root is None else self._root
+            root = self._owner
             root._settle()  # the evaluation of another array may have computed this one
             if root._array is not None and _is_number(other):
                 # Recording it would need this memory and as much again for the result.

@@ -98,8 +98,19 @@ def evaluate_into(node: Node, target: Array, change: str = "") -> None:
     if held:
         evaluate(held)
         line = linearize((node,))
+    known = line.works[line.roots[0]]
+    if isinstance(known, Leaf):  # a slice of an array that something else needs
+        _write(target, known.array, change)
+        return
     line.target, line.change = target, change
     _run(line)
+
+
+def _write(target: Array, array: Array, change: str) -> None:
+    if change:
+        UFUNCS[change](target, array, out=target)
+    else:
+        target[...] = array
 
 
 def _run(line: Linearized) -> list[Array]:
@@ -159,8 +170,7 @@ def _run_rolled(line: Linearized) -> list[Array]:
             node.set_array(array)
     elif target is not None:
         (array,) = (n.work.array for n in nodes if isinstance(n.work, Leaf))
-        change = UFUNCS[line.change] if line.change else None
-        target[...] = array if change is None else change(target, array)
+        _write(target, array, line.change)
         return [target]
     return [n.work.array for n in nodes if isinstance(n.work, Leaf)]
 
@@ -259,10 +269,8 @@ def run_in_numpy(line: Linearized) -> list[Array]:
                 values[n] = None
     if line.target is not None:
         root = line.roots[0]
-        if line.change:
-            UFUNCS[line.change](line.target, values[root], out=line.target)
-        elif type(line.works[root]) is not Elementwise:
-            line.target[...] = values[root]
+        if line.change or type(line.works[root]) is not Elementwise:
+            _write(line.target, values[root], line.change)
         return [line.target]
     results = []
     for root in line.roots:

@@ -78,7 +78,7 @@ KERNELS = {
     "n_body": (16, 2),
     "n_body_nice": (30, 4),
     "lattice_boltzmann": (62, 19),
-    "water_ice": (8, 5),
+    "water_ice": (9, 4),
 }
 
 

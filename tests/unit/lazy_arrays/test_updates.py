@@ -559,3 +559,14 @@ def test_an_update_sees_the_readers_of_a_part() -> None:
         later = take(x + 1)
         x += 1
         np.testing.assert_array_equal(later, take(np.arange(10.0) + 1))
+
+
+def test_an_update_by_a_slice_of_what_something_else_needs() -> None:
+    for take in (lambda e: e[1:], lambda e: e[::-1][:-1], lambda e: e[1:] * 2):
+        x = np.arange(10.0)
+        e, own = np.exp(tcgen.lazy(x)), tcgen.lazy(np.zeros(10), copy=True)
+        own[1:] += take(e)
+        own[1:] -= take(e) + 0
+        own[:-1] = take(e)
+        np.testing.assert_array_equal(own, [*take(np.exp(x)), 0])
+        np.testing.assert_array_equal(e, np.exp(x))
