@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from functools import partial
-from operator import setitem
+from operator import matmul, setitem
 from typing import Any
 
 import numpy as np
@@ -158,9 +158,14 @@ def small_values(args: Iterable[Any]) -> list[Any] | None:
     return values
 
 
-def broadcasts_little(values: list[Any]) -> bool:
-    """True if arrays surely broadcast to few elements."""
+_PRODUCTS = frozenset((np.matmul, matmul, np.dot, np.ndarray.dot))
+
+
+def gives_little(call: Any, values: list[Any]) -> bool:
+    """True if an operation on arrays surely has few elements."""
     shapes = [value.shape for value in values if type(value) in BACKENDS]
+    if call in _PRODUCTS and [len(shape) for shape in shapes] == [2, 2]:
+        return bool(shapes[0][0] * shapes[1][1] < LIMITS.elements)
     if len(shapes) < 2 or shapes.count(shapes[0]) == len(shapes):
         return True
     return math.prod(map(math.prod, shapes)) < LIMITS.elements
@@ -230,6 +235,10 @@ class Calls(Memory):
     def __getitem__(self, key: Any) -> Any:
         array = self._open
         if array is None:
+            known = self._array
+            large = known is not None and known.size >= LIMITS.elements
+            if large and not self._number and _has_places(key):
+                return self._lazy_part(key)
             array = self._through()
         if type(array) is np.ndarray:
             found = array[key]
@@ -306,7 +315,7 @@ class Calls(Memory):
     ) -> Any:
         """The result of a call: NumPy's of few elements, a recorded operation, or NumPy's."""
         values = small_values(args)
-        few = values is not None and (recorder is None or broadcasts_little(values))
+        few = values is not None and (recorder is None or gives_little(call, values))
         if few and values is not None:
             given = small_values(options.values())
             target = () if out is None else cls._plain_targets(out)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .backend import BACKENDS
-from .calls import broadcasts_little, is_little
+from .calls import gives_little, is_little
 from .dispatch import LIMITS
 from .memory import Memory
 from .record import RECORDED, record_ufunc
@@ -19,15 +19,15 @@ _NUMBERS = frozenset((bool, int, float, complex, np.float64, np.float32, np.comp
 Binary = Callable[[Any, Any], Any]
 
 
-def _few(array: Any, other: Any) -> Any:
+def _few(operate: Any, array: Any, other: Any) -> Any:
     """An operand as NumPy's if it and the result have few elements, else None."""
     if type(other) in _NUMBERS:
         return other
     known = type(other) in BACKENDS
     value = other._plain() if isinstance(other, Memory) else other if known else None
-    if value is None or value.size >= LIMITS.elements or not broadcasts_little([array, value]):
+    if value is None or value.size >= LIMITS.elements:
         return None
-    return value
+    return value if gives_little(operate, [array, value]) else None
 
 
 def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
@@ -50,7 +50,7 @@ def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
     def forward(self: Any, other: Any) -> Any:
         array = self._plain()
         if array is not None:
-            value = _few(array, other)
+            value = _few(operate, array, other)
             if value is not None:
                 try:
                     return operate(array, value)
@@ -72,7 +72,7 @@ def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
             return forward(self, other)
         array = self._plain()
         if array is not None:
-            value = _few(array, other)
+            value = _few(operate, array, other)
             if value is not None:
                 try:
                     change(array, value)
