@@ -51,6 +51,7 @@ _CPU = ("tcgen/emit/c/", "templates/c/", "tcgen/runtime/", "tcgen/artifact/", "t
 _GPU = ("tcgen/emit/cuda/", "templates/cuda/", "tcgen/lower/gpu/", "tcgen/runtime/gpu/")
 _ARRAYS = ("tcgen/lazy_arrays/", "tcgen/contraction/")
 _WORKERS = ("tcgen/distributed/", "tcgen/artifact/", "tcgen/records/")
+_NATIVE = ("tcgen/native/", "templates/native/", "templates/c/", "tcgen/emit/c/", "tcgen/artifact/")
 _VERSIONS = ("pyproject.toml", ".ci/")
 
 BLOCKS = (
@@ -60,6 +61,7 @@ BLOCKS = (
     Block("examples", 2, ("examples/", *_CHEM, "tcgen/compiler/")),
     Block("chem", 6, (*_CHEM, "tests/support/")),
     Block("tools", 6, ("tcgen/report/", "templates/", "tcgen/emit/c/", "docs/notebooks/")),
+    Block("native", 9, (*_NATIVE, "tests/unit/native/", "examples/native/")),
     Block("workers", 3, (*_WORKERS, "examples/many_workers.py")),
     Block("ptx", 1, _GPU),
     Block("nvrtc", 4, _GPU),

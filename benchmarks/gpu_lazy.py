@@ -36,10 +36,10 @@ import numpy as np
 from gpu_measure import ceilings, ceilings_in_words, medians
 
 import tcgen
-from tcgen.lazy_arrays import kernels
+from tcgen.lazy_arrays import compile as kernels
+from tcgen.lazy_arrays.compile import LazySystem, lazy_system
 from tcgen.lazy_arrays.dispatch import wait_for_background
-from tcgen.lazy_arrays.equations import LazySystem, lazy_system
-from tcgen.lazy_arrays.linearized import linearize
+from tcgen.lazy_arrays.graph import linearize
 
 WARM = 8  # calls after which a form has its kernel, and its measurements are over
 TOLERANCE = 1e-10  # of the largest difference relative to the largest value

@@ -18,7 +18,7 @@ import click
 from tcgen.cli.commands import main
 
 PAGE = Path(__file__).resolve().parent / "cli.md"
-PLANNERS = ("compile", "report", "explain", "run", "solve")
+PLANNERS = ("compile", "library", "report", "explain", "run", "solve")
 EVERYWHERE = {"--json", "--verbose", "--quiet", "--help"}  # described at the top of the page
 MARKED = re.compile(r"(<!-- options: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

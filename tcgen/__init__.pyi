@@ -6,6 +6,7 @@ from .algebra.derivatives.equations import derivative as derivative, jvp as jvp
 from .algebra.spin.arrays import spin_blocks as spin_blocks, spin_orbital as spin_orbital
 from .algebra.spin.integrate import spin_integrated as spin_integrated
 from .compiler.api import compile as compile
+from .compiler.derived import derive as derive
 from .contraction.functions import contract as contract, einsum as einsum, tensordot as tensordot
 from .contraction.report import EinsumReport as EinsumReport, einsum_report as einsum_report
 from .distributed.distribute import distribute as distribute
@@ -41,6 +42,7 @@ from .frontend.spec.writer import spec_text as spec_text
 from .interp import evaluate_system as evaluate_system
 from .ir.system import System as System
 from .lazy_arrays.array import LazyArray as LazyArray, compute as compute, lazy as lazy
+from .native.make import library as library
 from .options import Planning as Planning
 from .resources import spec_path as spec_path
 from .runtime.bound import BoundProgram as BoundProgram

@@ -1,22 +1,39 @@
-"""Methods on a PySCF mean field: ``tcgen.chem.solve("my_method.spec", mf)``.
+"""Methods on a reference: ``tcgen.chem.solve("my_method.spec", mf)``.
 
 ``options`` is the record of options. ``spaces`` classifies spaces as occupied, virtual, auxiliary,
-alpha and beta. ``molecule`` runs a mean field, ``reference`` reads one, and ``integrals``
-transforms over its orbitals. ``quantities`` infers the quantity of each input, ``equations`` the
-role of each output from a ``probe`` at small extents, and ``conventions`` the notation of
-integrals; ``inputs`` makes arrays, in a file if ``memory`` does not suffice. ``problem`` evaluates,
-``iterate`` solves for amplitudes, whose ``checkpoint`` is a file, and ``eigen`` for roots;
-``table`` prints, and ``result`` is returned and read again. ``driver`` does these in order.
-``transfer`` exchanges amplitudes with PySCF and ebcc. ``spin_notes`` annotates equations that were
-integrated over spins.
+alpha and beta. A ``reference`` has orbitals in ``frames``, which equations refer to, and
+``integrals`` over ``pairs`` of them. It is a ``mean_field`` of PySCF, whose ``atomic_integrals``
+are transformed and which ``molecule`` runs, or a ``hamiltonian`` of integrals over orbitals, also
+from an ``fcidump`` or a ``trexio_file``. ``quantities`` infers the quantity of each input,
+``equations`` the role of each output from a ``probe`` at small extents, and ``conventions`` the
+notation of integrals; ``complex_orbitals`` refuses equations of real ones. ``inputs`` makes arrays,
+in a file if ``memory`` does not suffice. ``problem`` evaluates, ``iterate`` solves for amplitudes,
+whose ``checkpoint`` is a file, and ``eigen`` for roots; ``table`` prints, and ``result`` is
+returned and read again. ``driver`` does these in order. ``transfer`` exchanges amplitudes with
+PySCF and ebcc. ``spin_notes`` annotates equations that were integrated over spins.
 PySCF is imported when a mean field is run or read.
 """
 
 from __future__ import annotations
 
 from .driver import solve
+from .fcidump import read_fcidump, write_fcidump
+from .hamiltonian import Hamiltonian, hamiltonian
 from .options import SolveOptions
 from .result import Solution, load
 from .transfer import amplitudes_of, set_amplitudes
+from .trexio_file import read_trexio
 
-__all__ = ["Solution", "SolveOptions", "amplitudes_of", "load", "set_amplitudes", "solve"]
+__all__ = [
+    "Hamiltonian",
+    "Solution",
+    "SolveOptions",
+    "amplitudes_of",
+    "hamiltonian",
+    "load",
+    "read_fcidump",
+    "read_trexio",
+    "set_amplitudes",
+    "solve",
+    "write_fcidump",
+]

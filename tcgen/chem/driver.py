@@ -32,8 +32,10 @@ from ..resources import shipped_specs
 from ..runtime.host_device import release_memory
 from ..runtime.program import Program
 from .checkpoint import Checkpoint, job_of
+from .complex_orbitals import refuse_real
 from .conventions import is_over_spin_orbitals, with_conventions
 from .equations import Equations, at_zero, infer_roles
+from .hamiltonian import read_reference
 from .inputs import (
     IntegralFile,
     MeanFieldInputs,
@@ -50,7 +52,7 @@ from .options import SolveOptions, solve_options
 from .probe import Probe
 from .problem import Problem, real_number
 from .quantities import Found, recognise, rules_for
-from .reference import Reference, read_reference
+from .reference import Reference
 from .result import Earlier, Solution
 from .spaces import Kind, OrbitalSpaces, classify
 from .table import Show, Table
@@ -59,7 +61,7 @@ from .table import Show, Table
 def solve(
     source: object, mean_field: Any, options: SolveOptions | None = None, **keywords: Any
 ) -> Solution:
-    """Solve the equations of a spec on a PySCF mean field.
+    """Solve the equations of a spec on a PySCF mean field or a Hamiltonian.
 
     Integrals, Fock blocks and orbital energies are inferred from the spaces, symmetry and name of
     each input. Inputs with a residual or an update among the outputs are amplitudes. They start
@@ -68,7 +70,9 @@ def solve(
 
     Args:
         source: path or text of a spec, the name of a shipped one, or a System.
-        mean_field: a converged RHF, ROHF, UHF or GHF object of PySCF, density-fitted or not.
+        mean_field: a converged RHF, ROHF, UHF or GHF object of PySCF, density-fitted or not, or
+            integrals over orbitals: a result of :func:`hamiltonian`, :func:`read_fcidump` or
+            :func:`read_trexio`.
         options: a :class:`SolveOptions`.
         keywords: fields of ``options`` or of its ``planning``; they replace those of the record.
 
@@ -125,6 +129,7 @@ def solve(
     solution = Solution(
         name=setup.system.name,
         reference=reference.kind,
+        integrals=reference.origin,
         e_hf=reference.e_hf,
         letters=letters,
         fingerprint=reference.fingerprint(),
@@ -186,6 +191,11 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
     spaces = classify(system)
     roles, arrays = _split_inputs(system, options.inputs or {})
     reference = read_reference(mean_field, options.frozen)
+    if reference.complex_orbitals and options.dtype != "complex128":
+        raise ArgumentError(
+            f"the orbitals of {reference.origin} are complex: pass dtype='complex128' "
+            f"(--dtype complex128)"
+        )
     if options.memory is not None:
         reference = replace(reference, memory=max(0, parse_bytes(options.memory) - BASE))
     equations, shown, blocks = _infer(system, spaces, reference, roles, tuple(arrays), options)
@@ -382,6 +392,13 @@ def _infer(
     orbitals = options.orbitals
     over_spin = is_over_spin_orbitals(tensors, spaces) if orbitals is None else orbitals == "spin"
     found = with_conventions(probe, equations.amplitudes, roles, spin_orbitals=over_spin)
+    if reference.complex_orbitals:
+        if equations.eigenvalue:
+            raise ArgumentError(
+                f"{system.name} is an eigenvalue problem, and its matrix over complex orbitals is "
+                f"complex: pass a reference with real orbitals"
+            )
+        refuse_real(probe, found, equations)
     blocks = MeanFieldInputs(
         system, spaces, reference, spin_orbitals=over_spin, auxbasis=options.auxbasis
     )
@@ -561,7 +578,8 @@ def _iterated(
     on_disk = setup.budget.diis_on_disk
     found = problem.iterate(setup.earlier, show, diis_on_disk=on_disk, checkpoint=checkpoint)
     outputs = found.last.outputs
-    energies = {name: real_number(name, outputs[name]) for name in equations.energies}
+    tolerance = problem.options.tolerance
+    energies = {n: real_number(n, outputs[n], tolerance) for n in equations.energies}
     correlation = None
     if equations.correlation:
         correlation = sum(energies[name] for name in equations.correlation)

@@ -14,7 +14,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from math import prod
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -26,9 +25,9 @@ from ..ir.tensor import Role, Space, Tensor, element_bytes, element_type
 from ..records.loops import stored_shape
 from ..records.quantity import Quantity
 from ..resources import shipped_specs
-from .integrals import Block, Integrals
-from .quantities import Found
-from .reference import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, Frame, Reference
+from .frames import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, Block, Frame
+from .quantities import INTEGRALS, Found
+from .reference import Reference, core_hamiltonian
 from .spaces import ORBITAL, Kind, OrbitalSpaces
 
 # Part of PySCF's memory for all arrays that are held whole.
@@ -51,7 +50,7 @@ class MeanFieldInputs:
     ) -> None:
         self._spaces, self._reference = spaces, reference
         self._frames = _frame_names(system, spaces, reference, spin_orbitals)
-        self._integrals = Integrals(reference, auxbasis)
+        self._integrals = reference.integrals(auxbasis)
 
     def extents(self, spaces: Iterable[Space]) -> dict[str, int]:
         """Extents of the base spaces of orbitals and of auxiliary functions among some spaces."""
@@ -91,11 +90,7 @@ class MeanFieldInputs:
         """
         blocks: list[tuple[Block, Block, Block, Block]] = []
         for found in inputs:
-            if found.quantity in (
-                Quantity.CHEMIST,
-                Quantity.PHYSICIST,
-                Quantity.ANTISYMMETRISED,
-            ):
+            if found.quantity in INTEGRALS:
                 p, q, r, s = (self._block(space) for space in found.tensor.spaces)
                 chemist = found.quantity is Quantity.CHEMIST
                 blocks.append((p, q, r, s) if chemist else (p, r, q, s))
@@ -106,7 +101,12 @@ class MeanFieldInputs:
     def bytes_apart(self, found: Found) -> float:
         """Most bytes while an input is made alone."""
         tensor = found.tensor
-        if found.quantity not in (Quantity.CHEMIST, Quantity.PHYSICIST, Quantity.ANTISYMMETRISED):
+        if found.quantity is Quantity.HCORE:
+            name = self._block(tensor.spaces[0]).frame
+            frame = self._reference.frames[name]
+            whole, own = (Block(name, tuple(range(n))) for n in (frame.count, frame.occupied))
+            return self._integrals.bytes_apart(tensor, (whole, whole, own, own))
+        if found.quantity not in INTEGRALS:
             extents = {s.name: s.extent for s in tensor.spaces if s.extent is not None}
             shape = dense_shape(tensor, extents | self.extents(tensor.spaces))
             return 2.0 * prod(shape) * element_bytes(tensor, "float64")
@@ -185,22 +185,18 @@ class MeanFieldInputs:
             case Quantity.FOCK:
                 return frame.fock[np.ix_(*places)]
             case Quantity.HCORE:
-                if self._reference.hcore is None:
-                    raise ArgumentError(
-                        f"{tensor.name} is a block of the core Hamiltonian, which depends on the "
-                        f"spin in this {self._reference.kind} reference: pass inputs="
-                    )
-                return frame.matrix(self._reference.hcore)[np.ix_(*places)]
+                whole = core_hamiltonian(blocks[0].frame, self._reference, self._integrals)
+                return whole[np.ix_(*places)]
             case Quantity.ENERGIES:
                 return frame.energies[places[0]]
             case Quantity.DIPOLE:
-                if not self._reference.mol._basis:
+                dipole = self._reference.dipole(frame)
+                if dipole is None:
                     raise ArgumentError(
-                        f"{tensor.name} are dipole integrals, which a mean field from a file of "
-                        f"integrals or of a model does not have: pass inputs="
+                        f"{tensor.name} are dipole integrals, which {self._reference.origin} does "
+                        f"not have: pass inputs="
                     )
-                dipole = self._reference.mol.intor_symmetric("int1e_r", comp=3)
-                whole = np.stack([frame.matrix(part)[np.ix_(*places)] for part in dipole])
+                whole = dipole[:, places[0]][:, :, places[1]]
                 return np.moveaxis(whole, 0, found.other_axis or 0)
 
 
@@ -241,35 +237,31 @@ def passed_extents(
     system: System, spaces: OrbitalSpaces, arrays: Mapping[str, Any]
 ) -> dict[str, int]:
     """Extents of spaces without orbitals, from the shapes of arrays that the caller passes."""
-    extents = {}
-    for tensor in system.inputs:
-        shape = getattr(arrays.get(tensor.name), "shape", ())
-        if tensor.storage.packed or len(shape) != tensor.rank:
-            continue
-        for axis, length in zip(tensor.stored_order, shape, strict=True):
-            space = tensor.spaces[axis]
-            if spaces.kind(space) is Kind.OTHER:
-                extents[space.name] = length
-    return extents
+    lengths = _passed_axes(system, arrays)
+    return {s.name: n for _, s, n in lengths if spaces.kind(s) is Kind.OTHER}
 
 
 def check_passed(
     system: System, spaces: OrbitalSpaces, arrays: Mapping[str, Any], extents: Mapping[str, int]
 ) -> None:
     """ShapeError if an axis of an array of the caller has another number of orbitals."""
+    for tensor, space, length in _passed_axes(system, arrays):
+        over_orbitals = all(spaces.kind(base) in ORBITAL for base in space.bases)
+        if over_orbitals and length != space.extent_in(extents):
+            raise ShapeError(
+                f"inputs: {with_axes(tensor)} has the shape {arrays[tensor.name].shape}, and the "
+                f"reference has {space.extent_in(extents)} orbitals {space.name}: pass the array "
+                f"over these"
+            )
+
+
+def _passed_axes(system: System, arrays: Mapping[str, Any]) -> Iterator[tuple[Tensor, Space, int]]:
+    """The axes of arrays of the caller, with their lengths."""
     for tensor in system.inputs:
         shape = getattr(arrays.get(tensor.name), "shape", ())
-        if tensor.storage.packed or len(shape) != tensor.rank:
-            continue
-        for axis, length in zip(tensor.stored_order, shape, strict=True):
-            space = tensor.spaces[axis]
-            if any(spaces.kind(base) not in ORBITAL for base in space.bases):
-                continue
-            if length != space.extent_in(extents):
-                raise ShapeError(
-                    f"inputs: {with_axes(tensor)} has the shape {shape}, and the reference has "
-                    f"{space.extent_in(extents)} orbitals {space.name}: pass the array over these"
-                )
+        if not tensor.storage.packed and len(shape) == tensor.rank:
+            for axis, length in zip(tensor.stored_order, shape, strict=True):
+                yield tensor, tensor.spaces[axis], length
 
 
 def passed_energies(
@@ -343,23 +335,12 @@ def blocks_of(count: int, row_bytes: int, memory: float) -> list[slice]:
     return [slice(start, min(start + rows, count)) for start in range(0, count, rows)]
 
 
-class IntegralFile:
+class IntegralFile(ExitStack):
     """A temporary HDF5 file with arrays in the caller's layout; it goes when it is closed."""
 
     def __init__(self) -> None:
-        self._stack = ExitStack()
+        super().__init__()
         self._file: Any = None
-
-    def __enter__(self) -> IntegralFile:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stack.close()
 
     def write(
         self, tensor: Tensor, shape: tuple[int, ...], axis: int, blocks: Iterable[Array], dtype: str
@@ -368,8 +349,8 @@ class IntegralFile:
         if self._file is None:
             import h5py  # noqa: PLC0415  (PySCF brings it)
 
-            folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="tcgen-"))
-            self._file = self._stack.enter_context(h5py.File(Path(folder) / "integrals.h5", "w"))
+            folder = self.enter_context(tempfile.TemporaryDirectory(prefix="tcgen-"))
+            self._file = self.enter_context(h5py.File(Path(folder) / "integrals.h5", "w"))
         order = tensor.stored_order
         data = self._file.create_dataset(tensor.name, [shape[k] for k in order], dtype)
         start = 0

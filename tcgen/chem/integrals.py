@@ -1,151 +1,93 @@
-"""Two-electron integrals over blocks of orbitals, from the integrals of a PySCF reference.
+"""Two-electron integrals over blocks of orbitals of a reference.
 
-A block names a frame of the reference and some of its orbitals. An integral over orbitals of
-different spin in one charge density is zero, so that the same code serves spatial orbitals, blocks
-by spin and spin orbitals.
-
-Several blocks are cut out of one transform over all orbitals, if that takes fewer flops than a
-transform for each and fits into memory.
+An integral over orbitals of different spin in one charge density is zero, so that the same code
+serves spatial orbitals, blocks by spin and spin orbitals. Blocks are cut out of the integrals over
+all pairs of orbitals of sets, if these are there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from math import comb
 from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError
 from ..ir.layouts import Array
 from ..ir.tensor import Tensor
 from ..simplices import positions
-from .reference import Frame, Reference, build_fit
+from .frames import ALPHA, BETA, SPIN_ORBITAL, Block, Frame
+from .pairs import pair_numbers
 
-# Bytes that PySCF takes to transform integrals that it computes on the way.
-_OUTCORE = 1e9
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Block:
-    """Some orbitals of a frame, by their places in it."""
-
-    frame: str
-    places: tuple[int, ...]
+Blocks = tuple[Block, Block, Block, Block]
 
 
-class Integrals:
-    """Integrals over orbitals; transformed blocks are cached.
+class Integrals(ABC):
+    """Integrals over the orbitals of frames; blocks are cached.
 
-    Density-fitted references give fitted integrals, as in PySCF. Three-index integrals of other
-    references are over ``auxbasis``, by default PySCF's choice for MP2.
+    ``counts`` are the numbers of orbitals of the sets. A subclass provides the integrals over pairs
+    of orbitals of sets, and three-index ones.
     """
 
-    def __init__(self, reference: Reference, auxbasis: str | None = None) -> None:
-        self._reference = reference
-        self._auxbasis = auxbasis
-        self._chemist: dict[tuple[Block, ...], Array] = {}
-        self._factors: dict[tuple[Block, ...], Array] = {}
+    def __init__(
+        self, frames: Mapping[str, Frame], counts: Sequence[int], dtype: Any = float
+    ) -> None:
+        self._frames, self._counts, self._dtype = frames, counts, np.dtype(dtype)
+        self._real = self._dtype.kind == "f"
+        self._chemist: dict[Blocks, Array] = {}
+        self._factors: dict[tuple[Block, Block], Array] = {}
         self._pairs: dict[tuple[int, int], Array] = {}
-        self._orbitals: list[Array] = []  # coefficients, each once
-        self._fit: Any = None
 
     @property
+    @abstractmethod
     def auxiliary(self) -> int:
         """Number of auxiliary functions."""
-        return int(self._density_fit().get_naoaux())
+
+    @abstractmethod
+    def transform_for(self, blocks: Iterable[Blocks], beside: float = 0.0) -> None:
+        """Make the integrals over all pairs for blocks (pq|rs), if that is less work than each.
+
+        Blocks of ``beside`` bytes are then held beside the result.
+        """
+
+    @abstractmethod
+    def _half(self, pairs: int) -> float:
+        """Bytes that a transform to some pairs of orbitals takes beside its result."""
+
+    @abstractmethod
+    def _fitted(self, p: Block, q: Block) -> Array:
+        """b[P,p,q], as in ``three_index``."""
+
+    @abstractmethod
+    def forget_pairs(self) -> None:
+        """Drop the integrals over all pairs of orbitals, if they can be made again."""
 
     def forget(self) -> None:
         """Drop the cached blocks."""
         self._chemist.clear()
         self._factors.clear()
 
-    def forget_pairs(self) -> None:
-        """Drop the integrals over all pairs of orbitals."""
-        self._pairs.clear()
-
-    def transform_for(
-        self, blocks: Iterable[tuple[Block, Block, Block, Block]], beside: float = 0.0
-    ) -> None:
-        """Transform all orbitals at once for blocks (pq|rs), if that is less work than each.
-
-        Blocks of ``beside`` bytes are then held beside the result.
-        """
-        if self._reference.density_fit is not None:
-            return
-        atomic = self._reference.mol.nao
-        apart: dict[object, float] = {}
-        wanted: set[tuple[int, int]] = set()
-        for p, q, r, s in blocks:
-            sides = tuple(sorted((tuple(sorted((p, q))), tuple(sorted((r, s))))))
-            for x, y in product(self._common_spins(p, q), self._common_spins(r, s)):
-                one, two = self._number(p, x), self._number(r, y)
-                wanted.add((min(one, two), max(one, two)))
-                lengths = (
-                    len(self._places(b, spin)) for b, spin in ((p, x), (q, x), (r, y), (s, y))
-                )
-                apart[sides, one, two] = _flops(atomic, *lengths)
-        count = [c.shape[1] for c in self._orbitals]
-        whole = sum(_flops(atomic, count[k], count[k], count[n], count[n]) for k, n in wanted)
-        elements = sum(comb(count[k] + 1, 2) * comb(count[n] + 1, 2) for k, n in wanted)
-        half = max((self._half(comb(count[k] + 1, 2)) for k, _ in wanted), default=0.0)
-        needed = elements * 8 + max(half, beside)
-        if whole >= sum(apart.values()) or needed > self._reference.memory:
-            return
-        for k, n in wanted:
-            c, d = self._orbitals[k], self._orbitals[n]
-            self._pairs[k, n] = self._general((c, c, d, d), compact=True)
-
-    def bytes_apart(self, tensor: Tensor, blocks: tuple[Block, Block, Block, Block]) -> float:
+    def bytes_apart(self, tensor: Tensor, blocks: Blocks) -> float:
         """Most bytes while (pq|rs) is made alone, the result in the layout of a tensor included."""
         p, q, r, s = (len(block.places) for block in blocks)
         if self._in_triangles(tensor, blocks):
             left, right = comb(p + 1, 2), comb(r + 1, 2)
             return left * right * 8 + self._half(left)
-        return p * q * r * s * 8 * 2 + self._half(p * q)
+        return float(p * q * r * s * self._dtype.itemsize * 2 + self._half(p * q))
 
-    def _half(self, pairs: int) -> float:
-        """Bytes of half-transformed integrals with some pairs of orbitals."""
-        if self._reference.density_fit is not None:
-            return pairs * self.auxiliary * 8
-        if self._reference.eri is None:
-            return _OUTCORE
-        atomic = self._reference.mol.nao
-        return pairs * comb(atomic + 1, 2) * 8
-
-    def _general(self, coefficients: Sequence[Array], *, compact: bool) -> Array:
-        """PySCF's transform; with ``compact``, triangles of pairs of equal orbitals."""
-        from pyscf import ao2mo  # noqa: PLC0415
-
-        options = {"max_memory": _OUTCORE / 1e6} if self._reference.eri is None else {}
-        made = ao2mo.general(self._source, coefficients, compact=compact, **options)
-        return np.asarray(made)
-
-    def _in_triangles(self, tensor: Tensor, blocks: tuple[Block, Block, Block, Block]) -> bool:
-        """True if PySCF's transform has the layout of a tensor."""
-        p, q, r, s = blocks
-        stored = [packing for _, packing in tensor.stored()]
-        return (
-            (p, r) == (q, s)
-            and tensor.stored_order == (0, 1, 2, 3)
-            and len(stored) == 2
-            and all(x is not None and x.count == 2 and not x.antisymmetric for x in stored)
-            and len(self._common_spins(p, p)) == len(self._common_spins(r, r)) == 1
-        )
-
-    def stored(self, tensor: Tensor, blocks: tuple[Block, Block, Block, Block]) -> Array | None:
+    def stored(self, tensor: Tensor, blocks: Blocks) -> Array | None:
         """(pq|rs) in the layout of a tensor, without a dense array.
 
         It is cut out of the integrals over all pairs, or transformed into triangles; None if the
         layout or the spins ask for more.
         """
         layout = [packing for _, packing in tensor.stored()]
-        if tensor.stored_order != (0, 1, 2, 3):
+        if tensor.stored_order != (0, 1, 2, 3) or not self._real:
             return None
         shape: list[int] = []
-        numbers, places = [], []
+        sides = []
         for p, q in (blocks[:2], blocks[2:]):
             spins = self._common_spins(p, q)
             packing = layout.pop(0)
@@ -158,29 +100,37 @@ class Integrals:
                 shape.append(len(i))
             else:
                 return None
-            left, right = (self._places(b, spins[0]) for b in (p, q))
+            (number, left, _), (_, right, _) = (self._at(b, spins[0]) for b in (p, q))
             if len(spins) != 1 or (len(left), len(right)) != (len(p.places), len(q.places)):
                 return None
-            numbers.append(self._number(p, spins[0]))
-            places.append(_pair(left[i], right[j]))
-        cut = self._cut(numbers[0], numbers[1], places[0], places[1])
+            sides.append((number, self._pair(number, left[i], right[j])))
+        cut = self._cut(*sides)
         if cut is not None:
             return cut.reshape(shape)
-        if self._reference.density_fit is not None or not self._in_triangles(tensor, blocks):
-            return None
-        parts = [self._columns(b, self._common_spins(b, b)[0])[0] for b in blocks]
-        # PySCF numbers the pairs as packed axes do.
-        return self._general(parts, compact=True)
+        return self.triangles(blocks[0], blocks[2]) if self._in_triangles(tensor, blocks) else None
+
+    def triangles(self, p: Block, r: Block) -> Array | None:
+        """(pq|rs) of real orbitals p >= q of one block and r >= s of another, as a matrix.
+
+        None if the integrals are fitted.
+        """
+        sides = []
+        for block in (p, r):
+            number, places, _ = self._at(block, self._common_spins(block, block)[0])
+            i, j = positions(len(places), 2, strict=False)
+            sides.append((number, self._pair(number, places[i], places[j])))
+        return self._cut(*sides)
 
     def chemist(self, p: Block, q: Block, r: Block, s: Block) -> Array:
         """(pq|rs) with axes p, q, r, s, in Hartree; do not write to it."""
-        left, right = sorted((p, q)), sorted((r, s))
+        left = (p, q) if p <= q or not self._real else (q, p)
+        right = (r, s) if r <= s or not self._real else (s, r)
         swapped = left > right
         key = (*right, *left) if swapped else (*left, *right)
         if key not in self._chemist:
             self._chemist[key] = self._transformed(*key)
-        first = (0, 1) if (p, q) == tuple(left) else (1, 0)
-        second = (2, 3) if (r, s) == tuple(right) else (3, 2)
+        first = (0, 1) if (p, q) == left else (1, 0)
+        second = (2, 3) if (r, s) == right else (3, 2)
         axes = tuple((k + 2) % 4 for k in (*first, *second)) if swapped else (*first, *second)
         return self._chemist[key].transpose(axes)
 
@@ -198,122 +148,85 @@ class Integrals:
             self._factors[p, q] = self._fitted(p, q)
         return self._factors[p, q]
 
-    def _frame(self, block: Block) -> Frame:
-        return self._reference.frames[block.frame]
+    def potential(self, name: str) -> Array:
+        """The potential of all occupied orbitals of frames on those of a frame, in Hartree.
 
-    def _columns(self, block: Block, spin: str) -> tuple[Array, Array]:
-        """Coefficients of the orbitals with a part of this spin, and their places in the block."""
-        c = self._frame(block).coefficients[spin][:, list(block.places)]
-        places = np.flatnonzero(np.any(c != 0, axis=0))
-        return c[:, places], places
+        It is sum_i <pi||qi> over spin orbitals i: without frozen ones.
+        """
+        frames = (SPIN_ORBITAL,) if name == SPIN_ORBITAL else (ALPHA, BETA)
+        whole = Block(name, tuple(range(self._frames[name].count)))
+        occupied = {n: Block(n, tuple(range(self._frames[n].occupied))) for n in (*frames, name)}
+        own = occupied[name]
+        result: Array = -np.einsum("piiq->pq", self._transformed(whole, own, own, whole))
+        for other in frames:
+            pairs = self._transformed(whole, whole, occupied[other], occupied[other])
+            result += np.einsum("pqii->pq", pairs)
+        return result
+
+    def _at(self, block: Block, spin: str) -> tuple[int, Array, Array]:
+        """The set of a block's orbitals with a part of this spin, their places in it and in it."""
+        part = self._frames[block.frame].parts[spin]
+        places = part.places[list(block.places)]
+        used = np.flatnonzero(places >= 0)
+        return part.number, places[used], used
 
     def _common_spins(self, p: Block, q: Block) -> list[str]:
-        left = self._frame(p).coefficients
-        return [spin for spin in left if spin in self._frame(q).coefficients]
+        left, right = (self._frames[block.frame].parts for block in (p, q))
+        return [spin for spin in left if spin in right]
 
-    @property
-    def _source(self) -> Any:
-        return self._reference.mol if self._reference.eri is None else self._reference.eri
+    def _pair(self, number: int, i: Array, j: Array) -> Array:
+        """Numbers of pairs of orbitals of a set."""
+        return pair_numbers(i, j, self._counts[number], real=self._real)
 
-    def _number(self, block: Block, spin: str) -> int:
-        """The number of the coefficients of all orbitals of a frame with a part of this spin."""
-        c = self._frame(block).coefficients[spin]
-        c = c[:, np.any(c != 0, axis=0)]
-        for number, known in enumerate(self._orbitals):
-            if np.array_equal(known, c):
-                return number
-        self._orbitals.append(c)
-        return len(self._orbitals) - 1
-
-    def _places(self, block: Block, spin: str) -> Array:
-        """Places of a block's orbitals among those of its frame with a part of this spin."""
-        used = np.any(self._frame(block).coefficients[spin] != 0, axis=0)
-        number = np.cumsum(used) - 1
-        return np.array([number[k] for k in block.places if used[k]], int)
-
-    def _cut(self, one: int, two: int, rows: Array, columns: Array) -> Array | None:
-        """Integrals over some pairs of orbitals; None if all pairs were not transformed."""
+    def _cut(self, left: tuple[int, Array], right: tuple[int, Array]) -> Array | None:
+        """Integrals over pairs of orbitals, by set and number; None if not all were made."""
+        (one, rows), (two, columns) = left, right
         pairs = self._pairs.get((min(one, two), max(one, two)))
         if pairs is None:
             return None
         if one > two:
             pairs = pairs.T
-        result = np.empty((len(rows), len(columns)))
+        result = np.empty((len(rows), len(columns)), pairs.dtype)
         for place, row in zip(result, rows, strict=True):
             np.take(pairs[row], columns, out=place)
         return result
 
+    def _over(self, sets: Sequence[tuple[int, Array]]) -> Array:
+        """(pq|rs) as a matrix for places of orbitals p, q, r, s in their sets."""
+        pairs = (
+            (i[0], self._pair(i[0], i[1][:, None], j[1][None, :]).ravel())
+            for i, j in (sets[:2], sets[2:])
+        )
+        cut = self._cut(*pairs)
+        assert cut is not None
+        return cut
+
+    def _in_triangles(self, tensor: Tensor, blocks: Blocks) -> bool:
+        """True if transforms into triangles have the layout of a tensor."""
+        p, q, r, s = blocks
+        stored = [packing for _, packing in tensor.stored()]
+        return (
+            self._real
+            and (p, r) == (q, s)
+            and tensor.stored_order == (0, 1, 2, 3)
+            and len(stored) == 2
+            and all(x is not None and x.count == 2 and not x.antisymmetric for x in stored)
+            and len(self._common_spins(p, p)) == len(self._common_spins(r, r)) == 1
+        )
+
     def _transformed(self, p: Block, q: Block, r: Block, s: Block) -> Array:
-        if self._reference.density_fit is not None:
-            left, right = self.three_index(p, q), self.three_index(r, s)
-            return np.tensordot(left, right, axes=(0, 0))
         blocks = (p, q, r, s)
         whole = tuple(len(block.places) for block in blocks)
-        result = np.zeros(whole)
+        result = np.zeros(whole, self._dtype)
         for one, two in product(self._common_spins(p, q), self._common_spins(r, s)):
-            parts = [self._columns(b, x) for b, x in zip(blocks, (one, one, two, two), strict=True)]
-            shape = tuple(len(places) for _, places in parts)
+            at = [self._at(b, x) for b, x in zip(blocks, (one, one, two, two), strict=True)]
+            shape = tuple(len(used) for *_, used in at)
             if 0 in shape:
                 continue
-            left, right = (
-                _pair(self._places(a, x)[:, None], self._places(b, x)[None, :]).ravel()
-                for a, b, x in ((p, q, one), (r, s, two))
-            )
-            part = self._cut(self._number(p, one), self._number(r, two), left, right)
-            if part is None:
-                part = self._general([c for c, _ in parts], compact=False)
+            part = self._over([(number, places) for number, places, _ in at])
             part = part.reshape(shape)
             if shape == whole:
                 result += part
             else:
-                result[np.ix_(*(places for _, places in parts))] += part
+                result[np.ix_(*(used for *_, used in at))] += part
         return result
-
-    def _density_fit(self) -> Any:
-        if self._fit is None:
-            fit = self._reference.density_fit
-            if fit is None and not self._reference.mol._basis:
-                raise ArgumentError(
-                    "the mean field has integrals of a file or of a model, without a basis set to "
-                    "fit: use equations without three-index integrals, or pass these with inputs="
-                )
-            if fit is None:
-                from pyscf import df  # noqa: PLC0415
-
-                fit = df.DF(self._reference.mol, auxbasis=self._auxbasis)
-                if self._auxbasis is None:
-                    fit.auxbasis = df.make_auxbasis(self._reference.mol, mp2fit=True)
-            build_fit(fit)
-            self._fit = fit
-        return self._fit
-
-    def _fitted(self, p: Block, q: Block) -> Array:
-        from pyscf import lib  # noqa: PLC0415
-
-        result = np.zeros((self.auxiliary, len(p.places), len(q.places)))
-        start = 0
-        for packed in self._density_fit().loop():
-            over_orbitals = lib.unpack_tril(np.asarray(packed))
-            stop = start + len(over_orbitals)
-            for spin in self._common_spins(p, q):
-                (left, rows), (right, columns) = self._columns(p, spin), self._columns(q, spin)
-                half = np.tensordot(over_orbitals, right, axes=(2, 0))  # axes P, AO, q
-                part = np.matmul(left.T, half)
-                result[np.ix_(np.arange(start, stop), rows, columns)] += part
-            start = stop
-        return result
-
-
-def _pair(i: Array, j: Array) -> Array:
-    """Numbers of pairs of orbitals, in the order of PySCF."""
-    high: Array = np.maximum(i, j)
-    numbers: Array = high * (high + 1) // 2 + np.minimum(i, j)
-    return numbers
-
-
-def _flops(atomic: int, p: int, q: int, r: int, s: int) -> float:
-    """Flops of a transform of integrals over atomic orbitals, first half and second half."""
-    pairs = atomic * (atomic + 1) / 2
-    made = p * (p + 1) / 2 if p == q else p * q
-    first = pairs * 2 * (atomic**2 * min(p, q) + atomic * p * q)
-    return float(first + made * 2 * (atomic**2 * min(r, s) + atomic * r * s))

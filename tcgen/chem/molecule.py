@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import ArgumentError, ConvergenceError
 from ..ir.layouts import Array
-from .reference import build_fit, pyscf_module
+from .atomic_integrals import build_fit, pyscf_module
 
 # Convergence of mean fields that tcgen runs, as tight as that of amplitudes.
 _ENERGY = 1e-12  # Hartree
@@ -54,7 +54,10 @@ def run_mean_field(
     if kind == "rhf" and spin:
         raise ArgumentError(f"an RHF reference has spin 0, not {spin}: use uhf, rohf or ghf")
     if (atom is None) == (xyz is None):
-        raise ArgumentError("give either atoms or an .xyz file")
+        raise ArgumentError(
+            "give either atoms (--atom) or an .xyz file (--xyz), or a file of integrals "
+            "(--fcidump, --trexio or --integrals)"
+        )
     atoms = str(atom) if xyz is None else read_xyz(xyz)
     mol = _molecule(atoms, basis, ecp, charge, spin)
     _refuse_missing_ecp(mol, basis)
@@ -118,8 +121,8 @@ def read_xyz(path: Path) -> str:
         raise ArgumentError(f"{path} is not a text: {form}") from None
     if "&FCI" in lines[0].upper():
         raise ArgumentError(
-            f"{path} holds integrals (FCIDUMP), not atoms: pass "
-            f"pyscf.tools.fcidump.to_scf(file).run() to tcgen.chem.solve"
+            f"{path} holds integrals (FCIDUMP), not atoms: use --fcidump, or pass "
+            f"tcgen.chem.read_fcidump(file) to tcgen.chem.solve"
         )
     if not re.fullmatch(r"\s*\d+\s*", lines[0]):
         raise ArgumentError(f"{path}, line 1: {lines[0]!r:.60} is not a number of atoms: {form}")

@@ -11,7 +11,7 @@ from ..compiler.api import planning_record
 from ..compiler.progress import Progress
 from ..errors import ArgumentError
 from ..options import Planning
-from .reference import Frozen
+from .frames import Frozen
 from .result import Source
 from .table import Show
 
@@ -43,7 +43,7 @@ class SolveOptions:
         nroots: number of roots of an eigenvalue problem, lowest first.
         extents: extents of spaces that cannot be inferred from arrays.
         target: "cpu", "cuda" or "numpy"; see :func:`tcgen.compile`.
-        dtype: element type of the program.
+        dtype: element type of the program; complex128 for complex orbitals.
         precision: "mixed" iterates in float32 until residuals are 1e-5 or stop falling, and then in
             float64 to the tolerance; by default all iterations are in ``dtype``.
         memory: bytes that the job may take beyond what the process held before, such as "6GB":

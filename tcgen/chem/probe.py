@@ -7,13 +7,14 @@ convention of integrals gives the right first order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from ..interp import evaluate_system
 from ..ir.layouts import Array, pack
 from ..ir.system import System
-from ..ir.tensor import Space, Tensor
+from ..ir.tensor import Ref, Space, Tensor
 from ..probes import random_arrays
 from ..records.quantity import Quantity
 from .quantities import Found
@@ -37,12 +38,12 @@ class Probe:
         self.random = random_arrays(system.inputs, self.extents, seed=7)
         self._starts, counts = self._numbered()
         auxiliary = [self.extents[n] for n, kind in spaces.kinds.items() if kind is Kind.AUXILIARY]
-        self._factors = {}
+        self.factors = {}
         for spin, count in counts.items():
             factor = rng.random((auxiliary[0] if auxiliary else _FACTORS, count, count))
-            self._factors[spin] = factor + factor.transpose(0, 2, 1)
+            self.factors[spin] = factor + factor.transpose(0, 2, 1)
         self._without_integrals = self._zeroed()
-        self._rest = self._evaluate(self._without_integrals)
+        self._rest = self.evaluate(self._without_integrals)
 
     def _numbered(self) -> tuple[dict[str, int], dict[str, int]]:
         """The first orbital of each base space among those of its spin, and their numbers."""
@@ -61,7 +62,7 @@ class Probe:
     def change_with(self, amplitude: Tensor) -> dict[str, Array]:
         """Change of the outputs by one amplitude, without integrals and other amplitudes."""
         arrays = self._without_integrals | {amplitude.name: self.drawn(amplitude)}
-        moved = self._evaluate(arrays)
+        moved = self.evaluate(arrays)
         return {name: array - self._rest[name] for name, array in moved.items()}
 
     def drawn(self, tensor: Tensor) -> Array:
@@ -79,7 +80,7 @@ class Probe:
     def is_linear(self, amplitudes: Iterable[str], outputs: Iterable[str]) -> bool:
         """True if twice the amplitudes give twice these outputs, whatever the other inputs are."""
         twice = self.random | {name: 2 * self.random[name] for name in amplitudes}
-        one, two = self._evaluate(self.random), self._evaluate(twice)
+        one, two = self.evaluate(self.random), self.evaluate(twice)
         return all(np.allclose(2 * one[name], two[name], rtol=1e-9) for name in outputs)
 
     def vanishes(self, amplitudes: Iterable[str], outputs: Iterable[str]) -> bool:
@@ -87,31 +88,31 @@ class Probe:
         arrays = dict(self.random)
         for name, found in self.found.items():
             if found.quantity is Quantity.ENERGIES:
-                arrays[name] = pack(found.tensor, self._simple(found))
+                arrays[name] = pack(found.tensor, self.simple(found))
         for name in amplitudes:
             arrays[name] = np.zeros_like(arrays[name])
-        results = self._evaluate(arrays)
+        results = self.evaluate(arrays)
         return not any(np.any(results[name]) for name in outputs)
 
     def without_amplitudes(self, integrals: Mapping[str, Found]) -> dict[str, Array]:
         """Outputs without amplitudes, with a diagonal Fock matrix and consistent integrals."""
         arrays = dict(self._without_integrals)
         for name, found in integrals.items():
-            arrays[name] = pack(found.tensor, self._integrals(found))
-        return self._evaluate(arrays)
+            arrays[name] = pack(found.tensor, self.integrals(found))
+        return self.evaluate(arrays)
 
     def chemist(self, *spaces: Space) -> Array:
         """(pq|rs) between spaces of orbitals, from the same factors as all other integrals."""
         p, q, r, s = spaces
-        return np.tensordot(self._factor(p, q), self._factor(r, s), axes=(0, 0))
+        return np.tensordot(self.factor(p, q), self.factor(r, s), axes=(0, 0))
 
-    def _factor(self, p: Space, q: Space) -> Array:
-        """b[P,p,q], zero between orbitals of different spin."""
+    def factor(self, p: Space, q: Space) -> Array:
+        """Three-index integrals b[P,p,q], zero between orbitals of different spin."""
         spins = self.spaces.spin(p), self.spaces.spin(q)
         left, right = self._places(p), self._places(q)
         if spins[0] != spins[1]:
-            return np.zeros((len(self._factors[""]), len(left), len(right)))
-        return self._factors[spins[0] or ""][:, left][:, :, right]
+            return np.zeros((len(self.factors[""]), len(left), len(right)))
+        return self.factors[spins[0] or ""][:, left][:, :, right]
 
     def _places(self, space: Space) -> list[int]:
         """Places of the orbitals of a space among all of its spin."""
@@ -121,11 +122,28 @@ class Probe:
             places += range(start, start + self.extents[base.name])
         return places
 
-    def _integrals(self, found: Found) -> Array:
+    def phase(self, tensor: Tensor, phases: Mapping[str, Array], sign: int) -> Array:
+        """The product of the phases of occupied orbitals and conjugate ones of virtual orbitals.
+
+        ``phases`` are by spin; those of ``sign`` -1 are the conjugates.
+        """
+        result = np.ones((1,) * tensor.rank, complex)
+        for axis, space in enumerate(tensor.spaces):
+            spin = self.spaces.spin(space)
+            if spin is None:
+                continue
+            values = phases[spin][self._places(space)]
+            occupied = self.spaces.kind(space) is Kind.OCCUPIED
+            values = values if occupied == (sign > 0) else values.conj()
+            result = result * values.reshape(-1, *(1,) * (tensor.rank - axis - 1))
+        return result
+
+    def integrals(self, found: Found) -> Array:
+        """The array of two-electron or three-index integrals."""
         tensor = found.tensor
         orbital = [s for k, s in enumerate(tensor.spaces) if k != found.other_axis]
         if found.quantity is Quantity.THREE_INDEX:
-            return np.moveaxis(self._factor(*orbital), 0, found.other_axis or 0)
+            return np.moveaxis(self.factor(*orbital), 0, found.other_axis or 0)
         p, q, r, s = orbital
         if found.quantity is Quantity.CHEMIST:
             return self.chemist(p, q, r, s)
@@ -139,7 +157,7 @@ class Probe:
         arrays = dict(self.random)
         for tensor in self.system.inputs:
             if tensor.name in self.found:
-                logical = self._simple(self.found[tensor.name])
+                logical = self.simple(self.found[tensor.name])
                 arrays[tensor.name] = pack(tensor, logical)
             elif tensor.rank and not self._is_other(tensor):
                 arrays[tensor.name] = np.zeros_like(arrays[tensor.name])
@@ -149,11 +167,30 @@ class Probe:
         """True for an input over no orbitals, such as weights of a quadrature."""
         return not any(self.spaces.spin(space) is not None for space in tensor.spaces)
 
-    def _evaluate(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        with np.errstate(all="ignore"):
-            return evaluate_system(self.system, arrays, self.extents)
+    def evaluate(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs of the equations.
 
-    def _simple(self, found: Found) -> Array:
+        Products with zero are left out first: most of those of quadruples.
+        """
+        zero = {name for name, array in arrays.items() if not np.any(array)}
+        # A tensor may have several equations, of which one with terms is enough.
+        made: set[str] = set()
+        equations = []
+        for equation in self.system.equations:
+            factors = (
+                (t, [f.tensor.name for f in t.factors if isinstance(f, Ref)])
+                for t in equation.terms
+            )
+            terms = tuple(t for t, names in factors if zero.isdisjoint(names))
+            equations.append(replace(equation, terms=terms))
+            name = equation.lhs.tensor.name
+            made |= {name} if terms else set()
+            (zero.discard if name in made else zero.add)(name)
+        with np.errstate(all="ignore"):
+            system = replace(self.system, equations=tuple(equations))
+            return evaluate_system(system, arrays, self.extents)
+
+    def simple(self, found: Found) -> Array:
         """Orbital energies, a diagonal Fock matrix, or no integrals."""
         tensor = found.tensor
         parts = [[base.name for base in space.bases] for space in tensor.spaces]

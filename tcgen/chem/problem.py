@@ -32,7 +32,8 @@ from .spaces import Kind, OrbitalSpaces
 
 # Largest relative deviation of the reference energy that fitted integrals explain.
 _OF_REFERENCE = 1e-2
-_IMAGINARY = 1e-6  # largest relative imaginary part of an energy that rounding explains
+# Largest imaginary part of an energy that rounding explains, in Hartree, or of larger ones in them.
+_IMAGINARY = 1e-8
 Run = Callable[..., Mapping[str, Array]]
 
 
@@ -171,7 +172,10 @@ class Problem:
             for a in self.equations.amplitudes
         }
         outputs = self._evaluate(zero)
-        found = sum(real_number(name, outputs[name]) for name in self.equations.correlation)
+        found = sum(
+            real_number(name, outputs[name], self.options.tolerance)
+            for name in self.equations.correlation
+        )
         return found if abs(found - expected) <= _OF_REFERENCE * abs(expected) else 0.0
 
     def letters(self, amplitude: Amplitude) -> str:
@@ -252,9 +256,9 @@ class Problem:
         )
 
 
-def real_number(name: str, value: Any) -> float:
-    """The value of an energy; ArgumentError if it has an imaginary part beyond rounding."""
-    if abs(np.imag(value)) > _IMAGINARY * max(1.0, abs(value)):
+def real_number(name: str, value: Any, tolerance: float) -> float:
+    """The value of an energy; ArgumentError if it is complex beyond rounding and ``tolerance``."""
+    if abs(np.imag(value)) > max(_IMAGINARY, tolerance) * max(1.0, abs(value)):
         raise ArgumentError(
             f"{name} has the imaginary part {float(np.imag(value)):.1e}: tcgen.chem returns real "
             f"energies; tcgen.compile makes a program for complex ones"

@@ -44,6 +44,7 @@ class Solution:
         letters: classes of the axes of each amplitude: o and v, upper case for beta.
         fingerprint: atoms, basis, orbitals and energy of the reference.
         solved: names of the amplitudes that the equations determine; None if they are not known.
+        integrals: source of the integrals, in words.
         iterations: evaluations of the equations.
         residual_norms: 2-norms by the name of the residual.
         seconds: wall time of ``solve``.
@@ -63,6 +64,7 @@ class Solution:
     letters: dict[str, str] = field(default_factory=dict)
     fingerprint: dict[str, Any] = field(default_factory=dict)
     solved: Sequence[str] | None = None
+    integrals: str = ""
     iterations: int = 0
     residual_norms: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0

@@ -15,12 +15,13 @@ import click
 from .._version import __version__
 from ..errors import CacheWarning, SpecError, TcgenError
 from .compile import compile_command
+from .library import library_command
 from .machine import cache_group, doctor_command
 from .output import show_warning
 from .report import explain_command, report_command
 from .run import run_command
 from .solve import solve_command
-from .specs import convert_command, list_command, spin_command
+from .specs import convert_command, derive_command, list_command, spin_command
 
 
 class _Group(click.Group):
@@ -65,8 +66,10 @@ for _command in (
     explain_command,
     run_command,
     solve_command,
+    library_command,
     convert_command,
     spin_command,
+    derive_command,
     list_command,
     doctor_command,
     cache_group,

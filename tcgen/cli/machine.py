@@ -27,6 +27,10 @@ from .options import Command, json_option
 from .output import output_console, print_json
 
 PACKAGES = ("numpy", "scipy", "opt_einsum", "sympy", "ortools", "lark", "click", "rich")
+OPTIONAL = (
+    ("pyscf", "chem", "tcgen solve and tcgen.chem"),
+    ("wickd", "derive", "tcgen derive"),
+)
 
 
 class Finding(TypedDict):
@@ -64,11 +68,12 @@ def examine() -> list[Finding]:
             findings.append(_finding(name, True, metadata.version(name)))
         except metadata.PackageNotFoundError:
             findings.append(_finding(name, False, "missing", f"pip install {name}"))
-    try:
-        findings.append(_finding("pyscf (optional)", True, metadata.version("pyscf")))
-    except metadata.PackageNotFoundError:
-        advice = f"for tcgen solve and tcgen.chem: {pip_install('chem')}"
-        findings.append(_finding("pyscf (optional)", False, "missing", advice))
+    for name, extra, use in OPTIONAL:
+        try:
+            findings.append(_finding(f"{name} (optional)", True, metadata.version(name)))
+        except metadata.PackageNotFoundError:
+            advice = f"for {use}: {pip_install(extra)}"
+            findings.append(_finding(f"{name} (optional)", False, "missing", advice))
     return findings
 
 

@@ -57,6 +57,7 @@ def _parsed_extents(
 
 
 PATH = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 def option(*names: str, **more: Any) -> Callable[[F], F]:

@@ -14,7 +14,16 @@ from ..compiler.documents import is_artifact, load_artifact, read_executed, read
 from ..options import parse_bytes
 from ..runtime.program import Program
 from .compile import extents_for, read_source, with_times
-from .options import PATH, Command, json_option, option, planning_options, refuse_planning, together
+from .options import (
+    FILE,
+    PATH,
+    Command,
+    json_option,
+    option,
+    planning_options,
+    refuse_planning,
+    together,
+)
 from .output import make_folder, output_console, print_json, print_text
 
 # The entries of a report that ``explain --json`` prints.
@@ -34,7 +43,7 @@ _EXPLAINED = (
 _report_options = together(
     option(
         "--html",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=FILE,
         help="Write the report as one page that needs no network.",
     ),
     option(
@@ -128,7 +137,7 @@ def _report_nodes(ctx: click.Context, folder: Path, chosen: dict[str, Any], as_j
 @planning_options
 @option(
     "--sequence",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     help="Write the formula sequence as neutral JSON.",
 )
 @json_option

@@ -1,9 +1,11 @@
-"""``tcgen solve``: equations on a mean field that PySCF runs."""
+"""``tcgen solve``: equations on a mean field that PySCF runs, or on integrals in a file."""
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,7 @@ from ..errors import ArgumentError
 from ..ir.system import System
 from .arrays_in_files import read_arrays
 from .options import (
+    FILE,
     PATH,
     Command,
     chosen_planning,
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from ..chem import Solution
 
 _MOLECULE = ("atom", "xyz", "basis", "ecp", "charge", "spin", "density_fit", "auxbasis")
+_FILES = ("fcidump", "trexio", "integrals")
 _ITERATION = (
     *("nroots", "tolerance", "max_cycle", "diis", "level_shift", "damping", "orbitals"),
     *("checkpoint", "checkpoint_every", "precision", "memory"),
@@ -49,9 +53,42 @@ def _parsed_roles(
     return roles
 
 
+def _parsed_orbitals(
+    _ctx: click.Context, _param: click.Parameter, value: str | None
+) -> list[Any] | None:
+    """Numbers such as 0-4,6; two lists for alpha and beta electrons have / between them."""
+    if value is None:
+        return None
+    spins = []
+    for part in value.split("/"):
+        numbers: list[int] = []
+        for word in part.split(","):
+            match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", word)
+            if match is None:
+                raise click.BadParameter(f"{value!r} is not a list of orbitals such as 0-4,6")
+            numbers += range(int(match[1]), int(match[2] or match[1]) + 1)
+        spins.append(numbers)
+    return spins if len(spins) > 1 else spins[0]
+
+
 _solve_options = together(
     option("--atom", help="Atoms and coordinates in Angstrom: 'O 0 0 0.1; H 0 0.8 -0.5; ...'."),
     option("--xyz", type=PATH, help="File with atoms, in Angstrom."),
+    option("--fcidump", type=PATH, help="FCIDUMP file with integrals over orbitals: no atoms."),
+    option("--trexio", type=PATH, help="TREXIO file or folder with integrals over orbitals."),
+    option(
+        "--integrals",
+        type=PATH,
+        help="Integrals over orbitals by name, .npz or .h5: h, eri or cderi, nelec, and others of "
+        "tcgen.chem.hamiltonian.",
+    ),
+    option(
+        "--occupied",
+        metavar="LIST",
+        callback=_parsed_orbitals,
+        help="Occupied orbitals of such a file, from 0: 0-4,6; of alpha and beta electrons: "
+        "0-4/0-3.  [default: the lowest if it has energies, else the first]",
+    ),
     option("--basis", default="cc-pvdz"),
     option("--ecp", help="Effective core potentials, as in PySCF; often the name of the basis."),
     option("--charge", default=0),
@@ -71,7 +108,7 @@ _solve_options = together(
     option("--auxbasis", help="Basis set of density fitting.  [default: PySCF's]"),
     option(
         "--amplitudes",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=FILE,
         help="File to start from if it exists; the solution is added at the end (.npz).",
     ),
     option(
@@ -119,7 +156,7 @@ _solve_options = together(
     ),
     option(
         "--checkpoint",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=FILE,
         help="File (.h5) with the state of the iteration; a job that finds it continues there.",
     ),
     option(
@@ -138,10 +175,10 @@ _solve_options = together(
 def solve_command(
     ctx: click.Context, /, sources: tuple[str, ...], as_json: bool, **chosen: Any
 ) -> None:
-    """Solve the equations of SPEC, a file or a shipped name, for a molecule (needs PySCF).
+    """Solve the equations of SPEC, a file or a shipped name, for a molecule or integrals in a file.
 
-    Several are solved one after the other on one mean field, each with the amplitudes of those
-    before it.
+    PySCF runs the mean field of a molecule. Several SPECs are solved one after the other on one
+    reference, each with the amplitudes of those before it.
     """
     quiet = ctx.obj["quiet"]
     # The error at the end says the same.
@@ -154,6 +191,7 @@ def solve_command(
             click.echo(line, err=as_json)
 
         solutions = _solve(
+            ctx,
             sources,
             chosen,
             show=False if quiet else show,
@@ -185,13 +223,14 @@ def solve_command(
 
 
 def _solve(
+    ctx: click.Context,
     sources: Sequence[str],
     chosen: Mapping[str, Any],
     show: Callable[[str], None] | bool,
     progress: Callable[[str], None],
     **compilation: Any,
 ) -> list[Solution]:
-    """Run the mean field, solve the equations, and write the amplitudes.
+    """Make the reference, solve the equations, and write the amplitudes.
 
     ``chosen`` has the options by parameter name; ``show`` and ``compilation`` are keywords of
     :func:`tcgen.chem.solve`. ``progress`` is called with each stage, the mean field included. A
@@ -200,7 +239,6 @@ def _solve(
     from ..chem import load  # noqa: PLC0415  (loads the interpreter)
     from ..chem import solve as solve_equations  # noqa: PLC0415
     from ..chem.driver import read_equations  # noqa: PLC0415
-    from ..chem.molecule import run_mean_field  # noqa: PLC0415
 
     systems = [read_equations(source) for source in sources]
     _refuse_roles(systems, chosen["roles"])
@@ -208,11 +246,8 @@ def _solve(
     file: Path | None = chosen["amplitudes"]
     if chosen["amplitudes_of"] is not None and file is None:
         raise ArgumentError("--amplitudes-of needs a file: add --amplitudes FILE")
-    progress("running the mean field")
-    reference = run_mean_field(
-        kind=chosen["reference"], **{name: chosen[name] for name in _MOLECULE}
-    )
-    spin_orbitals = chosen["reference"] == "ghf"
+    reference = _reference(ctx, chosen, progress)
+    spin_orbitals = "GHF" in (str(chosen["reference"]).upper(), getattr(reference, "kind", ""))
     solutions: list[Solution] = []
     with TemporaryDirectory(prefix="tcgen-") as folder:
         # Equations find the amplitudes of those before them in a file.
@@ -244,6 +279,54 @@ def _solve(
             if not solution.converged:
                 break
     return solutions
+
+
+def _reference(
+    ctx: click.Context, chosen: Mapping[str, Any], progress: Callable[[str], None]
+) -> Any:
+    """The mean field of a molecule, or the Hamiltonian in a file."""
+    from .. import chem  # noqa: PLC0415
+    from ..chem.molecule import run_mean_field  # noqa: PLC0415
+
+    def given(names: Sequence[str]) -> list[str]:
+        source = click.core.ParameterSource.DEFAULT
+        return [name for name in names if ctx.get_parameter_source(name) is not source]
+
+    files = given(_FILES)
+    if not files:
+        if chosen["occupied"] is not None:
+            raise click.UsageError("--occupied needs a file: --fcidump, --trexio or --integrals")
+        progress("running the mean field")
+        return run_mean_field(
+            kind=chosen["reference"], **{name: chosen[name] for name in _MOLECULE}
+        )
+    others = [*files[1:], *given([n for n in (*_MOLECULE, "reference") if n != "spin"])]
+    if others:
+        first, other = (f"--{n.replace('density_fit', 'df')}" for n in (files[0], others[0]))
+        raise click.UsageError(f"{first} holds all integrals: leave out {other}")
+    progress("reading integrals")
+    keywords = {name: chosen[name] for name in given(("occupied", "spin"))}
+    path = chosen[files[0]]
+    if files[0] == "integrals":
+        return chem.hamiltonian(**_by_keyword(path) | keywords)
+    return getattr(chem, f"read_{files[0]}")(path, **keywords)
+
+
+def _by_keyword(path: Path) -> dict[str, Any]:
+    """Arrays and numbers in a file, as keywords of ``hamiltonian``."""
+    from ..chem import hamiltonian  # noqa: PLC0415
+
+    arrays = read_arrays(path)
+    known = {*signature(hamiltonian).parameters} - {"memory", "origin"}
+    if unknown := [name for name in arrays if name not in known]:
+        raise ArgumentError(
+            f"{path} has {', '.join(unknown)}, which is none of {', '.join(sorted(known))}: give "
+            f"others another name in the file"
+        )
+    if missing := {"h", "nelec"} - {*arrays}:
+        raise ArgumentError(f"{path} has no array {' or '.join(sorted(missing))}")
+    values = {name: array if array.ndim else array.item() for name, array in arrays.items()}
+    return values | {"origin": path.name}
 
 
 def _refuse_roles(systems: Sequence[System], roles: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""``tcgen list``, ``tcgen convert`` and ``tcgen spin``: commands that list and write specs."""
+"""``tcgen list``, ``convert``, ``spin`` and ``derive``: commands that list and write specs."""
 
 from __future__ import annotations
 
@@ -50,17 +50,58 @@ def convert_command(ctx: click.Context, /, source: Path, output: Path | None, re
 
 @click.command("spin", cls=Command)
 @click.argument("spec", type=PATH)
-@option("--closed-shell", "form", flag_value="closed-shell", help="For an RHF reference.")
-@option("--unrestricted", "form", flag_value="unrestricted", help="For a UHF or ROHF reference.")
+@option("--closed-shell", is_flag=True, help="For an RHF reference.")
+@option("--unrestricted", is_flag=True, help="For a UHF or ROHF reference.")
 @output_option("File to write.  [default: stdout]")
 @click.pass_context
-def spin_command(ctx: click.Context, /, spec: Path, form: str | None, output: Path | None) -> None:
+def spin_command(
+    ctx: click.Context, /, spec: Path, closed_shell: bool, unrestricted: bool, output: Path | None
+) -> None:
     """Write SPEC, which is over spin orbitals, as a .spec over spatial orbitals."""
     from ..chem.spin_notes import annotated_spec  # noqa: PLC0415
 
+    form = _form(closed_shell, unrestricted)
     if form is None:
         raise click.UsageError("give --closed-shell or --unrestricted")
     _write(annotated_spec(read_equations(ctx, spec), form), output)
+
+
+@click.command("derive", cls=Command)
+@click.argument("ansatz")
+@option("--closed-shell", is_flag=True, help="For an RHF reference.")
+@option("--unrestricted", is_flag=True, help="For a UHF or ROHF reference.")
+@option(
+    "--commutators",
+    type=click.IntRange(min=1),
+    help="Truncate exp(-T) H exp(T) after so many commutators.",
+)
+@option("--complex", "is_complex", is_flag=True, help="Bra and ket of integrals are not exchanged.")
+@output_option("File to write.  [default: stdout]")
+def derive_command(
+    ansatz: str,
+    closed_shell: bool,
+    unrestricted: bool,
+    commutators: int | None,
+    is_complex: bool,
+    output: Path | None,
+) -> None:
+    """Derive equations by Wick's theorem and write them as a .spec (needs wickd).
+
+    ANSATZ is the name of a method, such as ccsdt, qcisd or eom-ip-ccsd, or statements: "T = t2; e =
+    <0| exp(-T) H exp(T) |0>; r = <T| exp(-T) H exp(T) |0>".
+    """
+    from ..compiler.derived import derived_spec  # noqa: PLC0415  (loads parsers)
+
+    form = _form(closed_shell, unrestricted)
+    text = derived_spec(ansatz, spin=form, commutators=commutators, real=not is_complex)
+    _write(text, output)
+
+
+def _form(closed_shell: bool, unrestricted: bool) -> str | None:
+    """The spin form of a command; None for spin orbitals."""
+    if closed_shell and unrestricted:
+        raise click.UsageError("give one of --closed-shell and --unrestricted")
+    return "closed-shell" if closed_shell else "unrestricted" if unrestricted else None
 
 
 def _write(text: str, output: Path | None) -> None:

@@ -1,7 +1,8 @@
 """The compilation pipeline: from a user's request to a compiled program.
 
 Requests: ``api`` reads the arguments of :func:`tcgen.compile`; ``target`` chooses the default
-target and the machine model of a GPU; ``progress`` shows the stages.
+target and the machine model of a GPU; ``progress`` shows the stages; ``derived`` derives equations
+from an ansatz, by name or by text, in a chosen spin form.
 
 Pipeline: ``driver`` calls the stages through ``tracer``, which times and verifies them; ``faults``
 tries plainer plans where a stage fails. ``element_types`` refuses numbers and arguments that the

@@ -115,7 +115,7 @@ def compiled(
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
         **{option.name: getattr(plan, option.name) for option in fields(Planning)},
     )
-    system = source if isinstance(source, System) else _read(source)
+    system = source if isinstance(source, System) else read_equations(source)
     if constant or volatile:
         from ..algebra.equations.volatile import marked  # noqa: PLC0415  (loaded where it is used)
 
@@ -174,7 +174,8 @@ def signature_with(function: Callable[..., Any], *records: type[Any]) -> Signatu
 compile.__signature__ = signature_with(compile, Planning)  # type: ignore[attr-defined]
 
 
-def _read(source: object) -> System:
+def read_equations(source: object) -> System:
+    """The equations of a source of :func:`compile`; a TcgenError says why they cannot be read."""
     if isinstance(source, str) and "\n" in source:
         from ..frontend.spec.reader import read_spec  # noqa: PLC0415  (loads lark)
 

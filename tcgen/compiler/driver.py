@@ -29,6 +29,7 @@ from ..ir.tensor import Role, element_bytes
 from ..ir.verify.system import check_names
 from ..options import Options
 from ..records.loops import stored_shape
+from ..resources import find_spec
 from .faults import without_fault
 from .tracer import Tracer, check_values
 
@@ -314,7 +315,15 @@ def document(
 
 
 def read_system(path: Path) -> System:
-    """The equations of a .spec or a .json term list; a SpecError has every error of the file."""
-    from ..frontend import read  # noqa: PLC0415
+    """The equations of a .spec or a .json term list; a SpecError has every error of the file.
 
+    What is neither a file nor a shipped spec may be a method whose equations can be derived.
+    """
+    from ..frontend import read, read_spec  # noqa: PLC0415
+
+    if path.parent == Path() and not path.exists() and find_spec(path.name) is None:
+        from .derived import spec_by_name  # noqa: PLC0415
+
+        if text := spec_by_name(path.name):
+            return read_spec(text, f"{path.name}.spec")
     return read(path)

@@ -51,8 +51,9 @@ isnan isinf isfinite isnormal iszero issubnormal issignaling iscanonical iseqsig
 isless islessequal islessgreater isgreater isgreaterequal fpclassify signbit
 sqrt exp log abs fabs cabs sin cos tanh conj creal cimag real imag
 sqrtf expf logf fabsf sinf cosf tanhf csqrt cexp clog csin ccos ctanh
-tan sinh cosh asin acos atan atan2 pow floor fmod copysign
-tanf sinhf coshf asinf acosf atanf atan2f powf floorf fmodf copysignf
+tan sinh cosh asin acos atan atan2 pow floor rint log1p expm1 exp2 cbrt hypot fmod copysign
+tanf sinhf coshf asinf acosf atanf atan2f powf floorf rintf log1pf expm1f exp2f cbrtf hypotf fmodf
+copysignf
 """
 _CUDA_WORDS = """
 and and_eq bitand bitor bool catch char16_t char32_t char8_t class co_await co_return co_yield
@@ -148,7 +149,7 @@ class Scope:
     dtype: str
     ordered: frozenset[tuple[str, str]] = frozenset()
     apart: frozenset[tuple[str, str]] = frozenset()
-    totals: frozenset[str] = frozenset()
+    totals: Mapping[str, str] = field(default_factory=dict)
     lengths: Mapping[str, str] = field(default_factory=dict)
     thresholds: CpuThresholds = CpuThresholds()
     counted: bool = False

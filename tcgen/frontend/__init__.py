@@ -1,10 +1,10 @@
 """Front ends: they read equations from text, term lists and other programs into a System.
 
 ``spec`` reads the .spec language, ``terms`` JSON term lists, ``importers`` the output of other
-generators, ``einsum`` subscripts; ``files`` chooses among them by the suffix of a file. They share
-``source`` (texts and problems in them), ``exact_numbers``, ``blocks`` (tensors given by blocks) and
-``assemble`` (permutations of terms, equations in order of definition). Each front end is loaded
-when it is first used.
+generators, ``derivation`` an ansatz, ``einsum`` subscripts; ``files`` chooses among them by the
+suffix of a file. They share ``source`` (texts and problems in them), ``exact_numbers``, ``blocks``
+(tensors given by blocks) and ``assemble`` (permutations of terms, equations in order of
+definition). Each front end is loaded when it is first used.
 """
 
 from __future__ import annotations

@@ -56,7 +56,8 @@ def _read_shipped(name: str) -> System:
     near = similar_specs(Path(name).name)
     meant = f"; shipped specs of similar names: {', '.join(near)}" if near else ""
     raise TcgenError(
-        f"cannot read {name}: No such file or directory{meant} (tcgen list shows all shipped specs)"
+        f"cannot read {name}: No such file or directory{meant} (tcgen list shows all shipped "
+        f"specs; tcgen derive writes the spec of an ansatz)"
     )
 
 

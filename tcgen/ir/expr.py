@@ -19,12 +19,15 @@ from ..records.loops import Subscript as Subscript
 from .tensor import Index, Ref, distinct
 
 FUNCTIONS = ("sqrt", "exp", "log", "abs", "sin", "cos", "tanh", "conj", "real", "imag")
-REAL_FUNCTIONS = ("tan", "sinh", "cosh", "arcsin", "arccos", "arctan", "floor", "sign")
+REAL_FUNCTIONS = (
+    *("tan", "sinh", "cosh", "arcsin", "arccos", "arctan", "floor", "sign", "rint"),
+    *("log1p", "expm1", "exp2", "cbrt"),
+)
 # Functions of several arguments, which are real; only what ``where`` chooses from may be complex.
 # Conditions are real numbers: 0 is false. A comparison gives 1 or 0, and with NaN it is false,
 # unless it is ``not_equal``.
 ARGUMENT_COUNTS: dict[str, int] = {
-    **dict.fromkeys(("maximum", "minimum", "arctan2", "pow", "mod"), 2),
+    **dict.fromkeys(("maximum", "minimum", "arctan2", "pow", "mod", "hypot", "logaddexp"), 2),
     **dict.fromkeys(("less", "less_equal", "equal", "not_equal"), 2),
     "where": 3,
 }

@@ -82,8 +82,8 @@ def _saved(
     """Flops that half of the pairs save, minus the cost of the copies; 0 if a proof cannot pay.
 
     Half of the factor with the pair is copied, and the result twice. The kernel reads the other
-    factor in place, unless that one is packed and has to be unpacked. Without an exchange, packed
-    factors are unpacked, too.
+    factor in place, unless that one is packed and has to be unpacked. Without an exchange, all
+    packed factors are unpacked.
     """
 
     def points(indices: tuple[Index, ...]) -> int:

@@ -211,10 +211,28 @@ def vector_obstacle(loop: Loop, kernel: Kernel, buffers: Mapping[str, Buffer]) -
         return "it has other statements than assignments of single elements"
     if loop.var.tile or loop.var.below:
         return "it runs over tiles, or up to another variable"
+    sums = summed_in(loop)
+    if any(buffers[name].dtype == "complex128" for name in sums):
+        return "compilers have no sums of vectors of complex numbers"
     used = [name for s in loop.body for name in used_buffers(s)]
     everywhere = [name for s, _ in statements(kernel.body) for name in used_buffers(s)]
     own = (n for n in used if everywhere.count(n) == used.count(n))
-    return blocks_parallel(loop, frozenset(n for n in own if buffers[n].place == "register"))
+    registers = frozenset(n for n in own if buffers[n].place == "register")
+    return blocks_parallel(loop, registers.union(sums))
+
+
+def summed_in(loop: Loop) -> dict[str, Assign]:
+    """Elements that a loop over single elements only adds to, or combines otherwise.
+
+    By buffer, with the only statement that does.
+    """
+    found: dict[str, Assign] = {}
+    for stmt in loop.body:
+        if isinstance(stmt, Assign) and stmt.accumulate and loop.var.name not in stmt.out.variables:
+            found[stmt.out.buffer] = stmt
+    used = [name for s in loop.body for name in used_buffers(s)]
+    read = {x.buffer for s in found.values() for x in accesses_of(s.expr)}
+    return {n: s for n, s in found.items() if used.count(n) == 1 and n not in read}
 
 
 def parallel_chain(loop: Loop) -> Iterator[Loop]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ..dtypes import BY_NAME
 from ..errors import TcgenError
@@ -76,6 +77,7 @@ def element_bytes(tensor: Tensor, dtype: str) -> int:
 MOST_SYMMETRIES = 14_400
 
 
+@lru_cache(maxsize=100)
 def symmetry_group(tensor: Tensor, most: int = MOST_SYMMETRIES) -> tuple[Symmetry, ...]:
     """All permutations that the generators imply, identity first, in a fixed order.
 

@@ -19,17 +19,16 @@ import numpy.typing as npt
 
 from ..compiler.target import kernel_target
 from ..errors import ArgumentError, ShapeError
-from .arguments import refuse_other_arrays, settle, small_values
 from .backend import BACKENDS, array_on_gpu
-from .calls import Calls
+from .calls import Calls, refuse_other_arrays, settle, small_values
+from .compile import kernel_of, lazy_system
 from .dispatch import read_limits
-from .equations import lazy_system
 from .functions import METHODS, UPDATING_METHODS
-from .graph import in_order, with_axes_of_array
-from .kernels import kernel_of
-from .linearized import linearize
+from .graph import in_order, linearize, with_axes_of_array
+from .memory import reshaped_array
 from .operators import Operators
-from .ufuncs import axes_of
+from .record import axes_of
+from .run import take_parts
 
 
 def _assigned(name: str) -> Any:
@@ -156,11 +155,17 @@ class LazyArray(Operators, Calls):
     def reshape(self, *shape: Any, **options: Any) -> Any:
         """``numpy.ndarray.reshape``."""
         array = self._known()
-        if not options and array is not None and array.flags.c_contiguous and not self._is_plain():
+        pending = array is None and self._root is None and not self._number
+        if not options and (pending or (array is not None and array.flags.c_contiguous)):
             try:
-                return self._view((_reshaped, array.reshape(*shape).shape))
+                # No element of the empty array takes memory.
+                found = np.empty(self.shape, bool).reshape(*shape).shape
             except (TypeError, ValueError):
-                pass  # raised again below
+                return self._method("reshape", shape, options)
+            if pending:
+                self._in_order = True
+            if not self._is_plain():
+                return self._view((reshaped_array, found))
         return self._method("reshape", shape, options)
 
     def ravel(self, order: Any = "C") -> Any:
@@ -219,7 +224,9 @@ class LazyArray(Operators, Calls):
 
     def explain(self) -> str:
         """The formula sequence and the loop nest of the kernel that would compute the values."""
-        line = linearize((self._node,))
+        node = self._node
+        take_parts((node,))
+        line = linearize((node,))
         if not line.operands[-1]:
             return "nothing pending: already evaluated\n"
         lazy = lazy_system(line.nodes())
@@ -353,11 +360,6 @@ class LazyArray(Operators, Calls):
         count = self.pending
         operations = f"{count} pending operation{'' if count == 1 else 's'}"
         return f"<lazy array of shape {self.shape}, {self.dtype}, {operations}>"
-
-
-def _reshaped(array: Any, shape: tuple[int, ...]) -> Any:
-    """The step to another shape, for arrays of NumPy and CuPy."""
-    return array.reshape(shape)
 
 
 def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:

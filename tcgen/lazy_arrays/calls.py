@@ -6,9 +6,10 @@ recorded. NumPy also computes those that cannot be, and large results of it are 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from functools import partial
-from operator import setitem
+from operator import matmul, setitem
 from typing import Any
 
 import numpy as np
@@ -16,18 +17,8 @@ import numpy.typing as npt
 
 from ..errors import ArgumentError, ShapeError
 from ..runtime.arguments import overlaps_itself
-from .arguments import (
-    PLAIN,
-    PRODUCTS,
-    evaluated,
-    gives_little,
-    is_foreign,
-    on_both,
-    refuse_other_arrays,
-    settle,
-    small_values,
-)
-from .backend import BACKENDS, mixed
+from ..runtime.dlpack import on_a_gpu
+from .backend import BACKENDS, backend_of, mixed
 from .dispatch import LIMITS
 from .functions import (
     FUNCTIONS,
@@ -38,8 +29,157 @@ from .functions import (
     with_first_by_position,
     with_named_out,
 )
+from .graph import Node, Reduce
 from .memory import Memory, is_called_by_c
-from .ufuncs import RECORDED, record_ufunc
+from .record import RECORDED, record_ufunc
+from .run import evaluate
+
+
+def _collect(values: Iterable[Any], pending: list[Memory]) -> None:
+    """Collect the lazy arrays, also in tuples, lists and dicts, whose values are not known."""
+    for value in values:
+        kind = type(value)
+        if issubclass(kind, Memory):
+            root = value if value._root is None else value._root
+            if root._array is None:
+                root._settle()
+                if root._pending is not None:
+                    pending.append(root)
+        elif kind is tuple or kind is list:
+            _collect(value, pending)
+        elif kind is dict:
+            _collect(value.values(), pending)
+
+
+def settle(values: Iterable[Any]) -> None:
+    """Compute all lazy arrays in the values, those of kernels of one element type together."""
+    pending: list[Memory] = []
+    _collect(values, pending)
+    nodes = [root._pending for root in pending if root._pending is not None]
+    for kind in {(node.computes, node.backend): None for node in nodes}:
+        evaluate([node for node in nodes if (node.computes, node.backend) == kind])
+    for root in pending:
+        root._settle()
+
+
+def evaluated(value: Any, *, only_read: bool = False) -> Any:
+    """The value with every lazy array in it, also in tuples, lists and dicts, as a NumPy array.
+
+    Large arrays are read-only views: a function that changes them refuses. A function that is known
+    to read them only gets the arrays themselves.
+    """
+    if isinstance(value, Memory):
+        values = value._values()
+        plain = value._plain()
+        if plain is not None:
+            return plain
+        return values if only_read else backend_of(values).read_only(values)
+    kind = type(value)
+    if kind in (int, float, slice, str, bool) or value is None:
+        return value
+    if kind in (tuple, list):
+        return kind([evaluated(part, only_read=only_read) for part in value])
+    if kind is dict:
+        return {k: evaluated(v) for k, v in value.items()} if value else value
+    refuse_other_arrays(value)
+    return value
+
+
+def refuse_other_arrays(value: object) -> None:
+    """Refuse arrays that multiply as matrices, masked arrays, and arrays that NumPy cannot read."""
+    kind = type(value)
+    if kind in BACKENDS or kind in (int, float) or issubclass(kind, Memory):
+        return
+    # The type is known if lazy arrays are on this GPU. Tensors of torch and arrays of JAX have the
+    # same type in the memory of the CPU.
+    if on_a_gpu(value):
+        raise mixed()
+    if isinstance(value, np.matrix):
+        raise ArgumentError("lazy arrays multiply by elements: pass numpy.asarray(matrix)")
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentError("a lazy array has no mask: pass array.filled(0) or array.data")
+    # such as SciPy's sparse arrays, whose operators NumPy calls
+    if hasattr(kind, "__array_priority__") and not hasattr(kind, "__array__"):
+        raise ArgumentError(
+            f"NumPy cannot read a {kind.__name__} as an array: pass its toarray(), or "
+            f"numpy.asarray of the lazy array"
+        )
+
+
+def is_foreign(kind: type) -> bool:
+    """True for a class that replaces functions of NumPy; arrays of a GPU are refused later."""
+    return not issubclass(kind, (Memory, np.ndarray)) and not hasattr(
+        kind, "__cuda_array_interface__"
+    )
+
+
+def on_both(value: Any) -> bool:
+    """True if arrays of the CPU and of a GPU are in the value, also in tuples, lists and dicts."""
+    return len(_places(value)) > 1
+
+
+def _places(value: Any) -> set[bool]:
+    """Whether arrays are on a GPU."""
+    if isinstance(value, Memory):
+        return {value._backend.on_gpu}
+    kind = type(value)
+    if kind in BACKENDS:
+        return {BACKENDS[kind].on_gpu}
+    if kind is dict:
+        return _places(list(value.values()))
+    return set().union(*map(_places, value)) if kind in (tuple, list) else set()
+
+
+PLAIN = frozenset(
+    (int, float, complex, bool, str, slice, type, type(None), np.float64, np.int64)
+) | {type(np._NoValue)}
+
+
+def small_values(args: Iterable[Any]) -> list[Any] | None:
+    """Arguments with lazy arrays as NumPy's; None if one is pending or large, or not an array."""
+    values: list[Any] = []
+    for value in args:
+        kind = type(value)
+        if issubclass(kind, Memory):
+            value = value._plain()
+            if value is None:
+                return None
+        elif kind in BACKENDS:
+            if value.size >= LIMITS.elements:
+                return None
+        elif kind is list or kind is tuple:
+            parts = small_values(value)
+            if parts is None:
+                return None
+            value = kind(parts)
+        elif kind not in PLAIN:
+            return None
+        values.append(value)
+    return values
+
+
+_PRODUCTS = frozenset((np.matmul, matmul, np.dot, np.ndarray.dot))
+
+
+def gives_little(call: Any, values: list[Any]) -> bool:
+    """True if an operation on arrays surely has few elements."""
+    shapes = [value.shape for value in values if type(value) in BACKENDS]
+    if call in _PRODUCTS and [len(shape) for shape in shapes] == [2, 2]:
+        return bool(shapes[0][0] * shapes[1][1] < LIMITS.elements)
+    if len(shapes) < 2 or shapes.count(shapes[0]) == len(shapes):
+        return True
+    return math.prod(map(math.prod, shapes)) < LIMITS.elements
+
+
+def is_little(node: Node) -> bool:
+    """True for an operation on known values, not a reduction, whose result has few elements.
+
+    NumPy computes it at once. The factors of a product may have many: loops would gain nothing.
+    """
+    if node.depth > 1 or isinstance(node.work, Reduce):
+        return False
+    return math.prod(node.shape) < LIMITS.elements
+
 
 Recorder = Callable[..., Any]
 # Types in keys without arrays.
@@ -95,10 +235,10 @@ class Calls(Memory):
     def __getitem__(self, key: Any) -> Any:
         array = self._open
         if array is None:
-            if self._array is not None and not self._number and _has_places(key):
-                found = self._array[key]
-                if type(found) not in BACKENDS:
-                    return found
+            known = self._array
+            large = known is not None and known.size >= LIMITS.elements
+            if large and not self._number and _has_places(key):
+                return self._lazy_part(key)
             array = self._through()
         if type(array) is np.ndarray:
             found = array[key]
@@ -117,11 +257,12 @@ class Calls(Memory):
         if array is None:
             array = self._through()
         kind = type(value)
-        if kind in PLAIN and type(array) is np.ndarray:
+        is_plain = type(array) is np.ndarray
+        if is_plain and (kind in PLAIN or (kind is np.ndarray and type(key) is not int)):
             array[key] = value
             return
         # A number is refused before an expression could take its place.
-        if (self if self._root is None else self._root)._number:
+        if self._owner._number:
             self._writable()
         is_own = kind is type(self)
         is_row = type(key) is int and (is_own or kind is np.ndarray) and self._is_row(value)
@@ -131,7 +272,7 @@ class Calls(Memory):
                 "numpy.random.shuffle, would lose some: take x[rng.permutation(len(x))], or "
                 "assign a copy of the row"
             )
-        if kind is np.ndarray and type(array) is np.ndarray:
+        if kind is np.ndarray and is_plain:
             array[key] = value
             return
         if is_own:
@@ -173,8 +314,8 @@ class Calls(Memory):
         out: tuple[Any, ...] | None = None,
     ) -> Any:
         """The result of a call: NumPy's of few elements, a recorded operation, or NumPy's."""
-        values = small_values(args, large=call in PRODUCTS)
-        few = values is not None and (recorder is None or gives_little(call, values, options))
+        values = small_values(args)
+        few = values is not None and (recorder is None or gives_little(call, values))
         if few and values is not None:
             given = small_values(options.values())
             target = () if out is None else cls._plain_targets(out)
@@ -191,7 +332,7 @@ class Calls(Memory):
             made = None
             if out is None or cls._takes_node(out[0]):
                 made = cls._recorded(recorder, args, options)
-            if made is not None:
+            if made is not None and not is_little(made):
                 if out is None:
                     return cls._of_node(made)
                 if (made.shape, made.dtype) == (out[0].shape, out[0].dtype):

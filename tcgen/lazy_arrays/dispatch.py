@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from ..compiler.program_cache import LeastRecentlyUsed
 from ..environment import lazy_min_elements
-from .kernels import Kernel
+from .compile import Kernel
 
 
 @dataclass(slots=True)

@@ -2,12 +2,18 @@
 
 Work is not changed after it is made. Its classes are not frozen, since that would take a third of
 the time of recording an operation.
+
+A graph is linearized before it runs: its operations in a valid order of execution, and their form.
+Another thread may evaluate the same nodes and replace their work by arrays. Linearizing reads the
+work of each node once, so the result does not change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from math import prod
 from operator import index
 from typing import Any, ClassVar, TypeAlias, assert_never
 from weakref import ref
@@ -15,12 +21,14 @@ from weakref import ref
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import VerifyError
 from ..ir.reduction import Reduction
 from ..options import DTYPES
-from .backend import Backend, backend_of, mixed
+from .backend import HOST, Backend, backend_of, mixed
 
 Array: TypeAlias = npt.NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
+Labels: TypeAlias = tuple[int, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -77,19 +85,6 @@ class Reduce:
 
 
 @dataclass(slots=True, eq=False)
-class Position:
-    """The place of the first maximum or minimum over some axes, counted in C order over them.
-
-    ``operands`` are the array; for each axis the numbers that its elements add to the place,
-    broadcast as in NumPy; the number of places. The axes, which the result does not have, ascend.
-    """
-
-    operands: tuple[Node, ...]
-    axes: tuple[int, ...]
-    largest: bool
-
-
-@dataclass(slots=True, eq=False)
 class Product:
     """A sum of products as ``einsum`` writes it; an axis of extent 1 broadcasts."""
 
@@ -130,7 +125,23 @@ class Roll:
         return (self.operand,)
 
 
-Work: TypeAlias = Leaf | Scalar | Elementwise | Reduce | Position | Product | Transpose | Roll
+@dataclass(slots=True, eq=False)
+class Part:
+    """A slice of work on elements: a pick for each axis, of which integers drop theirs.
+
+    When it runs, it becomes work on slices if nothing else needs the operand.
+    """
+
+    operand: Node
+    picks: tuple[int | slice, ...]
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        """The operand."""
+        return (self.operand,)
+
+
+Work: TypeAlias = Leaf | Scalar | Elementwise | Reduce | Product | Transpose | Roll | Part
 
 
 class Node:
@@ -235,6 +246,51 @@ class Node:
         self.bytes = array.nbytes
 
 
+UFUNCS: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "negative": np.negative,
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "log": np.log,
+    "abs": np.absolute,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
+    "conj": np.conjugate,
+    "tan": np.tan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "arcsin": np.arcsin,
+    "arccos": np.arccos,
+    "arctan": np.arctan,
+    "floor": np.floor,
+    "sign": np.sign,
+    "log1p": np.log1p,
+    "expm1": np.expm1,
+    "exp2": np.exp2,
+    "cbrt": np.cbrt,
+    "rint": np.rint,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "arctan2": np.arctan2,
+    "pow": np.power,
+    "mod": np.remainder,
+    "hypot": np.hypot,
+    "logaddexp": np.logaddexp,
+    "less": np.less,
+    "less_equal": np.less_equal,
+    "greater": np.greater,
+    "greater_equal": np.greater_equal,
+    "equal": np.equal,
+    "not_equal": np.not_equal,
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "xor": np.logical_xor,
+    "not": np.logical_not,
+}
 # Operations that take less time than reading their operands from memory.
 CHEAP = frozenset(
     (
@@ -248,15 +304,7 @@ KERNEL_TYPES = frozenset(map(np.dtype, DTYPES))
 
 def leaf(array: Array) -> Node:
     """The node of an array."""
-    node = Node.__new__(Node)
-    node.work, node.shape, node.dtype = Leaf(array), array.shape, array.dtype
-    node.computes = array.dtype if array.dtype in KERNEL_TYPES else None
-    node.backend = backend_of(array)
-    node.handle, node.ran, node.readers = None, False, []
-    node.weight = node.depth = 0
-    node.reads = node.arrays = 1
-    node.bytes = array.nbytes
-    return node
+    return Node(Leaf(array), array.shape, array.dtype)
 
 
 def with_axes_of_array(array: Array, source: tuple[int | None, ...]) -> Array:
@@ -267,14 +315,23 @@ def with_axes_of_array(array: Array, source: tuple[int | None, ...]) -> Array:
     return view[tuple([None if a is None else slice(None) for a in source])]
 
 
+def with_axes(node: Node, source: tuple[int | None, ...]) -> Node:
+    """Axes in another order, None for a new one; a view if the array is known."""
+    work = node.work  # another thread may replace it after this line
+    if isinstance(work, Leaf):
+        return node.part(with_axes_of_array(work.array, source))
+    shape = tuple([1 if a is None else node.shape[a] for a in source])
+    return Node(Transpose(node, source), shape, node.dtype)
+
+
 def reading(work: Work, operands: Sequence[Node]) -> Work:
     """The work with other operands."""
     match work:
         case Leaf() | Scalar():
             return work
-        case Elementwise() | Position() | Product():
+        case Elementwise() | Product():
             return replace(work, operands=tuple(operands))
-        case Reduce() | Transpose() | Roll():
+        case Reduce() | Transpose() | Roll() | Part():
             return replace(work, operand=operands[0])
         case _:
             assert_never(work)
@@ -320,3 +377,219 @@ def tensordot_axes(first: int, second: int, axes: Any) -> tuple[list[int], list[
         if len({*side}) < len(side):
             return None
     return left, right
+
+
+@dataclass(slots=True, eq=False)
+class Linearized:
+    """The work of some nodes and of all below them.
+
+    Attributes:
+        works: arrays, numbers and operations, operands first; equal ones stand once.
+        twins: further nodes of an operation, and the place of the first.
+        operands: places of the works that each one reads.
+        dtypes: element types of the results: booleans and integers are computed as numbers.
+        roots: places of the requested nodes.
+        dtype: element type of the kernels' arithmetic.
+        target: the array into which the result of the only root is written, or None.
+        change: ``add`` or ``subtract`` if the target is changed by the result, else empty.
+    """
+
+    sources: list[Node]
+    works: list[Work]
+    operands: list[tuple[int, ...]]
+    shapes: list[Shape]
+    dtypes: list[Any]
+    roots: tuple[int, ...]
+    dtype: Any
+    backend: Backend = HOST
+    target: Array | None = None
+    change: str = ""
+    twins: list[tuple[Node, int]] = field(default_factory=list)
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for graphs that one kernel serves."""
+        target = None if self.target is None else _leaf_form(self.target)
+        form = tuple(map(_form, self.works, self.operands))
+        return (self.backend, self.dtype, self.roots, target, self.change, form)
+
+    @property
+    def rolls(self) -> bool:
+        """True if rolled arrays are read."""
+        return any(type(work) is Roll for work in self.works)
+
+    @property
+    def elements(self) -> int:
+        """Elements of all operations together, those that sums and products read included."""
+        sizes = list(map(prod, self.shapes))
+        count = 0
+        for place, operands in enumerate(self.operands):
+            if operands:
+                count += sizes[place]
+                if type(self.works[place]) in (Reduce, Product):
+                    count += sum([sizes[n] for n in operands])
+        return count
+
+    @property
+    def is_simple(self) -> bool:
+        """True for one cheap operation: a kernel would gain nothing."""
+        last = self.works[-1]
+        one = sum(map(bool, self.operands)) == 1
+        return one and isinstance(last, Elementwise) and last.operation in CHEAP
+
+    @property
+    def largest(self) -> int:
+        """Elements of the largest array or result."""
+        return max(map(prod, self.shapes))
+
+    def arrays(self) -> list[Array]:
+        """The arrays that it reads."""
+        return [work.array for work in self.works if type(work) is Leaf]
+
+    def numbers(self) -> list[complex]:
+        """The numbers that it reads."""
+        return [work.value for work in self.works if type(work) is Scalar]
+
+    def held(self) -> list[int]:
+        """Places of operations, other than roots, that an array or an operation elsewhere needs.
+
+        They would then be computed twice. A little arithmetic may be, since it takes less time than
+        a pass over memory.
+        """
+        among = frozenset(self.sources)
+        found = []
+        for place, work in enumerate(self.works):
+            if not self.operands[place] or type(work) is Transpose or place in self.roots:
+                continue
+            source = self.sources[place]
+            cheap = type(work) is Elementwise and work.operation in CHEAP
+            if (not cheap or source.weight > _LITTLE_WORK) and source.is_held(among):
+                found.append(place)
+        return found
+
+    def nodes(self) -> tuple[Node, ...]:
+        """New nodes for the roots, which other threads do not share."""
+        made: list[Node] = []
+        for work, operands, shape, dtype in zip(
+            self.works, self.operands, self.shapes, self.dtypes, strict=True
+        ):
+            made.append(Node(reading(work, [made[n] for n in operands]), shape, dtype))
+        roots = tuple(made[n] for n in self.roots)
+        if self.change != "subtract":
+            return roots
+        return tuple(Node(Elementwise("negative", (r,)), r.shape, r.dtype) for r in roots)
+
+
+_LITTLE_WORK = 2  # operations
+
+
+def linearize(roots: Sequence[Node]) -> Linearized:
+    """The linearized graph of nodes that kernels of one element type compute.
+
+    Example:
+        >>> import numpy as np
+        >>> x = leaf(np.ones(3))
+        >>> y = Node(Elementwise("add", (x, x)), x.shape, x.dtype)
+        >>> linearize([Node(Elementwise("exp", (y,)), y.shape, y.dtype)]).operands
+        [(), (0, 0), (1,)]
+    """
+    computes = next((r.computes for r in roots if r.computes is not None), roots[0].dtype)
+    backend = next((r.backend for r in roots if r.backend is not None), HOST)
+    line = Linearized([], [], [], [], [], (), computes, backend)
+    places: dict[Hashable, int] = {}
+    line.roots = tuple(
+        [places[id(r)] if id(r) in places else _place(r, line, places) for r in roots]
+    )
+    line.shapes += [node.shape for node in line.sources]
+    line.dtypes += [node.dtype for node in line.sources]
+    return line
+
+
+def _place(node: Node, line: Linearized, places: dict[Hashable, int]) -> int:
+    """Append a node without a place, after the nodes below it; an equal one gives its place."""
+    work = node.work  # another thread may replace it after this line
+    below = tuple(
+        [places[id(o)] if id(o) in places else _place(o, line, places) for o in work.operands]
+    )
+    match work:
+        case Leaf(array):
+            value: Hashable = id(array)
+        case Scalar(number):
+            value = repr(number)  # tells -0.0 from 0.0
+        case _:
+            value = (_form(work, below), node.shape)
+    place = places.setdefault(value, len(line.works))
+    places[id(node)] = place
+    if place < len(line.works):
+        if below:
+            line.twins.append((node, place))
+        return place
+    line.sources.append(node)
+    line.works.append(work)
+    line.operands.append(below)
+    return place
+
+
+def _form(work: Work, operands: tuple[int, ...]) -> Hashable:
+    """The key of a kernel: it depends neither on extents other than 1 nor on numbers."""
+    match work:
+        case Elementwise():
+            return (work.operation, operands, work.exponent)
+        case Leaf(array):
+            return _leaf_form(array)
+        case Scalar():
+            return "number"
+        case Reduce():
+            return (work.reduction, operands, work.axes)
+        case Product():
+            return ("product", operands, work.labels, work.output)
+        case Transpose():
+            return ("axes", operands, work.source)
+        case Roll():
+            return ("roll", operands, work.shifts)
+        case Part():
+            raise VerifyError("parts are work on slices before a graph is linearized")
+        case _:
+            assert_never(work)
+
+
+def _leaf_form(array: Array) -> Hashable:
+    ones = tuple([n == 1 for n in array.shape])
+    if array.dtype not in KERNEL_TYPES or array.flags.c_contiguous:
+        return (ones, None)  # a kernel reads a copy of other types
+    return (ones, layout_of(array))
+
+
+def layout_of(array: Array) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The layout of an array within a larger one in C order; None if a kernel reads a copy.
+
+    It has the axes other than those of extent 1, outermost first, and the places in this list of
+    axes that are longer in the larger array.
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.ones((4, 5))
+        >>> layout_of(x), layout_of(x.T), layout_of(x[:, 1:]), layout_of(x[:, ::2])
+        (((0, 1), ()), ((1, 0), ()), ((0, 1), (1,)), None)
+    """
+    return _layout(array.shape, array.strides, array.itemsize)
+
+
+@lru_cache(maxsize=10_000)
+def _layout(
+    shape: Shape, strides: Shape, itemsize: int
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    axes = [n for n in range(len(shape)) if shape[n] != 1]
+    if any(strides[n] <= 0 or not shape[n] for n in axes):
+        return None
+    axes.sort(key=lambda n: -strides[n])
+    longer = []
+    inner, length = itemsize, 1  # bytes from element to element of the next axis within
+    for place in range(len(axes) - 1, -1, -1):
+        whole, rest = divmod(strides[axes[place]], inner)
+        if rest or whole < length or (whole > length and place + 1 == len(axes)):
+            return None
+        if whole > length:
+            longer.append(place + 1)
+        inner, length = strides[axes[place]], shape[axes[place]]
+    return tuple(axes), tuple(sorted(longer))

@@ -25,10 +25,9 @@ from ..errors import ArgumentError
 from ..runtime.fork_safe_lock import Lock
 from .backend import BACKENDS, HOST, Backend, backend_of
 from .dispatch import LIMITS
-from .evaluate import evaluate, evaluate_into
-from .graph import Array, Leaf, Node, Product, leaf, with_axes_of_array
-from .slices import sliced
-from .ufuncs import with_axes
+from .graph import Array, Leaf, Node, Product, leaf, with_axes, with_axes_of_array
+from .run import evaluate, evaluate_into
+from .views import reshaped, sliced
 
 Step: TypeAlias = tuple[Callable[[Any, Any], Array], Any]  # a function of an array and an argument
 # Held while threads that read an array find out, or change, who else reads or writes its memory.
@@ -102,6 +101,17 @@ class Memory:
         return made
 
     @property
+    def _owner(self) -> Self:
+        """The array whose memory this one shares, or itself."""
+        return self if self._root is None else self._root
+
+    def _part_of(self, array: Any) -> Any:
+        """The part of an array of the owner that this one is."""
+        for step, argument in () if self._root is None else self._steps:
+            array = step(array, argument)
+        return array
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Shape; it is known without the values."""
         array = self._known()
@@ -116,7 +126,7 @@ class Memory:
     @property
     def _backend(self) -> Backend:
         """The backend of the array, or of the arrays that its operations read."""
-        root = self if self._root is None else self._root
+        root = self._owner
         pending = root._pending  # first: another thread may settle the array after this line
         if root._array is None and pending is not None and pending.backend is not None:
             return pending.backend
@@ -126,19 +136,12 @@ class Memory:
 
     def _known(self) -> Array | None:
         """The values, if they are known: memory that may be the caller's."""
-        root = self._root
-        if root is None:
-            return self._array
-        array = root._array
-        if array is None:
-            return None
-        for step, argument in self._steps:
-            array = step(array, argument)
-        return array
+        array = self._owner._array
+        return None if array is None else self._part_of(array)
 
     def _values(self) -> Array:
         """The values, computed if need be."""
-        root = self if self._root is None else self._root
+        root = self._owner
         pending = root._pending  # first: another thread may settle the array after this line
         if root._array is None and pending is not None:
             evaluate((pending,))
@@ -188,14 +191,9 @@ class Memory:
 
     def _through(self) -> Any:
         """The array through which NumPy already reads and writes the values, or None."""
-        root = self if self._root is None else self._root
-        array = root._open
-        if array is None:
-            array = root._plain()
-        if array is not None and root is not self:
-            for step, argument in self._steps:
-                array = step(array, argument)
-        return array
+        root = self._owner
+        array = root._plain() if root._open is None else root._open
+        return None if array is None else self._part_of(array)
 
     def _opened(self) -> Any:
         """The array through which NumPy reads and writes the known values."""
@@ -229,16 +227,12 @@ class Memory:
 
     def _lent(self) -> Any:
         """The known values, to be read and written by NumPy."""
-        root = self if self._root is None else self._root
-        lent = root._opened()
-        for step, argument in () if root is self else self._steps:
-            lent = step(lent, argument)
-        return lent
+        return self._part_of(self._owner._opened())
 
     def _handed_out(self) -> Array:
         """A read-only view of the values; an update then moves to other memory."""
         values = self._values()
-        root = self if self._root is None else self._root
+        root = self._owner
         backend = backend_of(values)
         with _STATE:
             if root._lending() is not None:
@@ -250,7 +244,7 @@ class Memory:
     @property
     def _node(self) -> Node:
         """The node of the values: later updates do not change it."""
-        root = self if self._root is None else self._root
+        root = self._owner
         if root._array is None:
             root._settle()
             pending = root._pending  # first: another thread may settle the array after this line
@@ -269,10 +263,7 @@ class Memory:
         root._values()
         node = root._known_node()
         assert isinstance(node.work, Leaf)
-        array = node.work.array
-        for step, argument in self._steps:
-            array = step(array, argument)
-        return node.part(array)
+        return node.part(self._part_of(node.work.array))
 
     def _known_node(self) -> Node:
         """The node of known values: of a copy, where NumPy's arrays may write to few elements."""
@@ -295,14 +286,14 @@ class Memory:
 
     def _is_unshared(self) -> bool:
         """True if an update writes in place, since pending operations do not read the memory."""
-        root = self if self._root is None else self._root
+        root = self._owner
         if root._array is None or not root._mine or backend_of(root._array).is_kept(root._array):
             return False
         return root._leaf is None or root._leaf() is None
 
     def _writable(self) -> Array:
         """The values in memory that an update may write to; a number cannot be updated."""
-        root = self if self._root is None else self._root
+        root = self._owner
         if root._number:
             raise ArgumentError("a number cannot be updated: use an array of shape (1,)")
         root._values()
@@ -343,7 +334,7 @@ class Memory:
         ):
             return found if found.size < LIMITS.elements else self._of_array(found, True)
         small = found.size < LIMITS.elements and found.ndim <= values.ndim
-        root = self if self._root is None else self._root
+        root = self._owner
         if small and type(found) is np.ndarray and found.dtype.kind in "biufc":
             root._taken += max(found.size, _VIEW)
             assert root._array is not None
@@ -362,7 +353,7 @@ class Memory:
         if not node.has_kernels or node.ran or type(node.work) is Leaf:
             return False
         evaluate_into(node, part)
-        root = self if self._root is None else self._root
+        root = self._owner
         node.ran = root._lends()
         if not node.ran:
             node.set_array(part, root._known_node())
@@ -433,9 +424,16 @@ def _part(node: Node, steps: tuple[Step, ...]) -> Node | None:
             made = sliced(made, argument)
         elif step is with_axes_of_array:
             made = with_axes(made, argument)
+        elif step is reshaped_array:
+            made = reshaped(made, argument)
         else:
             return None
     return made
+
+
+def reshaped_array(array: Any, shape: tuple[int, ...]) -> Any:
+    """The step to another shape, for arrays of NumPy and CuPy."""
+    return array.reshape(shape)
 
 
 def is_basic(key: Any) -> bool:

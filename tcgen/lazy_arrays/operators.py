@@ -9,30 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from .arguments import gives_little
 from .backend import BACKENDS
+from .calls import gives_little, is_little
 from .dispatch import LIMITS
 from .memory import Memory
-from .ufuncs import record_operator, record_ufunc
+from .record import RECORDED, record_ufunc
 
 _NUMBERS = frozenset((bool, int, float, complex, np.float64, np.float32, np.complex128, np.int64))
-# Operators that are recorded on a fast path.
-_RECORDED = frozenset(("add", "subtract", "multiply", "divide"))
-_COMPARING = frozenset(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"))
 Binary = Callable[[Any, Any], Any]
 
 
 def _few(operate: Any, array: Any, other: Any) -> Any:
     """An operand as NumPy's if it and the result have few elements, else None."""
-    kind = type(other)
-    if kind in _NUMBERS:
+    if type(other) in _NUMBERS:
         return other
-    value = other._plain() if isinstance(other, Memory) else other if kind in BACKENDS else None
+    known = type(other) in BACKENDS
+    value = other._plain() if isinstance(other, Memory) else other if known else None
     if value is None or value.size >= LIMITS.elements:
         return None
-    if value.shape == array.shape and value.ndim < 2:
-        return value
-    return value if gives_little(operate, [array, value], {}) else None
+    return value if gives_little(operate, [array, value]) else None
 
 
 def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
@@ -40,21 +35,17 @@ def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
     operate: Any = getattr(operator, name)
     change: Any = getattr(operator, f"i{name.strip('_')}", None)
     recorder = partial(record_ufunc, ufunc)
-    compares = ufunc.__name__ in _COMPARING
-    operation = ufunc.__name__ if compares or ufunc.__name__ in _RECORDED else None
+    of_elements = ufunc in RECORDED and ufunc is not np.matmul
 
-    def recorded(self: Any, other: Any, swapped: bool) -> Any:
+    def recorded(self: Any, *operands: Any, other: Any) -> Any:
         kind = type(other)
-        if operation is not None and (kind is type(self) or kind is float or kind is int):
-            value = other if kind is not type(self) else other._node
-            node = record_operator(
-                operation, self._node, value, reflected=swapped, compares=compares
-            )
-            if node is not None:
+        if of_elements and (kind is type(self) or kind is float or kind is int):
+            node = recorder(*[x._node if type(x) is type(self) else x for x in operands])
+            if node is not None and not is_little(node):
                 return self._of_node(node)
         if getattr(other, "__array_ufunc__", True) is None:
             return NotImplemented  # its own operators must be called
-        return self._called(recorder, operate, (other, self) if swapped else (self, other), {})
+        return self._called(recorder, operate, operands, {})
 
     def forward(self: Any, other: Any) -> Any:
         array = self._plain()
@@ -65,7 +56,7 @@ def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
                     return operate(array, value)
                 except (TypeError, ValueError):
                     pass  # recording reports the error
-        return recorded(self, other, False)
+        return recorded(self, self, other, other=other)
 
     def reflected(self: Any, other: Any) -> Any:
         array = self._plain()
@@ -74,7 +65,7 @@ def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
                 return operate(other, array)
             except (TypeError, ValueError):
                 pass
-        return recorded(self, other, True)
+        return recorded(self, other, self, other=other)
 
     def in_place(self: Any, other: Any) -> Any:
         if self._number:
@@ -89,8 +80,8 @@ def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
                     pass
                 else:
                     return self
-        elif operation is not None:
-            root = self if self._root is None else self._root
+        elif of_elements:
+            root = self._owner
             root._settle()  # the evaluation of another array may have computed this one
             if root._array is not None and _is_number(other):
                 # Recording it would need this memory and as much again for the result.
@@ -102,8 +93,8 @@ def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
                         pass
                     else:
                         return self
-        changes = type(other) is type(self) and operation in ("add", "subtract")
-        if changes and self._changed_by(operation, other):
+        changes = type(other) is type(self) and ufunc in (np.add, np.subtract)
+        if changes and self._changed_by(ufunc.__name__, other):
             return self
         return self._called(recorder, ufunc, (self, other), {}, (self,))
 

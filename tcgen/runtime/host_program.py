@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..artifact.manifest import Manifest, packed_run
+from ..artifact.manifest import Manifest
 from ..environment import verify_level
 from ..errors import ArgumentError, DtypeError, ShapeError
 from ..records.loops import Fetch, Host, host_items
 from ..records.tensors import Packing, Tensor
-from ..simplices import unpacked
+from ..simplices import stored_values, unpacked
 from .host_device import address
 
 Array = npt.NDArray[Any]
@@ -109,17 +109,19 @@ def _fill(tensor: Tensor, source: Any, tile: Array, ranges: tuple[slice, ...]) -
 def _parts(tensor: Tensor, ranges: tuple[slice, ...]) -> Iterator[tuple[slice, ...]]:
     """Parts of a tile whose stored values lie in a small range.
 
-    Between the pairs of a tile in a packed triangle lie others, up to all of the triangle.
+    Between the pairs of a tile in a packed triangle lie others, up to all of the triangle. The
+    largest index of a pair is its row there: a part of few rows has few others in between.
     """
     hulls = [_hull(pair, axis, ranges) for axis, pair in tensor.stored()]
     for axis, pair in tensor.stored():
         axes = [axis] if pair is None else pair.axes
-        longest = max(axes, key=lambda n: ranges[n].stop - ranges[n].start)
-        start, stop = ranges[longest].start, ranges[longest].stop
+        long = [n for n in axes if ranges[n].stop - ranges[n].start > 1] or axes
+        row = max(long, key=lambda n: (ranges[n].stop, ranges[n].stop - ranges[n].start))
+        start, stop = ranges[row].start, ranges[row].stop
         if math.prod(h.stop - h.start for h in hulls) > _MOST_READ and stop - start > 1:
             middle = (start + stop) // 2
             for half in (slice(start, middle), slice(middle, stop)):
-                yield from _parts(tensor, (*ranges[:longest], half, *ranges[longest + 1 :]))
+                yield from _parts(tensor, (*ranges[:row], half, *ranges[row + 1 :]))
             return
     yield ranges
 
@@ -153,10 +155,18 @@ def _slice(tensor: Tensor, source: Any, ranges: tuple[slice, ...], dtype: np.dty
 
 
 def _hull(pair: Packing | None, axis: int, ranges: tuple[slice, ...]) -> slice:
-    """Smallest range of a stored axis that holds the tile."""
+    """Smallest range of a stored axis that holds the tile, from its first element to its last."""
     if pair is None:
         return ranges[axis]
-    return slice(*packed_run(pair, [(ranges[n].start, ranges[n].stop) for n in pair.axes]))
+    own = [ranges[n] for n in pair.axes]
+
+    def place(ends: Iterable[int]) -> int:
+        ordered = enumerate(sorted(ends, reverse=True))
+        return sum(stored_values(x, pair.count - n, pair.antisymmetric) for n, x in ordered)
+
+    # Antisymmetric axes store no equal positions; those of the ends are past the last element.
+    stop = min(place(r.stop - 1 for r in own) + 1, pair.values(max(r.stop for r in own)))
+    return slice(min(place(r.start for r in own), max(0, stop - 1)), stop)
 
 
 def _spread(buffer: Array, shape: tuple[int, ...]) -> None:

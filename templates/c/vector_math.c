@@ -24,11 +24,21 @@ TC_VECTOR_FORM(double, acos, acos)
 TC_VECTOR_FORM(float, acosf, acosf)
 TC_VECTOR_FORM(double, atan, atan)
 TC_VECTOR_FORM(float, atanf, atanf)
+TC_VECTOR_FORM(double, log1p, log1p)
+TC_VECTOR_FORM(float, log1pf, log1pf)
+TC_VECTOR_FORM(double, expm1, expm1)
+TC_VECTOR_FORM(float, expm1f, expm1f)
+TC_VECTOR_FORM(double, exp2, exp2)
+TC_VECTOR_FORM(float, exp2f, exp2f)
+TC_VECTOR_FORM(double, cbrt, cbrt)
+TC_VECTOR_FORM(float, cbrtf, cbrtf)
 #define TC_VECTOR_FORM_OF_TWO(type, name)                           \
     _Pragma("omp declare simd notinbranch")                         \
     type name(type, type) __asm__(#name) __attribute__((const));
 TC_VECTOR_FORM_OF_TWO(double, atan2)
 TC_VECTOR_FORM_OF_TWO(float, atan2f)
+TC_VECTOR_FORM_OF_TWO(double, hypot)
+TC_VECTOR_FORM_OF_TWO(float, hypotf)
 TC_VECTOR_FORM_OF_TWO(double, pow)
 TC_VECTOR_FORM_OF_TWO(float, powf)
 /* By another name: the compiler would make one call of a sine and a cosine, which has no vectors. */

@@ -62,6 +62,15 @@ def numbers(text: str, first: str) -> tuple[int, int]:
 
 
 @pytest.mark.slow
+def test_hubbard_ring(examples: SimpleNamespace) -> None:
+    done = run(examples.folder / "hubbard_ring.py", "--target", "numpy")
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()[1:]]
+    assert [row[1] for row in rows] == ["2", "6", "2", "6"]
+    assert abs(float(rows[0][3]) - float(rows[0][5])) < 1e-6
+
+
+@pytest.mark.slow
 def test_water_fails_on_a_wrong_energy(copied: Path, target: str) -> None:
     data = copied / "data" / "water_631g.npz"
     with np.load(data) as file:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcgen.chem.integrals import Block, Integrals
-from tcgen.chem.reference import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, read_reference
+from tcgen.chem.frames import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, Block
+from tcgen.chem.mean_field import read_mean_field
 from tcgen.ir.layouts import pack
 from tcgen.ir.tensor import Packing, Role, Space, Storage, Tensor
 
@@ -36,7 +36,7 @@ def fields(blocks: Any) -> dict[str, Any]:
 def test_blocks_are_those_of_single_transforms(
     fields: dict[str, Any], kind: str, frames: list[str]
 ) -> None:
-    reference = read_reference(fields[kind], 1 if kind != "GHF" else 2)
+    reference = read_mean_field(fields[kind], 1 if kind != "GHF" else 2)
     parts = []
     for name in frames:
         frame = reference.frames[name]
@@ -44,7 +44,7 @@ def test_blocks_are_those_of_single_transforms(
         parts.append((Block(name, tuple(occupied)), Block(name, tuple(virtual))))
     pairs = [(p, q) for own in parts for p, q in product(own, own)]
     blocks = [(*one, *two) for one, two in product(pairs, pairs)]
-    apart, together = Integrals(reference), Integrals(reference)
+    apart, together = reference.integrals(), reference.integrals()
     together.transform_for(blocks)
     assert together._pairs
     for block in blocks:
@@ -55,11 +55,11 @@ def test_blocks_are_those_of_single_transforms(
 
 
 def test_packed_integrals_are_cut_without_a_dense_array(fields: dict[str, Any]) -> None:
-    reference = read_reference(fields["RHF"])
+    reference = read_mean_field(fields["RHF"])
     frame = reference.frames[SPATIAL]
     virtual = Block(SPATIAL, tuple(range(frame.occupied, frame.count)))
     occupied = Block(SPATIAL, tuple(range(frame.occupied)))
-    integrals = Integrals(reference)
+    integrals = reference.integrals()
     v, o = Space("v"), Space("o")
     both = Tensor("g", (v,) * 4, Role.INPUT, storage=Storage(packed=(Packing(0), Packing(2))))
     mixed = Tensor("g", (o, v, v, v), Role.INPUT, storage=Storage(packed=(Packing(2),)))
@@ -78,8 +78,8 @@ def test_packed_integrals_are_cut_without_a_dense_array(fields: dict[str, Any]) 
 
 
 def test_one_small_block_is_transformed_alone(fields: dict[str, Any]) -> None:
-    reference = read_reference(fields["RHF"])
-    integrals = Integrals(reference)
+    reference = read_mean_field(fields["RHF"])
+    integrals = reference.integrals()
     occupied = Block(SPATIAL, (0, 1))
     integrals.transform_for([(occupied,) * 4])
     assert not integrals._pairs

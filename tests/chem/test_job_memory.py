@@ -14,9 +14,9 @@ import pytest
 import tcgen
 from support.messages import mentions
 from support.paths import TESTS
-from tcgen.chem.integrals import Block, Integrals
+from tcgen.chem.frames import SPATIAL, Block
+from tcgen.chem.mean_field import read_mean_field
 from tcgen.chem.memory import BASE, Budget
-from tcgen.chem.reference import SPATIAL, read_reference
 from tcgen.ir.tensor import Packing, Role, Space, Storage, Tensor
 
 JOB = """
@@ -77,7 +77,7 @@ def test_the_least_memory_is_named(missing: int) -> None:
 
 def test_bytes_of_a_transform(blocks: Any) -> None:
     field = blocks.mean_field(blocks.molecule("O 0 0 0; H 0.3 0.7 0.5", "6-31g", charge=-1))
-    integrals = Integrals(read_reference(field))
+    integrals = read_mean_field(field).integrals()
     virtual = Block(SPATIAL, tuple(range(5, 11)))
     v = Space("v")
     packed = Tensor("g", (v,) * 4, Role.INPUT, storage=Storage(packed=(Packing(0), Packing(2))))

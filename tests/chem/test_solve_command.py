@@ -78,12 +78,13 @@ def test_json_keeps_the_contract(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     keys = (
-        "schema name reference converged e_hf e_corr e_tot energies roots iterations "
+        "schema name reference converged e_hf e_corr e_tot energies roots integrals iterations "
         "residual_norms seconds timings"
     )
     assert set(found) == set(keys.split())
     assert found["converged"] is True
     assert found["reference"] == "RHF"
+    assert found["integrals"] == "PySCF, sto-3g, 2 atoms"
     assert list(found["timings"]) == ["planning", "compiling", "integrals", "iterations"]
     assert 0 < sum(found["timings"].values()) <= found["seconds"]
     assert abs(found["e_corr"] - E_CCSD) < 1e-8
@@ -292,7 +293,7 @@ def test_mistakes(options: tuple[object, ...], status: int, words: str) -> None:
     [
         ("some words\nmore of them\n", "line 1 'some words' not a number of atoms"),
         ("", "line 1 '' not a number"),
-        (" &FCI NORB= 6,NELEC= 4\n", "FCIDUMP to_scf"),
+        (" &FCI NORB= 6,NELEC= 4\n", "FCIDUMP --fcidump read_fcidump"),
         ("2\n\nLi 0 0 0\n", "line 1 is 2, comment 1"),
         ("1\n\nHe 0 0 0\nHe 0 0 3\n", "line 1 is 1, comment 2"),
         ("2\n\nLi 0 0 0\nH 0 0\n", "line 4 'H 0 0' not an atom"),

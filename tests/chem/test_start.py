@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -33,13 +34,14 @@ r2[i,j,a,b] = v_ovov[i,a,j,b]*u[i,a]*u[j,b]
 """
 
 
+@cache
 def systems() -> dict[str, System]:
     shipped = {name: read_system(path) for name, path in tcgen.resources.shipped_specs().items()}
     return shipped | {"exponentials": tcgen.read_spec(EXPONENTIALS)}
 
 
 def amplitudes(system: System) -> set[str]:
-    return {t.name for t in system.inputs if re.fullmatch("[tlrx][1-3]", t.name)}
+    return {t.name for t in system.inputs if re.fullmatch("[tlrxc][1-4]", t.name)}
 
 
 @pytest.mark.parametrize("name", sorted(systems()))

@@ -21,7 +21,7 @@ from support import cupy_stand_in
 from support.cuda_device import EmulatedDevice
 from support.cupy_stand_in import Stream
 from support.paths import ROOT
-from tcgen.lazy_arrays import kernels
+from tcgen.lazy_arrays import compile as kernels
 from tcgen.lazy_arrays.backend import BACKENDS
 from tcgen.runtime.gpu.cupy_device import CupyDevice
 

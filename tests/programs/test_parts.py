@@ -31,7 +31,7 @@ DIVIDED = {
     "sosmp2_laplace_df": (
         {"o": 10, "v": 40, "q": 6, "x": 80},
         1_000_000,
-        {"o": 3, "v": 17, "q": 2, "x": 5},
+        {"o": 3, "v": 7, "q": 2, "x": 31},
     ),
 }
 LARGE = ("cc2_df", "ccsd_closed_shell", "t_spin_orbital", "uccsd_energy_t1")  # minutes of planning

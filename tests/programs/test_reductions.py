@@ -17,7 +17,7 @@ space v = 40
 index i j k : o
 index a b : v
 input r[o,v], d[o,o], x[v] real
-output n, s, p, q, w, z, u, m
+output n, s, p, q, w, z, u, m, c
 n = max(i,a) abs(r[i,a])
 s[i,j] = min(k) (d[i,k] + d[k,j])
 p = prod(a) x[a]
@@ -26,6 +26,8 @@ w[i,a] = r[i,a]*max(b) r[i,b]
 z[a] = sum(i) maximum(r[i,a], 0) + where(less(x[a], 0), -x[a], arctan2(x[a], 2))
 e[i,a] = exp(r[i,a]) + floor(4*r[i,a]) + sign(r[i,a]) + mod(r[i,a], x[a]) + tan(r[i,a])
 u[a] = max(i) e[i,a]
+c[i,a] = hypot(r[i,a], x[a]) + logaddexp(r[i,a], x[a]) + cbrt(r[i,a]) + exp2(x[a])
+c[i,a] += log1p(r[i,a]**2) + expm1(r[i,a]) + rint(4*x[a]) + logaddexp(x[a], x[a])
 m[i] = sum(a) e[i,a]*minimum(r[i,a], x[a])*pow(abs(x[a]), r[i,a])
 """
 RANDOM = np.random.default_rng(3)
@@ -52,6 +54,14 @@ def wanted(r: Any, d: Any, x: Any) -> dict[str, Any]:
         "w": r * r.max(1)[:, None],
         "z": np.maximum(r, 0).sum(0) + np.where(x < 0, -x, np.arctan2(x, 2)),
         "u": e.max(0),
+        "c": np.hypot(r, x)
+        + np.logaddexp(r, x)
+        + np.cbrt(r)
+        + np.exp2(x)
+        + np.log1p(r**2)
+        + np.expm1(r)
+        + np.rint(4 * x)
+        + np.logaddexp(x, x),
         "m": (e * np.minimum(r, x) * abs(x) ** r).sum(1),
     }
 

@@ -39,7 +39,7 @@ from tcgen.testing import random_arrays
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LONG = (
     *("README", "quickstart", "memory", "cli", "targets", "solve", "spin", "reports"),
-    "howto_methods",
+    *("howto_methods", "derivation"),
 )
 LANGUAGE_PAGE = ROOT / "docs" / "spec.md"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -130,7 +130,7 @@ def test_page(page: Path, folder: Path) -> None:
                 run_console(block, page)
             case "tcgen" if page != LANGUAGE_PAGE:
                 assert read(block.body).equations, where
-            case "tcgen" | "text" | "bash" | "c" | "json":
+            case "tcgen" | "text" | "bash" | "c" | "cpp" | "fortran" | "cmake" | "json":
                 pass
             case "{eval-rst}" | "{toctree}" | "{literalinclude}":
                 pass

@@ -69,8 +69,9 @@ _MOST_IMAGES = 20_000
 
 _ZERO, _ONE = Const(Fraction(0)), Const(Fraction(1))
 _AT_ZERO = dict.fromkeys(("sqrt", "abs", "sin", "tanh", "conj", "real", "imag"), _ZERO)
-_AT_ZERO |= dict.fromkeys(("tan", "sinh", "arcsin", "arctan", "floor", "sign"), _ZERO)
-_AT_ZERO |= dict.fromkeys(("exp", "cos", "cosh"), _ONE)
+_AT_ZERO |= dict.fromkeys(("tan", "sinh", "arcsin", "arctan", "floor", "sign", "rint"), _ZERO)
+_AT_ZERO |= dict.fromkeys(("log1p", "expm1", "cbrt"), _ZERO)
+_AT_ZERO |= dict.fromkeys(("exp", "exp2", "cos", "cosh"), _ONE)
 
 _Index: TypeAlias = Callable[[Index, Mapping[Index, str]], Index]
 """Gives an index the space of its spin."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+
 from ...artifact import kernel_abi as packing
-from ...dtypes import BY_NAME
+from ...dtypes import BY_NAME, DType
 from ...ir.expr import Access
 from ...ir.loops import BandVar, Gemm, Module, PackingScheme
 from ...resources import part, template_text
@@ -33,17 +36,27 @@ def contraction_call() -> str:
     return "\n".join(_with_includes("abi.h", {"minmax.h"}))
 
 
-def _with_includes(name: str, included: set[str]) -> list[str]:
-    """Lines of a file of the kernel, each header once, in the place of its first include."""
+def contraction_abi() -> str:
+    """The same declarations as a header of its own."""
+    return "\n".join([*_with_includes("abi.h", set()), ""])
+
+
+def _with_includes(
+    name: str, included: set[str], other: Mapping[str, list[str]] = MappingProxyType({})
+) -> list[str]:
+    """Lines of a file of the kernel, each header once, in the place of its first include.
+
+    ``other`` has lines that take the place of those of a header.
+    """
     lines = []
-    for line in template_text(f"{_FOLDER}/{name}").splitlines():
+    for line in other.get(name) or template_text(f"{_FOLDER}/{name}").splitlines():
         if not line.startswith(_INCLUDE):
             lines.append(line)
             continue
         header = line.removeprefix(_INCLUDE).rstrip('"')
         if header not in included:
             included.add(header)
-            lines += _with_includes(header, included)
+            lines += _with_includes(header, included, other)
     return lines
 
 
@@ -68,19 +81,42 @@ def contraction_libraries(module: Module, version: str) -> tuple[tuple[str, str]
     )
 
 
-def contraction_library(part: str, dtype: str, version: str) -> str:
-    """Source of one part of the kernel."""
+def contraction_library(part: str, dtype: str, version: str, linked: Collection[str] = ()) -> str:
+    """Source of one part of the kernel.
+
+    The parts ``linked`` are put together by a linker instead of the runtime: every symbol is
+    ``TC_LINKED(name)``, a macro of who compiles them, and micro-kernels are found by their names.
+    """
     element = BY_NAME[dtype]
     source, read = _SOURCES[part]
+    tables = [_linked_table(tiles, element, linked) for tiles in packing.TILES] if linked else []
+    made = f"{part}_{element.letter}" if part in packing.TILES else ""
     lines = [
         f"/* Contractions of {dtype} in any layout, written by tcgen {version}.",
         " * C11 with vectors of GCC and clang. */",
         f"#define TC_REAL {element.c_real}",
         f"#define TC_COMPLEX {element.parts - 1}",
         *(f"#define TC_READ_{x} {how}" for x, how in zip("AB", read, strict=False)),
-        *_with_includes(source, set()),
+        *(_linked_names(element.letter, made) if linked else ()),
+        *_with_includes(source, set(), {"tables.h": tables}),
     ]
     return "\n".join([*lines, ""])
+
+
+def _linked_names(letter: str, made: str) -> list[str]:
+    """Symbols of a part under the names of the linker; ``made`` is that of its micro-kernels."""
+    names = {f"tc_{x}_{letter}": f"{x}_{letter}" for x in (*packing.CALLERS, *packing.TILES)}
+    if made:
+        names[f"tc_made_{letter}"] = made
+    return [f"#define {name} TC_LINKED({linked})" for name, linked in names.items()]
+
+
+def _linked_table(tiles: str, element: DType, linked: Collection[str]) -> str:
+    """Declaration of the micro-kernels of a part; of one that no program needs, an empty table."""
+    name = f"tc_{tiles}_{element.letter}"
+    if tiles in linked:
+        return f"extern const tc_ukernels {name};"
+    return f"static const tc_ukernels {name} = {{0}};"
 
 
 def _parts(stmt: Gemm, dtype: str) -> set[str]:

@@ -61,6 +61,7 @@ _OWN_CALLS = {
     "maximum": "tc_maximum",
     "minimum": "tc_minimum",
     "where": "tc_where",
+    "logaddexp": "tc_logaddexp",
 }
 _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
 

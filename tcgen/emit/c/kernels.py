@@ -7,13 +7,20 @@ declarations, and the addresses of private buffers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
 from ...dtypes import ALL, BY_NAME, COMPLEX128, FLOAT64, DType
 from ...ir.executed import StatementWork, executed_by
 from ...ir.expr import Access, functions
-from ...ir.loop_analysis import band_of, parallel_chain, statements, used_buffers
+from ...ir.loop_analysis import (
+    band_of,
+    parallel_chain,
+    statements,
+    summed_in,
+    used_buffers,
+)
 from ...ir.loops import (
     Assign,
     Buffer,
@@ -45,16 +52,16 @@ from ..scope import (
     unique,
 )
 from .contraction import contraction, contraction_call, packing_memory
-from .expressions import LOOPS, element, loop_head
+from .expressions import LOOPS, bounds, element, loop_head
 from .gemm import gemm
-from .loops import STOPPED, assign
-from .stores import TOTAL, counters, start_of
+from .loops import OPENMP, STOPPED, assign
+from .stores import TOTAL, counters, start_of, store
 from .transposition import transposing_functions
 
 # Functions of templates/c/vector_math.c.
 _VECTOR_FORMS = frozenset(
     ("exp", "log", "sin", "cos", "tanh", "tan", "sinh", "cosh", "arcsin", "arccos", "arctan")
-) | {"arctan2", "pow"}
+) | {"log1p", "expm1", "exp2", "cbrt", "hypot", "arctan2", "pow"}
 
 
 def c_source(
@@ -77,7 +84,7 @@ def c_source(
         counters(module) if counted else "",
         fill("c/vector_math.c") if called & _VECTOR_FORMS else "",
         fill("c/reductions.c") if ordered or called & {"maximum", "minimum"} else "",
-        fill("c/functions.c") if called & {"sign", "mod", "where"} else "",
+        fill("c/functions.c") if called & {"sign", "mod", "where", "logaddexp"} else "",
         _prefetch_level() if blas else "",
         *(_products(dtype) for dtype in sorted(blas, key=lambda dtype: dtype.letter)),
         contraction_call() if any(stmt.scheme for stmt, _ in products) else "",
@@ -173,11 +180,12 @@ def _cleared(scope: Scope) -> list[str]:
 def _whole(stmt: Stmt, scope: Scope, table: tuple[str, ...]) -> list[str]:
     """A statement of the kernel; numbers that its loops add up have variables of their own."""
     names = sorted(totals(stmt, scope)) if isinstance(stmt, Loop) else []
-    lines = _statement(stmt, replace(scope, totals=frozenset(names)), table, threads=True)
+    named = {name: f"{TOTAL}{scope.names[name]}" for name in names}
+    lines = _statement(stmt, replace(scope, totals=named), table, threads=True)
     if not names:
         return lines
-    kinds = {f"{TOTAL}{scope.names[name]}": _total_type(scope.buffers[name]) for name in names}
-    places = {f"{TOTAL}{scope.names[name]}": element(Access(name, ()), scope) for name in names}
+    kinds = {total: _total_type(scope.buffers[name]) for name, total in named.items()}
+    places = {total: element(Access(name, ()), scope) for name, total in named.items()}
     if isinstance(stmt, Loop) and stmt.parallel:
         lines = _totals_of_threads(kinds, lines)
     return part(
@@ -246,6 +254,8 @@ def _statement(stmt: Stmt, scope: Scope, table: tuple[str, ...], *, threads: boo
 
 
 def _loop(stmt: Loop, scope: Scope, table: tuple[str, ...], *, threads: bool) -> list[str]:
+    if stmt.vector and not (stmt.parallel and threads):
+        return _on_vectors(stmt, scope, table, loop_head(stmt.var, scope))
     if not (stmt.parallel and threads):
         body = [
             line for inner in stmt.body for line in _statement(inner, scope, table, threads=threads)
@@ -254,31 +264,68 @@ def _loop(stmt: Loop, scope: Scope, table: tuple[str, ...], *, threads: bool) ->
             body = [*skip_lines(scope, "int64_t"), *body]
         if _checks_stop(stmt):
             body = [STOPPED, *body]
-        vector = ["#pragma omp simd"] if stmt.vector else []
-        return [*vector, *nest(loop_head(stmt.var, scope), body)]
+        return nest(loop_head(stmt.var, scope), body)
     chain = tuple(parallel_chain(stmt))
     heads, guards = _collapsed(tuple(loop.var for loop in chain), scope)
     if any(numbered(loop.var, scope) for loop in chain):
         guards += skip_lines(scope, "int64_t")
-    body = [*guards, *_own_memory(chain[-1], scope, table)]
-    for inner in chain[-1].body:
-        body += _statement(inner, scope, table, threads=False)
-    on_vectors = chain[-1].vector and not scope.totals
-    divided = len(chain) - 1 if on_vectors and len(chain) > 1 else len(chain)
-    if _checks_stop(chain[-1]):
-        body = [STOPPED, *body]
-    for number, head in reversed(list(enumerate(heads))):
-        body = nest(head, body)
-        if number == divided:
-            body = [STOPPED, "#pragma omp simd", *body]
-    collapse = f" collapse({divided})" if divided > 1 else ""
+    last = chain[-1]
+    start = [*guards, *_own_memory(last, scope, table)]
+    if last.vector and len(chain) == 1 and not scope.totals:
+        body = [
+            line for inner in last.body for line in _statement(inner, scope, table, threads=False)
+        ]
+        simd = "#pragma omp parallel for simd schedule(static) num_threads(tc_threads)"
+        return [simd, *nest(heads[0], [*start, *body])]
+    if last.vector and len(chain) == 1:  # threads divide the pieces, and the vector unit each piece
+        name, piece = scope.variables[last.var.name], scope.thresholds.sum_piece
+        low, high = bounds(last.var, scope)
+        stop = f"tc_min(tc_piece + {piece}, {high})"
+        head = f"for (int64_t {name} = tc_piece; {name} < {stop}; ++{name})"
+        body = _on_vectors(last, scope, table, head, start)
+        lines = part(LOOPS, "pieces", low=low, high=high, piece=piece, body=body)
+        return ["#pragma omp for schedule(static) nowait", *lines]
+    if last.vector:
+        lines = [STOPPED, *_on_vectors(last, scope, table, heads.pop(), start)]
+    else:
+        check = [STOPPED] if _checks_stop(last) else []
+        lines = [*check, *start]
+        for inner in last.body:
+            lines += _statement(inner, scope, table, threads=False)
+    for head in reversed(heads):
+        lines = nest(head, lines)
+    collapse = f" collapse({len(heads)})" if len(heads) > 1 else ""
     # Sums of threads are reproducible only if each thread has the same iterations in each run.
     if scope.totals:
-        return [f"#pragma omp for{collapse} schedule(static, 1) nowait", *body]
-    if on_vectors and len(chain) == 1:
-        return ["#pragma omp parallel for simd schedule(static) num_threads(tc_threads)", *body]
+        return [f"#pragma omp for{collapse} schedule(static, 1) nowait", *lines]
     clauses = f"{collapse} schedule(dynamic) num_threads(tc_threads)"
-    return [f"#pragma omp parallel for{clauses}", *body]
+    return [f"#pragma omp parallel for{clauses}", *lines]
+
+
+def _on_vectors(
+    stmt: Loop, scope: Scope, table: tuple[str, ...], head: str, start: Sequence[str] = ()
+) -> list[str]:
+    """A loop for the vector unit; elements to which it adds have sums of their own meanwhile."""
+    sums = summed_in(stmt)
+    named = {name: f"tc_sum_{scope.names[name]}" for name in sorted(sums)}
+    inside = replace(scope, totals={**scope.totals, **named})
+    body = [*start]
+    for inner in stmt.body:
+        body += _statement(inner, inside, table, threads=False)
+    clauses = "".join(
+        f" reduction({OPENMP[sums[name].reduction]}:{own})" for name, own in named.items()
+    )
+    lines = [f"#pragma omp simd{clauses}", *nest(head, body)]
+    if not sums:
+        return lines
+    firsts = {own: start_of(sums[name].reduction, scope) for name, own in named.items()}
+    return part(
+        LOOPS,
+        "totals",
+        declare=[f"double {own} = {first};" for own, first in firsts.items()],
+        loops=lines,
+        store=[line for name, own in named.items() for line in store(sums[name], scope, own)],
+    )
 
 
 def _checks_stop(stmt: Loop) -> bool:

@@ -32,7 +32,7 @@ from .transposition import transposed_block, transposes
 
 _LINE = CACHE_LINE_BYTES // FLOAT64.itemsize  # elements: the narrowest block
 # Operations of OpenMP, and those of the template reductions.c.
-_OPENMP = {
+OPENMP = {
     Reduction.SUM: "+",
     Reduction.PROD: "*",
     Reduction.MAX: "tc_by_max",
@@ -192,7 +192,7 @@ def _local_sum(
     if it has inner loops.
     """
     value = value_at_point(stmt, scope, coefficient=False)
-    operation = _OPENMP[stmt.reduction]
+    operation = OPENMP[stmt.reduction]
     if is_complex(stmt.expr, scope) and stmt.reduction is not Reduction.PROD:
         names = "tc_re, tc_im"
         body = part(LOOPS, "complex_term", value=value)

@@ -31,7 +31,7 @@ def store(stmt: Assign, scope: Scope, value: str) -> list[str]:
         value = f"creal({value})"
     place = element(stmt.out, scope)
     if stmt.out.buffer in scope.totals:
-        place = f"{TOTAL}{scope.names[stmt.out.buffer]}"
+        place = scope.totals[stmt.out.buffer]
     line = combined(stmt.reduction, place, value) if stmt.accumulate else f"{place} = {value};"
     guards = store_guards(stmt.out, scope)
     return [f"if ({' && '.join(guards)}) {line}"] if guards else [line]

@@ -10,14 +10,18 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import factorial, prod
 from typing import Any
 
 from ...errors import ArgumentError, Diagnostic, SpecError
-from ...ir.system import System
+from ...ir.system import System, Term
+from ...ir.tensor import Index
 from ..exact_numbers import literal
 from ..source import refuse_deep_nesting
+from ..spec.operators import Signed, compose, gather, slash_operator
+from ..spec.writer import antisymmetric_classes, invariant_exchanges
 from ..terms import read_term_data
 from .conventions import (
     LETTERS,
@@ -79,7 +83,32 @@ def from_wicked(
             "tensors": {**reader.tensors, **integrals(real=real)},
             "targets": list(reader.targets.values()),
         }
-        return with_integrals(read_term_data(data, filename))
+        return with_integrals(_with_short_operators(read_term_data(data, filename)))
+
+
+def _with_short_operators(system: System) -> System:
+    """The system with 2*P(i/jk) for P(i,j,k) of a term that is antisymmetric in j and k."""
+    equations = []
+    for equation in system.equations:
+        left = equation.lhs.indices
+        equations.append(
+            replace(equation, terms=tuple(_shortened(t, left) for t in equation.terms))
+        )
+    return replace(system, equations=tuple(equations))
+
+
+def _shortened(term: Term, left: tuple[Index, ...]) -> Term:
+    """A term whose permutations are all those within groups of left indices."""
+    if not term.perms:
+        return term
+    operator: Signed = ((1, ()),)
+    coeff = term.coeff
+    for classes in antisymmetric_classes(term.perms, left, invariant_exchanges(term, left)):
+        coeff *= prod(factorial(len(held)) for held in classes)
+        if len(classes) > 1:
+            operator = compose(operator, slash_operator(classes, True))
+    ((factor, perms),) = gather(operator, left)
+    return replace(term, coeff=coeff * factor, perms=perms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +229,7 @@ class _Reader:
 
     def _numbered(self, tensor: _Tensor) -> str:
         """The name with the number of its upper indices, unless it is one of integrals."""
-        if tensor.name in self._by_blocks or tensor.name[-1].isdigit():
+        if tensor.name in self._by_blocks or tensor.name[-1].isdigit() or not tensor.labels:
             return tensor.name
         return f"{tensor.name}{len(tensor.upper)}"
 
@@ -221,7 +250,7 @@ class _Reader:
     def _factor(self, tensor: _Tensor) -> str:
         ups, downs = self._indices(tensor.upper), self._indices(tensor.lower)
         name = self._numbered(tensor)
-        if name not in self._by_blocks:
+        if tensor.labels and name not in self._by_blocks:
             axes = [x[0] for x in tensor.labels]
             places = [*range(len(ups)), -1, *range(len(ups), len(axes))]
             groups = _alike((*tensor.upper, "", *tensor.lower), places)

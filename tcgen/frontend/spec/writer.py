@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations, permutations
+from itertools import combinations, groupby, permutations
 from math import prod
 from typing import TypeAlias
 
@@ -36,12 +36,18 @@ from .names import RESERVED
 from .operators import Signed, compose, position_images, slash_operator, tuple_operator
 
 _Images = dict[tuple[int, ...], int]
+_ONE: Signed = ((1, ()),)
+_WIDTH = 100  # characters of a line of grouped terms
 Group: TypeAlias = tuple[Permutation, ...]
 """Permutations of left indices that leave a term unchanged up to sign, with the identity."""
 
 
 def spec_text(
-    system: System, *, heading: Sequence[str] = (), notes: Mapping[str, str] | None = None
+    system: System,
+    *,
+    heading: Sequence[str] = (),
+    notes: Mapping[str, str] | None = None,
+    grouped: bool = False,
 ) -> str:
     """The system in the .spec language.
 
@@ -52,6 +58,7 @@ def spec_text(
         system: a verified system.
         heading: comment lines after the name of the system.
         notes: comments behind the declarations of inputs, by name.
+        grouped: write consecutive terms with one operator as one sum, P(i,j) (x - y).
 
     Raises:
         TcgenError: the language cannot express the system: a tensor has a reserved name, a
@@ -91,7 +98,7 @@ def spec_text(
     lines += [note for _, notes in outputs for note in notes]
     lines += [f"output {line}" for line, _ in outputs]
     for equation in system.equations:
-        lines += ["", *_equation_lines(equation)]
+        lines += ["", *(_grouped_lines if grouped else _equation_lines)(equation)]
     return "\n".join(lines) + "\n"
 
 
@@ -222,6 +229,32 @@ def _equation_lines(equation: Equation) -> list[str]:
         else:
             lines.append(f"{lhs} {'-=' if minus else '+='} {text[1:] if minus else text}")
     return lines
+
+
+def _grouped_lines(equation: Equation) -> list[str]:
+    """A sum for each run of terms with one operator, in lines of at most ``_WIDTH`` characters."""
+    lhs, lines = equation.lhs, list[str]()
+    written = [pair for term in equation.terms for pair in _written_out(term, lhs)]
+    for operator, run in groupby(written, key=lambda pair: pair[1]):
+        terms = [term for term, _ in run]
+        equals = "+=" if lines or lhs.tensor.accumulate else "="
+        if len(terms) == 1:
+            text = _term_text(terms[0], operator)
+            minus = equals == "+=" and text.startswith("-")
+            lines.append(f"{lhs} {'-=' if minus else equals} {text[1:] if minus else text}")
+            continue
+        line, before = f"{lhs} {equals} {operator}(", len(lines)
+        indent = " " * len(line)
+        for n, text in enumerate(_term_text(term, "") for term in terms):
+            sign, size = ("- ", text[1:]) if text.startswith("-") else ("+ ", text)
+            signed = f" {sign}{size}" if n else text
+            if n and len(line) + len(signed) >= _WIDTH:
+                lines.append(line)
+                line, signed = indent, signed[1:]
+            line += signed
+        whole = not operator and len(lines) == before
+        lines.append(line.replace("(", "", 1) if whole else f"{line})")
+    return lines or _equation_lines(equation)
 
 
 def _written_out(term: Term, lhs: Ref) -> list[tuple[Term, str]]:
@@ -415,7 +448,53 @@ def operator_text(
         >>> operator_text(cyclic, left), operator_text(cyclic, left, exchange)
         ('', 'P(a/ij) ')
     """
-    return _product(perms, left, ()) or _product(perms, left, symmetry)
+    short = _antisymmetriser(perms, left, symmetry)
+    return short or _product(perms, left, ()) or _product(perms, left, symmetry)
+
+
+def _antisymmetriser(
+    perms: tuple[Permutation, ...], left: tuple[Index, ...], symmetry: Group
+) -> str:
+    """P(i/jk) P(ab/cd) of the classes in which a term is antisymmetric, without any search."""
+    text, whole = "", _ONE
+    for classes in antisymmetric_classes(perms, left, symmetry):
+        if len(classes) > 1:
+            mark = "," if all(len(c) == 1 for c in classes) else "/"
+            text += f"P({mark.join(map(_together, classes))}) "
+            whole = compose(whole, slash_operator(classes, True))
+    given = {(p.sign, p.images) for p in perms}
+    written = {(sign, position_images(names, left)) for sign, names in whole}
+    same = given == written and len(perms) == len(written)
+    if text and not same:
+        wanted = _cosets(given, symmetry)
+        same = wanted is not None and _images(whole, left, symmetry) == wanted
+    return text if same else ""
+
+
+def antisymmetric_classes(
+    perms: Iterable[Permutation], left: tuple[Index, ...], symmetry: Group
+) -> list[tuple[tuple[Index, ...], ...]]:
+    """For left indices that permutations mix: classes of those whose exchange changes the sign.
+
+    ``symmetry`` leaves the term unchanged up to its sign. Small classes come first.
+    """
+    mixed = {k: {k} for k in range(len(left))}
+    for perm in perms:
+        for k, image in enumerate(perm.images):
+            if image not in mixed[k]:
+                mixed |= dict.fromkeys(both := mixed[k] | mixed[image], both)
+    signs = {p.images: p.sign for p in symmetry}
+    found = []
+    for group in {min(g): sorted(g) for g in mixed.values() if len(g) > 1}.values():
+        classes: list[list[int]] = []
+        for k in group:
+            same = [c for c in classes if signs.get(exchanged(len(left), (c[0], k))) == -1]
+            if same:
+                same[0].append(k)
+            else:
+                classes.append([k])
+        found.append(tuple(tuple(left[k] for k in c) for c in sorted(classes, key=len)))
+    return found
 
 
 def _product(perms: tuple[Permutation, ...], left: tuple[Index, ...], symmetry: Group) -> str:

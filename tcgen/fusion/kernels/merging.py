@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import reduce
-from heapq import heapify, heappop, heappush
-from itertools import combinations
+from heapq import heappop, heappush
 from operator import or_
 
 from ..sharing.dependences import bits_of
@@ -79,6 +78,11 @@ class Merging:
     def neighbours(self, name: int) -> set[int]:
         """Blocks that touch an array of a block."""
         return set().union(*(self.users[array] for array in self.arrays[name])) - {name}
+
+    def allowed(self, name: int) -> list[int]:
+        """Blocks that no pair of operations keeps apart from a block."""
+        everything = (1 << len(self.block_of)) - 1
+        return sorted({self.block_of[v] for v in bits_of(everything & ~self.barred[name])} - {name})
 
     def near(self, name: int) -> set[int]:
         """Those of the neighbours that are among the next ones on each side for some array."""
@@ -201,24 +205,28 @@ class Merging:
 
 
 def greedy(graph: Graph, cost: CostModel, start: Partition | None = None) -> Partition:
-    """Merge the two blocks that save most, until no merge saves anything (Fig. 7).
+    """Merge the two blocks that save most, until no two may be merged (Fig. 7).
 
-    The saving of a pair does not change while neither block is merged, and an illegal merge never
-    becomes legal. So a heap holds the pending pairs, and each merge adds those of the new block. If
-    many blocks touch one array, each is paired only with the nearest ones, because all pairs would
-    be the square of their number. When none of these is left, all pairs are compared.
+    Merges that save nothing come last: there are fewer blocks for the same cost, and some merges
+    only save after them. The saving of a pair does not change while neither block is merged, and an
+    illegal merge never becomes legal. So a heap holds the pending pairs, and each merge adds those
+    of the new block. If many blocks touch one array, each is paired only with the nearest ones,
+    because all pairs would be the square of their number. When none of these is left, all pairs are
+    compared.
     """
     merging = Merging(graph, cost, start or tuple((v,) for v in range(len(graph.operations))))
     pending: list[tuple[int, int, int]] = []
+    least = 1  # saving of the pairs that are compared
 
-    def propose(one: int, two: int) -> None:
-        if merging.may_merge(one, two) and (saving := merging.saving(one, two)) > 0:
-            heappush(pending, (-saving, min(one, two), max(one, two)))
+    def propose(one: int, others: Iterable[int]) -> None:
+        for other in others:
+            if other != one and merging.may_merge(one, other):
+                saving = merging.saving(one, other)
+                if saving >= least:
+                    heappush(pending, (-saving, min(one, other), max(one, other)))
 
     for name in merging.members:
-        for other in merging.near(name):
-            if name < other:
-                propose(name, other)
+        propose(name, (other for other in merging.near(name) if name < other))
     while True:
         while pending:
             saving, one, two = heappop(pending)
@@ -230,20 +238,15 @@ def greedy(graph: Graph, cost: CostModel, start: Partition | None = None) -> Par
             # Savings change only for blocks that touch an array of the vanishing block.
             partners = merging.near(max(one, two))
             made = merging.merge(one, two)
-            for other in partners - {made}:
-                propose(made, other)
-        # Every merge saves something, also without an array in common.
-        if cost.each:
-            pairs = combinations(sorted(merging.members), 2)
-            pending = [(-cost.each, *p) for p in pairs if merging.may_merge(*p)]
-            heapify(pending)
-        else:
-            for name in merging.members:
-                for other in merging.neighbours(name):
-                    if name < other:
-                        propose(name, other)
-        if not pending:
+            propose(made, sorted(partners) if least else merging.allowed(made))
+        if not least:
             return merging.blocks
+        for name in merging.members:
+            propose(name, (n for n in merging.neighbours(name) if name < n))
+        if not pending:
+            least = 0
+            for name in merging.members:
+                propose(name, (n for n in merging.allowed(name) if name < n))
 
 
 def unintrusive(graph: Graph, cost: CostModel) -> Partition:

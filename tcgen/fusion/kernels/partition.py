@@ -112,17 +112,19 @@ def _searched(operations: _Structure, cost: CostModel, most: int | None) -> Part
 
 
 def _best(graph: Graph, cost: CostModel, most: int | None) -> tuple[Partition, int]:
-    """The cheapest partition that is found, and a bound."""
+    """The cheapest partition that is found, of few blocks, and a bound."""
     bound = lower_bound(graph, cost)
-    found = min((greedy(graph, cost), linear(graph)), key=lambda p: cost.of(graph, p))
+
+    def price(found: Partition) -> tuple[int, int]:
+        return cost.of(graph, found), len(found)
+
+    found = min((greedy(graph, cost), greedy(graph, cost, linear(graph))), key=price)
     if cost.of(graph, found) > bound:
-        start = unintrusive(graph, cost)
-        candidates = (found, greedy(graph, cost, start), start)
-        found = min(candidates, key=lambda p: cost.of(graph, p))
+        found = min((found, greedy(graph, cost, unintrusive(graph, cost))), key=price)
     if cost.of(graph, found) > bound:
         best = optimal(graph, cost, most)
         if best is not None:
-            found, bound = best, cost.of(graph, best)
+            found, bound = min((found, greedy(graph, cost, best)), key=price), cost.of(graph, best)
     return found, bound
 
 

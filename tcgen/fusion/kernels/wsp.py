@@ -8,8 +8,9 @@ and :mod:`.partition` solves the problem.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import combinations, product
 from math import gcd, prod
@@ -28,7 +29,7 @@ class View:
 
     Attributes:
         ranges: first element and end on each axis, whatever the direction.
-        order: the loop of each axis; () where it is the same for all views of the base.
+        order: equal for views that one loop reads in step; () where it is so for all of the base.
         weight: weight of an element, for example its bytes.
         steps: distance of neighbours on each axis, negative if the loop begins at the end;
             () where all are 1.
@@ -235,49 +236,81 @@ def in_order(graph: Graph, partition: Partition) -> Partition:
     return tuple(partition[n] for n in done)
 
 
-def program_operations(
-    program: FormulaSequence, extents: Mapping[str, int], dtype: str
+def loop_operations(
+    program: FormulaSequence,
+    steps: Sequence[Step],
+    around: int,
+    extents: Mapping[str, int],
+    dtype: str,
 ) -> tuple[Operation, ...]:
-    """Steps of a formula sequence as operations, and the end of each intermediate.
+    """Steps in some common loops as operations, and the ends of arrays that no other step uses.
 
-    The space of a step is that of its result. Some steps share no kernel: matrix products, which
-    are not computed element by element; steps that read generated inputs, which come in tiles;
-    scalars; and results that are a slice of an array.
+    Two of them are fusible if the next loop inside can be one loop: an element that one of them
+    writes there is used in the same iteration. The space is that of this loop. Steps without one
+    share none, nor do matrix products, steps that read generated inputs, which come in tiles, and
+    steps whose result is a part of an array.
     """
+    inside = {step.id for step in steps}
     operations = []
-    for step in program.steps:
-        array, temp = step.out.tensor, step.out.tensor.role is Role.TEMP
-        writes = (_view(step.out, step, extents, dtype),)
-        reads = tuple(_view(r, step, extents, dtype) for r in step.operands)
-        spaces = tuple(i.space for i in step.out.indices)
-        multiplies = isinstance(step.op, Contract) and bool(step.sums)
-        fetched = isinstance(step.op, Produce) or any(
-            r.tensor.role is Role.GENERATED for r in step.operands
-        )
-        alone = multiplies or fetched or not spaces or spaces != array.spaces
+    temporary = set[str]()
+    for step in steps:
+        array, loops = step.out.tensor, loops_of(step)
+        loop = loops[around] if around < len(loops) else None
+        view = partial(_view, step, loops[:around], loop, extents, dtype)
+        writes, reads = (view(step.out, True),), tuple(view(r, False) for r in step.operands)
+        users = (*program.producers(array), *program.consumers(array))
+        if array.role is Role.TEMP and inside.issuperset(s.id for s in users):
+            temporary.add(array.name)
+        new = array.name in temporary and not step.accumulate
         operations.append(
             Operation(
                 f"s{step.id}",
                 (*reads, *writes) if step.accumulate else reads,
                 writes,
-                (array.name,) if temp and not step.accumulate else (),
-                observed=() if temp else (array.name,),
-                space=("alone", step.id) if alone else (step.phase, spaces),
+                (array.name,) if new else (),
+                observed=() if array.name in temporary else (array.name,),
+                space=("alone", step.id) if loop is None or not shares_loops(step) else loop.space,
             )
         )
-    names = [t.name for t in program.intermediates]
-    return (*operations, *(Operation(f"free {n}", freed=(n,)) for n in names))
+    return (*operations, *(Operation(f"free {n}", freed=(n,)) for n in sorted(temporary)))
 
 
-def _view(ref: Ref, step: Step, extents: Mapping[str, int], dtype: str) -> View:
-    loops: tuple[Index, ...] = step.indices
+def shares_loops(step: Step) -> bool:
+    """True for steps that are computed element by element, in loops of several steps."""
+    fetched = any(r.tensor.role is Role.GENERATED for r in step.operands)
+    product = isinstance(step.op, Produce) or (isinstance(step.op, Contract) and bool(step.sums))
+    whole = tuple(i.space for i in step.out.indices) == step.out.tensor.spaces
+    return whole and not product and not fetched
+
+
+def loops_of(step: Step) -> tuple[Index, ...]:
+    """Loops of a step, outermost first, in the order of an array that has all of its indices."""
+    for ref in (step.out, *step.operands):
+        if len(ref.indices) == len(step.indices) and {*ref.indices} == {*step.indices}:
+            return ref.indices
+    return step.indices
+
+
+def _view(
+    step: Step,
+    around: Sequence[Index],
+    loop: Index | None,
+    extents: Mapping[str, int],
+    dtype: str,
+    ref: Ref,
+    writes: bool,
+) -> View:
+    """A view in one iteration of the loops ``around``; its order marks the axis of ``loop``.
+
+    What a step writes in all iterations of the loop is read after it.
+    """
     ranges = []
     for index, space in zip(ref.indices, ref.tensor.spaces, strict=True):
         before = space.before(index.space) or ()
         start = sum(extents[base.name] for base in before)
-        ranges.append((start, start + index.space.extent_in(extents)))
-    inner = len(step.out.indices)
-    order = tuple(loops.index(i) for i in ref.indices)
-    # A summed index is a loop of this step only.
-    own = tuple(n if n < inner else -1 - step.id * len(loops) - n for n in order)
-    return View(ref.tensor.name, tuple(ranges), own, element_bytes(ref.tensor, dtype))
+        length = 1 if index in around else index.space.extent_in(extents)
+        ranges.append((start, start + length))
+    order = tuple(int(index == loop) for index in ref.indices)
+    if writes and loop not in ref.indices:
+        order = (-1 - step.id,)
+    return View(ref.tensor.name, tuple(ranges), order or (0,), element_bytes(ref.tensor, dtype))

@@ -24,6 +24,7 @@ from math import prod
 from ...ir.plan import FusionPlan, LoopId
 from ...ir.program import Contract, Produce, Step
 from ...options import Options
+from ..kernels.objective import traffic
 from ..placement.memory import output_bytes, packed, plan_peak, saved_elements, static_elements
 from ..placement.plan import regrouped
 from ..solver.time_cost import nothing_saved
@@ -96,7 +97,7 @@ def _valued(plan: FusionPlan, untiled: FusionPlan, options: Options) -> FusionPl
         case "linear":
             value = saved_elements(untiled, plan)
         case _:
-            return plan
+            value = traffic(plan, options.dtype)
     bound = solve.bound
     if bound is not None and options.objective != "linear":
         bound = min(value, int(bound))

@@ -49,18 +49,22 @@ def bind_half(
     band = tuple(replace(v, below=pair[0]) if v.name == pair[1] else v for v in statement.band)
     held = {v.name: v for v in band}
 
+    def walked(access: Access) -> list[str]:
+        """Variables in the order of memory, without those of loops around the statement."""
+        return [n for n in memory.memory_order(access) if n in held]
+
     def half(access: Access, first: int) -> tuple[Access, tuple[BandVar, ...]]:
         """Scratch for half of an operand, and its loops; the pair follows ``first`` axes."""
-        order = memory.memory_order(access)
+        order = walked(access)
         others = [n for n in order if n not in pair]
         names = (*others[:first], *front, *others[first:])
-        own = tuple(held[n] for n in dict.fromkeys(names) if n in order and n in held)
+        own = tuple(held[n] for n in dict.fromkeys(names) if n in order)
         dtype = memory.buffer(access).dtype
         buffer = memory.scratch(own, dtype, statement.home, statement.position, (Packing(first),))
         return placed(buffer, own), own
 
     # In the result the pair stands where the target has it: both are walked in long runs.
-    order = memory.memory_order(statement.out)
+    order = walked(statement.out)
     slower = 0 if sliced else max(order.index(n) for n in pair) - 1
     left, left_band = half(factor, 0)
     result, result_band = half(statement.out, slower)

@@ -8,8 +8,7 @@
 #define TC_PANEL_B 16384     /* Bytes of packed B that stay in the first-level cache while micro-panels of A pass, */
 #define TC_PANELS_B 4        /* or at least so many times NR columns where neighbouring columns of C lie closest. */
 
-/* Micro-kernels come from libraries of their own; whoever loads these fills in the tables. */
-tc_ukernels TC_NAME(tc_packed), TC_NAME(tc_left), TC_NAME(tc_right);
+#include "tables.h"
 
 /* How C is stored: through the caches, by non-temporal stores of whole tiles, or by non-temporal stores of cache lines
  * that a buffer collects.

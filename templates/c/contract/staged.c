@@ -4,8 +4,7 @@
 #include "store_transposed.h"
 #include "ukernel.h"
 
-/* Micro-kernels come from libraries of their own; whoever loads these fills in the tables. */
-tc_ukernels TC_NAME(tc_packed), TC_NAME(tc_left), TC_NAME(tc_right);
+#include "tables.h"
 
 /* What a thread works on: packed operands, scatter vectors of k, and the block that is stored next, of which all tiles
  * of the present block store equal parts.

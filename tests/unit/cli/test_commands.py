@@ -405,6 +405,10 @@ def test_spin_needs_a_form_and_spin_orbitals(tmp_path: Path) -> None:
     result = invoke("spin", "mp2_spin_orbital")
     assert result.exit_code == 2
     assert says(result.stderr, "--closed-shell --unrestricted")
+    for command in ("spin", "derive"):
+        result = invoke(command, "ccd", "--closed-shell", "--unrestricted")
+        assert result.exit_code == 2
+        assert says(result.stderr, "one --closed-shell --unrestricted")
     plain = tmp_path / "plain.spec"
     plain.write_text("space n\nindex i : n\ninput x[n]\noutput y\ny = x[i]*x[i]\n")
     result = invoke("spin", plain, "--closed-shell")

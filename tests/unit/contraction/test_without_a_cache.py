@@ -16,7 +16,8 @@ from support.messages import mentions
 from tcgen.compiler import target
 from tcgen.contraction import programs
 from tcgen.errors import CacheWarning, UnavailableError
-from tcgen.lazy_arrays import dispatch, kernels
+from tcgen.lazy_arrays import compile as kernels
+from tcgen.lazy_arrays import dispatch
 from tcgen.runtime.cpu import private_folder
 
 X = np.random.default_rng(0).random((40, 50))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import tcgen
 from support.campaigns import cases
-from tcgen.lazy_arrays.equations import lazy_system
-from tcgen.lazy_arrays.linearized import linearize
+from tcgen.lazy_arrays.compile import lazy_system
+from tcgen.lazy_arrays.graph import linearize
 
 Work = Callable[[Any, Any, Any, Any], Any]
 RANDOM = np.random.default_rng(0)

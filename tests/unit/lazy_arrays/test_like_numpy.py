@@ -18,7 +18,7 @@ import pytest
 import tcgen
 from support.messages import mentions
 from tcgen.errors import ArgumentError, AxisError, PathNameError, ShapeError, TcgenError
-from tcgen.lazy_arrays import evaluate as evaluation
+from tcgen.lazy_arrays import run as evaluation
 
 Array = npt.NDArray[Any]
 

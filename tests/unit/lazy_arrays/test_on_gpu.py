@@ -20,12 +20,11 @@ from support.marks import slow, slow_where
 from support.messages import mentions
 from tcgen.errors import ArgumentError
 from tcgen.lazy_arrays import dispatch
-from tcgen.lazy_arrays import evaluate as evaluation
+from tcgen.lazy_arrays import run as evaluation
 from tcgen.lazy_arrays.backend import BACKENDS
+from tcgen.lazy_arrays.compile import kernel_of, lazy_system
 from tcgen.lazy_arrays.dispatch import LIMITS
-from tcgen.lazy_arrays.equations import lazy_system
-from tcgen.lazy_arrays.kernels import kernel_of
-from tcgen.lazy_arrays.linearized import linearize
+from tcgen.lazy_arrays.graph import linearize
 from tcgen.runtime.gpu.cupy_device import CupyDevice
 
 pytestmark = pytest.mark.skipif(

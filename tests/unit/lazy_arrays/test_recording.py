@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tcgen
 from support.campaigns import cases
-from tcgen.lazy_arrays import recording
+from tcgen.lazy_arrays import record as recording
 from tcgen.lazy_arrays.graph import Leaf, Node, in_order
 
 

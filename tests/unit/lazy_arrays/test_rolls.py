@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 import tcgen
 from support.campaigns import cases
 from tcgen.lazy_arrays.graph import Elementwise, Node, Roll, Scalar, leaf
-from tcgen.lazy_arrays.rolls import blocks_of
+from tcgen.lazy_arrays.views import blocks_of
 
 pytestmark = pytest.mark.usefixtures("all_delayed")
 

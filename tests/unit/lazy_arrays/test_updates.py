@@ -17,8 +17,8 @@ from support.array_programs import check_program
 from support.campaigns import cases
 from support.messages import mentions
 from tcgen.errors import ArgumentError
-from tcgen.lazy_arrays import evaluate as evaluation
 from tcgen.lazy_arrays import memory
+from tcgen.lazy_arrays import run as evaluation
 from tcgen.lazy_arrays.graph import Leaf
 
 
@@ -545,3 +545,28 @@ def test_changes_that_numpy_makes_itself(extent: int) -> None:
     y = tcgen.lazy(np.where(values == 1, np.nan, values))
     assert np.nan_to_num(y[:1], copy=False, nan=3.0).shape == (1, extent)
     assert y[0, 1] == 3.0
+
+
+def test_an_update_sees_the_readers_of_a_part() -> None:
+    """The operation whose part is read is gone; the part reads the memory of the array."""
+    for take in (
+        lambda y: y[1:] * 2,
+        lambda y: y[::-1] * 2,
+        lambda y: y[None, 1:].T * 2,
+        lambda y: y.reshape(2, 5)[1] * 2,
+    ):
+        x = tcgen.lazy(np.arange(10.0), copy=True)
+        later = take(x + 1)
+        x += 1
+        np.testing.assert_array_equal(later, take(np.arange(10.0) + 1))
+
+
+def test_an_update_by_a_slice_of_what_something_else_needs() -> None:
+    for take in (lambda e: e[1:], lambda e: e[::-1][:-1], lambda e: e[1:] * 2):
+        x = np.arange(10.0)
+        e, own = np.exp(tcgen.lazy(x)), tcgen.lazy(np.zeros(10), copy=True)
+        own[1:] += take(e)
+        own[1:] -= take(e) + 0
+        own[:-1] = take(e)
+        np.testing.assert_array_equal(own, [*take(np.exp(x)), 0])
+        np.testing.assert_array_equal(e, np.exp(x))

@@ -13,7 +13,7 @@ import pytest
 
 import tcgen
 from tcgen.contraction import programs as einsum_kernels
-from tcgen.lazy_arrays import kernels as evaluation
+from tcgen.lazy_arrays import compile as evaluation
 from tcgen.runtime import host_device as allocation
 from tcgen.runtime.fork_safe_lock import Lock
 

@@ -253,3 +253,34 @@ def test_a_file_larger_than_what_the_process_holds(tmp_path: Path) -> None:
     assert int(allocated) == int(reported) < 20e6
     assert int(grown) <= int(reported) * 1.01 + 16 * 2**20
     assert float(value) == 3 * 56 * 56
+
+
+@pytest.mark.parametrize("antisymmetric", [False, True])
+def test_a_packed_tile_takes_few_reads(antisymmetric: bool) -> None:
+    """A part of few rows of a triangle is read at once, without the rest of its rows."""
+    word = "antisymmetric" if antisymmetric else "symmetric"
+    text = f"space v virtual\nindex a b c d : v\ninput w[v,v,v,v] {word} (0,1) (2,3) "
+    text += "packed (0,1) (2,3)\ninput u[v,v,v]\noutput r\nr[a] = w[a,b,c,d]*u[b,c,d]\n"
+    program = tcgen.compile(text, extents={"v": 40}, target="numpy", objective="none")
+    tensor = next(t for t in program.manifest.tensors if t.name == "w")
+    whole = np.random.default_rng(0).standard_normal((40,) * 4)
+    sign = -1 if antisymmetric else 1
+    whole = whole + sign * whole.transpose(1, 0, 2, 3)
+    whole = whole + sign * whole.transpose(0, 1, 3, 2)
+    stored = tcgen.pack_pairs(whole, (0, 1), (2, 3), antisymmetric=antisymmetric)
+    reads: list[int] = []
+
+    class Source:
+        def __getitem__(self, ranges: tuple[slice, ...]) -> np.ndarray:
+            reads.append(stored[ranges].size)
+            return stored[ranges]
+
+    cases = [((0, 40), (0, 13)), ((20, 33), (0, 40)), ((7, 7), (0, 4)), ((5, 6), (5, 6))]
+    for one, two in cases:
+        ranges = (slice(*one), slice(*two), slice(0, 40), slice(3, 40))
+        buffer = np.full([r.stop - r.start for r in ranges], np.nan)
+        reads.clear()
+        host_program.fetch_tile(tensor, Source(), ranges, buffer, (0, 1, 2, 3))
+        np.testing.assert_array_equal(buffer, whole[ranges])
+        assert len(reads) <= 60
+        assert max(reads, default=0) <= 2**17

@@ -42,6 +42,20 @@ def test_all_programs_of_the_paper_are_proven(name: str, model: str) -> None:
     assert found.cost <= partitioned(operations, "linear", model).cost
 
 
+@pytest.mark.parametrize("name", [n for n in PROGRAMS if n not in LARGE])
+def test_greedy_merges_where_nothing_is_saved_yet(name: str) -> None:
+    """An array is contracted once its last user joins: Figure 7 compares all pairs until the end.
+
+    In three programs other merges come first, and prevent those that contract.
+    """
+    operations = recorded(PROGRAMS[name])
+    found = partitioned(operations, "greedy", "max-contract")
+    least = partitioned(operations, "optimal", "max-contract", 30_000)
+    misled = {"shallow_water": 45, "over_relaxation": 19, "n_body_nice": 29}
+    assert found.cost == misled.get(name, least.cost)
+    assert name in misled or least.status == "OPTIMAL"
+
+
 def test_costs_that_the_text_of_the_paper_has() -> None:
     """1 for Monte Carlo Pi, and equal ones for the stencil; docs/scope.md has ours."""
 
@@ -166,7 +180,7 @@ def test_greedy_compares_few_pairs_of_the_readers_of_one_array(
         x, y = View("x", ((n % views, 9 + n % views),)), View(f"y{n}", ((0, 9),))
         readers.append(Operation(y.base, reads=(x,), writes=(y,), new=(y.base,)))
     found = greedy(wsp_graph(readers), TRAFFIC)
-    assert found == tuple(tuple(range(n, 400, views)) for n in range(views))
+    assert found == (tuple(range(400)),)
     assert compared <= 50 * 400
 
 

@@ -188,3 +188,21 @@ def test_within_a_limit(name: str, dtype: str, sliced: tuple[str, ...]) -> None:
         arrays = random_arrays(read_spec(text), sizes, dtype=dtype, seed=3)
         wanted = evaluate_system(read_spec(text), arrays, sizes)["r"]
         np.testing.assert_allclose(program(**arrays)["r"], wanted, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.default_thresholds
+def test_a_pair_behind_the_index_of_a_loop() -> None:
+    """The loop over slices of t walks i, which stands before the pair a, b of the target.
+
+    A module that the kernel does not suit would be a fault, of which tcgen warns.
+    """
+    inputs, _, _ = CASES["antisymmetric"].partition("output")
+    text = HEAD + inputs.replace("(2,3)", "(2,3) constant", 1)
+    text += "input u[o,o,v,v] antisymmetric (0,1) (2,3)\noutput r\n"
+    text += "r[i,a,j,b] = -v[a,b,c,d]*u[i,j,c,d]\nr[i,a,j,b] += v[a,b,c,d]*t[i,j,c,d]\n"
+    extents = {"o": 2, "v": 9}
+    asked = {"objective": "time", "memory_limit": 234_000, "sliced": ("t",)}
+    program = compiled_with(text, SMALL, extents, **asked)
+    arrays = random_arrays(read_spec(text), extents, seed=3)
+    wanted = evaluate_system(read_spec(text), arrays, extents)["r"]
+    np.testing.assert_allclose(program(**arrays)["r"], wanted, rtol=1e-11, atol=1e-11)

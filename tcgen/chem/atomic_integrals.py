@@ -1,0 +1,200 @@
+"""Integrals over orbitals from integrals over atomic orbitals, by PySCF.
+
+Several blocks are cut out of one transform over all orbitals, if that takes fewer flops than a
+transform for each and fits into memory.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from math import comb
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError, UnavailableError, pip_install
+from ..ir.layouts import Array
+from .frames import Block, Frame
+from .integrals import Integrals
+from .pairs import half_transformed
+
+# Bytes that PySCF takes to transform integrals that it computes on the way.
+_OUTCORE = 1e9
+
+
+def pyscf_module(name: str) -> Any:
+    """A module of PySCF, which is an extra and takes a second to load."""
+    try:
+        importlib.import_module("pyscf")
+        return importlib.import_module(f"pyscf.{name}")
+    except ImportError as error:
+        raise UnavailableError(
+            f"PySCF is not installed: pip install pyscf, or {pip_install('chem')}"
+        ) from error
+
+
+class AtomicIntegrals(Integrals):
+    """Integrals that are transformed by block, or for all pairs of orbitals at once.
+
+    Density-fitted references give fitted integrals, as in PySCF. Three-index integrals of other
+    references are over ``auxbasis``, by default PySCF's choice for MP2.
+    """
+
+    def __init__(
+        self,
+        frames: Mapping[str, Frame],
+        memory: float,
+        coefficients: Sequence[Array],
+        mol: Any,
+        eri: Any,
+        density_fit: Any,
+        auxbasis: str | None,
+    ) -> None:
+        super().__init__(frames, [c.shape[1] for c in coefficients], np.result_type(*coefficients))
+        self._memory, self._coefficients, self._mol, self._eri = memory, coefficients, mol, eri
+        self._density_fit, self._auxbasis = density_fit, auxbasis
+        self._fit: Any = None
+
+    @property
+    def auxiliary(self) -> int:
+        """Number of auxiliary functions."""
+        return int(self._built().get_naoaux())
+
+    def forget_pairs(self) -> None:
+        """Drop the integrals over all pairs of orbitals."""
+        self._pairs.clear()
+
+    def transform_for(
+        self, blocks: Iterable[tuple[Block, Block, Block, Block]], beside: float = 0.0
+    ) -> None:
+        """Transform all orbitals at once for blocks (pq|rs), if that is less work than each.
+
+        Blocks of ``beside`` bytes are then held beside the result.
+        """
+        if self._density_fit is not None or not self._real:
+            return
+        atomic = self._mol.nao
+        apart: dict[object, float] = {}
+        wanted: set[tuple[int, int]] = set()
+        for p, q, r, s in blocks:
+            sides = tuple(sorted((tuple(sorted((p, q))), tuple(sorted((r, s))))))
+            for x, y in product(self._common_spins(p, q), self._common_spins(r, s)):
+                at = [self._at(b, spin) for b, spin in ((p, x), (q, x), (r, y), (s, y))]
+                one, two = at[0][0], at[2][0]
+                wanted.add((min(one, two), max(one, two)))
+                apart[sides, one, two] = _flops(atomic, *(len(places) for _, places, _ in at))
+        count = self._counts
+        whole = sum(_flops(atomic, count[k], count[k], count[n], count[n]) for k, n in wanted)
+        elements = sum(comb(count[k] + 1, 2) * comb(count[n] + 1, 2) for k, n in wanted)
+        half = max((self._half(comb(count[k] + 1, 2)) for k, _ in wanted), default=0.0)
+        needed = elements * 8 + max(half, beside)
+        if whole >= sum(apart.values()) or needed > self._memory:
+            return
+        for k, n in wanted:
+            c, d = self._coefficients[k], self._coefficients[n]
+            self._pairs[k, n] = self._general((c, c, d, d), compact=True)
+
+    def _half(self, pairs: int) -> float:
+        """Bytes of half-transformed integrals with some pairs of orbitals."""
+        if self._density_fit is not None:
+            return float(pairs * self.auxiliary * self._dtype.itemsize)
+        if self._eri is None:
+            return _OUTCORE
+        atomic = self._mol.nao
+        return float(pairs * comb(atomic + 1, 2) * self._dtype.itemsize)
+
+    def _general(self, coefficients: Sequence[Array], *, compact: bool) -> Array:
+        """PySCF's transform; with ``compact``, triangles of pairs of equal orbitals."""
+        from pyscf import ao2mo  # noqa: PLC0415
+
+        if not self._real:
+            n = len(coefficients[0])
+            eri = self._mol.intor("int2e", aosym="s4") if self._eri is None else self._eri
+            half = half_transformed(ao2mo.restore(4, eri, n), *coefficients[:2])
+            return half_transformed(np.ascontiguousarray(half.T), *coefficients[2:])
+        options = {"max_memory": _OUTCORE / 1e6} if self._eri is None else {}
+        source = self._mol if self._eri is None else self._eri
+        return np.asarray(ao2mo.general(source, coefficients, compact=compact, **options))
+
+    def _over(self, sets: Sequence[tuple[int, Array]]) -> Array:
+        one, two = sorted((sets[0][0], sets[2][0]))
+        if (one, two) in self._pairs:
+            return super()._over(sets)
+        return self._general([self._coefficients[k][:, n] for k, n in sets], compact=False)
+
+    def triangles(self, p: Block, r: Block) -> Array | None:
+        """The same, but None if the integrals are fitted."""
+        if self._density_fit is not None:
+            return None
+        cut = super().triangles(p, r)
+        if cut is not None:
+            return cut
+        parts = [self._of(b, self._common_spins(b, b)[0])[0] for b in (p, p, r, r)]
+        return self._general(parts, compact=True)
+
+    def _transformed(self, p: Block, q: Block, r: Block, s: Block) -> Array:
+        if self._density_fit is None:
+            return super()._transformed(p, q, r, s)
+        return np.tensordot(self.three_index(p, q), self.three_index(r, s), axes=(0, 0))
+
+    def _built(self) -> Any:
+        if self._fit is None:
+            fit = self._density_fit
+            if fit is None and not self._mol._basis:
+                raise ArgumentError(
+                    "the mean field has integrals of a file or of a model, without a basis set to "
+                    "fit: use equations without three-index integrals, or pass these with inputs="
+                )
+            if fit is None:
+                from pyscf import df  # noqa: PLC0415
+
+                fit = df.DF(self._mol, auxbasis=self._auxbasis)
+                if self._auxbasis is None:
+                    fit.auxbasis = df.make_auxbasis(self._mol, mp2fit=True)
+            build_fit(fit)
+            self._fit = fit
+        return self._fit
+
+    def _fitted(self, p: Block, q: Block) -> Array:
+        from pyscf import lib  # noqa: PLC0415
+
+        result = np.zeros((self.auxiliary, len(p.places), len(q.places)), self._dtype)
+        start = 0
+        for packed in self._built().loop():
+            over_orbitals = lib.unpack_tril(np.asarray(packed))
+            stop = start + len(over_orbitals)
+            for spin in self._common_spins(p, q):
+                (left, rows), (right, columns) = (self._of(b, spin) for b in (p, q))
+                half = np.tensordot(over_orbitals, right, axes=(2, 0))  # axes P, AO, q
+                part = np.matmul(left.conj().T, half)
+                result[np.ix_(np.arange(start, stop), rows, columns)] += part
+            start = stop
+        return result
+
+    def _of(self, block: Block, spin: str) -> tuple[Array, Array]:
+        """Coefficients of the orbitals with a part of this spin, and their places in the block."""
+        number, places, used = self._at(block, spin)
+        return self._coefficients[number][:, places], used
+
+
+def _flops(atomic: int, p: int, q: int, r: int, s: int) -> float:
+    """Flops of a transform of integrals over atomic orbitals, first half and second half."""
+    pairs = atomic * (atomic + 1) / 2
+    made = p * (p + 1) / 2 if p == q else p * q
+    first = pairs * 2 * (atomic**2 * min(p, q) + atomic * p * q)
+    return float(first + made * 2 * (atomic**2 * min(r, s) + atomic * r * s))
+
+
+def build_fit(fit: Any) -> None:
+    """Make the three-index integrals of a PySCF object for density fitting."""
+    if fit._cderi is not None:
+        return
+    try:
+        fit.build()
+    except RuntimeError as error:  # the base class of PySCF's error for unknown basis sets
+        raise ArgumentError(
+            f"PySCF cannot fit densities in the auxiliary basis {fit.auxbasis}: "
+            f"{' '.join(str(error).split())}: choose another one with auxbasis"
+        ) from error

@@ -1,0 +1,490 @@
+"""Nodes of calls of NumPy's universal functions and products.
+
+A call becomes a node if generated code gives NumPy's result: its operation is known, its arrays
+have one element type with kernels, and its numbers do not change that type. For every other call
+the functions return None, and NumPy computes it from the values.
+
+Operands of a node are computed first if the graph exceeds its limits. Nodes carry upper bounds of
+the operations, arrays and bytes below them, counted once for each path. The graph is walked, and
+the bounds are made exact, only if one of them exceeds a limit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError, AxisError, EinsumError, ShapeError
+from ..frontend.einsum import check_order_name, express, extents_of
+from .backend import BACKENDS
+from .graph import (
+    KERNEL_TYPES,
+    UFUNCS,
+    Array,
+    Elementwise,
+    Labels,
+    Leaf,
+    Node,
+    Product,
+    Roll,
+    Scalar,
+    Work,
+    in_order,
+    leaf,
+    tensordot_axes,
+    with_axes,
+)
+from .run import evaluate
+from .views import rolled_array
+
+# Beyond these numbers, operands are computed first.
+_HEAVIEST = 200  # operations of one kernel
+_DEEPEST = 64  # operations on the longest path: each takes several frames of Python's stack
+_MOST_ARRAYS = 32  # arrays that one kernel reads: their memory cannot be freed before it runs
+_FEW_READS = 4  # up to this number of reads, each new one is checked for temporary memory
+_HELD_BYTES = 2**22  # bytes of arrays held only by operations: about the size of a cache
+
+
+def record(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
+    """A node for the work; its operands are computed first if too many operations are pending.
+
+    The node itself is computed at once if that frees much memory, or if NumPy's arrays can write to
+    the memory that it reads.
+    """
+    if type(work) is not Elementwise:
+        _compute_rolls(work)
+    node = Node(work, shape, dtype)
+    if _is_too_much(node):
+        evaluate(work.operands)
+        return Node(work, shape, dtype)
+    read = [operand.work for operand in work.operands]
+    if any(type(one) is Leaf and one.is_open for one in read) or (
+        node.bytes >= _HELD_BYTES and _reads_more(node) and _holds_memory(node)
+    ):
+        evaluate((node,))
+    return node
+
+
+def _compute_rolls(work: Work) -> None:
+    """Compute the rolled arrays that the work reads: only work on elements reads slices of them."""
+    for operand in work.operands:
+        rolled = operand.work
+        if type(rolled) is Roll and type(rolled.operand.work) is Leaf:
+            operand.set_array(rolled_array(rolled.operand.work.array, rolled.shifts))
+
+
+def _is_too_much(node: Node) -> bool:
+    if node.depth > _DEEPEST:
+        return True
+    if node.weight <= _HEAVIEST and node.arrays <= _MOST_ARRAYS:
+        return False
+    _count(node)
+    return node.weight > _HEAVIEST or node.arrays > _MOST_ARRAYS
+
+
+def _reads_more(node: Node) -> bool:
+    """True if operations read one more array of a few, or twice as many as their operands.
+
+    Only then their memory is checked, so that recording most operations costs nothing.
+    """
+    most = max(operand.reads for operand in node.work.operands)
+    if node.reads <= _FEW_READS:
+        return node.reads > most
+    return node.reads.bit_length() > most.bit_length()
+
+
+def _holds_memory(node: Node) -> bool:
+    """True if arrays held only by operations take a cache and twice the result.
+
+    NumPy would have used them while they were in the cache, and freed them.
+    """
+    limit = max(_HELD_BYTES, 2 * math.prod(node.shape) * node.dtype.itemsize)
+    if node.bytes < limit:
+        return False
+    return _count(node) >= limit
+
+
+def _count(node: Node) -> int:
+    """Count operations and arrays below a node and their bytes, each once.
+
+    Returns:
+        The bytes of arrays that lazy arrays allocated and only operations hold.
+    """
+    found: dict[int, int] = {}
+    operations = held = 0
+    for below in in_order((node,)):
+        work = below.work
+        if not isinstance(work, Leaf):
+            operations += type(work) is not Scalar
+        elif id(work.array) not in found:
+            found[id(work.array)] = work.array.nbytes
+            if work.is_new and not (work.whole or below).has_handle():
+                held += work.array.nbytes
+    node.weight = operations
+    node.arrays, node.bytes = len(found), sum(found.values())
+    return held
+
+
+_LARGEST_POWER = 16  # largest integer exponent of a recorded power
+_BOOL = np.dtype(bool)
+_OPERATIONS: dict[Any, str] = {ufunc: name for name, ufunc in UFUNCS.items()}
+# Operations on real numbers with a boolean result.
+_COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"))
+# Operations on booleans.
+_LOGICAL = frozenset(("and", "or", "xor", "not"))
+# Operations on complex numbers with a complex result.
+_OF_COMPLEX = frozenset(
+    ("add", "subtract", "multiply", "divide", "negative", "sqrt", "exp", "log", "sin", "cos")
+) | {"tanh", "conj"}
+# Functions that are another one of the same, or of other arguments.
+_REWRITTEN: dict[Any, Callable[..., tuple[Any, ...]]] = {
+    np.square: lambda x: (np.power, x, 2),
+    np.reciprocal: lambda x: (np.divide, 1.0, x),
+    np.isnan: lambda x: (np.not_equal, x, x),
+    np.bitwise_and: lambda x, y: (np.logical_and, x, y),
+    np.bitwise_or: lambda x, y: (np.logical_or, x, y),
+    np.bitwise_xor: lambda x, y: (np.logical_xor, x, y),
+    np.invert: lambda x: (np.logical_not, x),
+}
+# Universal functions with recorded calls.
+RECORDED = frozenset((*_OPERATIONS, *_REWRITTEN, np.matmul))
+
+
+def _operand(value: Any, dtype: np.dtype[Any]) -> Node | None:
+    """The node of an operand of a kernel of this element type; None if NumPy would promote it."""
+    match value:
+        case Node():
+            return value if _fits(value.dtype, dtype) else None
+        case np.generic():
+            return Node(Scalar(value.item()), (), dtype) if _fits(value.dtype, dtype) else None
+        case int() | float():
+            try:
+                return Node(Scalar(float(value)), (), dtype)
+            except OverflowError:
+                return None
+        case complex():
+            return Node(Scalar(value), (), dtype) if dtype.kind == "c" else None
+        case _ if type(value) in BACKENDS and _fits(value.dtype, dtype):
+            return leaf(_unchanging(value))
+        case _:
+            return None
+
+
+@lru_cache(maxsize=256)
+def _fits(given: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
+    """True for a type that NumPy promotes to that of the kernel: booleans, integers."""
+    if given == dtype:
+        return given.isnative
+    return given.kind in "biu" and np.result_type(given, dtype) == dtype
+
+
+def _unchanging(array: Array) -> Array:
+    """The array, or a copy of it if its elements may change before they are read."""
+    if _is_read_only(array):
+        return array
+    axes = zip(array.strides, array.shape, strict=True)
+    # Of a broadcast array, one copy of the elements is enough.
+    repeated = [stride == 0 and extent > 1 for stride, extent in axes]
+    once = array[tuple(slice(1 if again else None) for again in repeated)].copy()
+    return np.broadcast_to(once, array.shape) if any(repeated) else once
+
+
+def _is_read_only(array: Array) -> bool:
+    """True if nobody can write to the memory; a read-only view of a writeable array changes."""
+    part: Any = array
+    while isinstance(part, np.ndarray):
+        if part.flags.writeable:
+            return False
+        if part.base is None:
+            return part.flags.owndata
+        part = part.base
+    return isinstance(part, bytes)
+
+
+def _operands(values: Sequence[Any]) -> tuple[np.dtype[Any], tuple[Node, ...]] | None:
+    """Kernel type and nodes of operands that one kernel takes; None if NumPy has to compute."""
+    types = [v.computes for v in values if isinstance(v, Node) and v.computes is not None]
+    if not types or types.count(types[0]) < len(types):
+        return None
+    nodes = [_operand(v, types[0]) for v in values]
+    known = tuple(n for n in nodes if n is not None)
+    return (types[0], known) if len(known) == len(nodes) else None
+
+
+def _same_type_operands(values: Sequence[Any]) -> tuple[np.dtype[Any], tuple[Node, ...]] | None:
+    """The same if NumPy's result has the kernel's type, since one operand has it."""
+    nodes = tuple([v for v in values if isinstance(v, Node)])
+    if len(nodes) == len(values) > 0:  # the usual case is short
+        dtype = nodes[0].dtype
+        if dtype in KERNEL_TYPES and all(n.dtype is dtype and not _is_number(n) for n in nodes):
+            return dtype, nodes
+    common = _operands(values)
+    if common is None or all(n.dtype != common[0] or _is_number(n) for n in common[1]):
+        return None
+    return common
+
+
+def _is_number(node: Node) -> bool:
+    return isinstance(node.work, Scalar)
+
+
+def record_ufunc(ufunc: np.ufunc, *inputs: Any) -> Node | None:
+    """Record a call of a universal function."""
+    if ufunc is np.matmul:
+        return _matmul(*inputs)
+    if ufunc in _REWRITTEN:
+        ufunc, *rest = _REWRITTEN[ufunc](*inputs)
+        inputs = tuple(rest)
+    operation = _OPERATIONS.get(ufunc)
+    if operation is None:
+        return None
+    if operation in _LOGICAL:
+        return _logical(operation, inputs)
+    if operation == "pow" and (made := _integer_power(*inputs)) is not None:
+        return made
+    common = _same_type_operands(inputs)
+    if common is None:
+        return None
+    dtype, nodes = common
+    if dtype.kind == "c" and operation not in _OF_COMPLEX:
+        return None  # its result is real, or NumPy orders complex numbers
+    result = _BOOL if operation in _COMPARISONS else dtype
+    return record(Elementwise(operation, nodes), _broadcast(nodes), result)
+
+
+def _logical(operation: str, inputs: Sequence[Any]) -> Node | None:
+    """An operation on booleans, which arithmetic on 0 and 1 computes."""
+    common = _operands(inputs)
+    if common is None or any(n.dtype.kind != "b" for n in common[1]):
+        return None
+    return record(Elementwise(operation, common[1]), _broadcast(common[1]), _BOOL)
+
+
+def where(condition: Any, *chosen: Any) -> Node | None:
+    """``numpy.where`` with a recorded condition, or with recorded values."""
+    if len(chosen) != 2 or getattr(condition, "dtype", None) != _BOOL:
+        return None
+    if isinstance(condition, Node) and _is_complex(chosen):
+        condition = _computed(condition)
+    common = _operands((condition, *chosen))
+    if common is None or all(n.dtype != common[0] or _is_number(n) for n in common[1]):
+        return None
+    shape = _broadcast(common[1])
+    if not shape:  # NumPy gives an array, where operations give numbers
+        return None
+    return record(Elementwise("where", common[1]), shape, common[0])
+
+
+def _is_complex(values: Sequence[Any]) -> bool:
+    """True if a kernel with these operands computes complex numbers."""
+    computes = [v.computes for v in values if isinstance(v, Node)]
+    return any(dtype is not None and dtype.kind == "c" for dtype in computes)
+
+
+def _computed(node: Node) -> Node:
+    """A node of its values, which a kernel of any element type reads."""
+    if type(node.work) is not Leaf:
+        evaluate((node,))
+    assert isinstance(node.work, Leaf)
+    return leaf(node.work.array)
+
+
+def clip(
+    array: Any,
+    a_min: Any = np._NoValue,
+    a_max: Any = np._NoValue,
+    out: Any = None,
+    *,
+    min: Any = np._NoValue,
+    max: Any = np._NoValue,
+) -> Node | None:
+    """``numpy.clip`` of real numbers by numbers or arrays."""
+    if out is not None or not isinstance(array, Node) or array.dtype.kind != "f":
+        return None
+    low, high = (b if b is not np._NoValue else c for b, c in ((a_min, min), (a_max, max)))
+    made: Node | None = array
+    for ufunc, bound in ((np.maximum, low), (np.minimum, high)):
+        if bound is not None and bound is not np._NoValue and made is not None:
+            made = record_ufunc(ufunc, made, bound)
+    return None if made is array else made
+
+
+def _integer_power(base: Any, exponent: Any) -> Node | None:
+    if not isinstance(base, Node) or not base.has_kernels:
+        return None
+    if type(exponent) not in (int, float) or abs(exponent) > _LARGEST_POWER:
+        return None
+    if exponent == 0.5:
+        return record_ufunc(np.sqrt, base)
+    if not math.isfinite(exponent) or exponent != int(exponent):
+        return None
+    work = Elementwise("power", (base,), int(exponent))
+    return record(work, base.shape, base.dtype)
+
+
+def _broadcast(nodes: Sequence[Node]) -> tuple[int, ...]:
+    first = nodes[0].shape
+    if all(n.shape == first for n in nodes):
+        return first
+    return _broadcast_shapes(*[n.shape for n in nodes])
+
+
+def _broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        said = " and ".join(map(str, shapes))
+        raise ShapeError(f"operands of shapes {said} cannot be broadcast together") from None
+
+
+def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
+    """Numbers of axes, counted from the front; wrong and equal ones are refused."""
+    if type(axis) is int and -ndim <= axis < ndim:  # the usual case
+        return (axis % ndim,)
+    try:
+        given = [index(a) for a in (axis if isinstance(axis, tuple | list) else (axis,))]
+    except TypeError:
+        raise ArgumentError(f"axis {axis!r}: give an integer or a tuple of them") from None
+    wrong = next((a for a in given if not -ndim <= a < ndim), None)
+    if wrong is not None:
+        raise AxisError(f"axis {axis} does not exist in an array of {ndim} axes", wrong, ndim)
+    axes = tuple(a % ndim for a in given)
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"axis {axis} names an axis twice")
+    return axes
+
+
+def einsum(subscripts: Any, *operands: Any, **options: Any) -> Node | None:
+    """``numpy.einsum`` with subscripts as text, in the order that the planner chooses."""
+    if not isinstance(subscripts, str) or not set(options) <= {"optimize"}:
+        return None
+    if not _is_free_order(options.get("optimize"), len(operands)):
+        return None
+    common = _same_type_operands(operands)
+    if common is None:
+        return None
+    dtype, nodes = common
+    expression = express(subscripts, tuple(len(n.shape) for n in nodes))
+    if len(nodes) == 1 and set(expression.inputs[0]) == set(expression.output):
+        return None  # nothing is summed: NumPy's result is a view
+    extents = extents_of(expression, tuple(n.shape for n in nodes))
+    work = Product(nodes, expression.inputs, expression.output)
+    return record(work, tuple(extents[n] for n in expression.output), dtype)
+
+
+def _is_free_order(optimize: Any, count: int) -> bool:
+    """True if the planner chooses the order of contraction; NumPy follows a path.
+
+    An order with an unknown name is refused.
+    """
+    if isinstance(optimize, str):
+        check_order_name(optimize, count)
+        return True
+    return optimize is None or isinstance(optimize, bool | np.bool_)
+
+
+def _matmul(a: Any, b: Any) -> Node | None:
+    a_shape, b_shape = _shape_of(a), _shape_of(b)
+    m, n = len(a_shape), len(b_shape)
+    if not m or not n:
+        raise EinsumError("@ needs operands with axes: use * for numbers")
+    summed = a_shape[-1], b_shape[-2 if n > 1 else 0]
+    if summed[0] != summed[1]:  # an extent of 1 does not broadcast here, as it does in einsum
+        raise ShapeError(f"@ sums over axes of extents {summed[0]} and {summed[1]}, which differ")
+    common = _same_type_operands((a, b))
+    if common is None:
+        return None
+    dtype, nodes = common
+    batch = () if m < 3 and n < 3 else _broadcast_shapes(a_shape[:-2], b_shape[:-2])
+    shape = (*batch, *a_shape[-2:-1], *(b_shape[-1:] if n > 1 else ()))
+    return record(Product(nodes, *_matmul_labels(m, n, len(batch))), shape, dtype)
+
+
+def _shape_of(value: Any) -> tuple[int, ...]:
+    """The same as ``numpy.shape``, which takes longer for a node."""
+    return value.shape if isinstance(value, Node) else np.shape(value)
+
+
+@lru_cache(maxsize=256)
+def _matmul_labels(m: int, n: int, batch: int) -> tuple[tuple[Labels, Labels], Labels]:
+    """Labels of operands of m and n axes, and of their product, with some axes of a batch.
+
+    Example:
+        >>> _matmul_labels(2, 2, 0), _matmul_labels(3, 1, 1)
+        ((((0, 2), (2, 1)), (0, 1)), (((0, 1, 3), (3,)), (0, 1)))
+    """
+    row, column, summed = batch, batch + 1, batch + 2
+    left = (*range(batch - m + 2, batch), row, summed) if m > 1 else (summed,)
+    right = (*range(batch - n + 2, batch), summed, column) if n > 1 else (summed,)
+    output = (*range(batch), *((row,) if m > 1 else ()), *((column,) if n > 1 else ()))
+    return (left, right), output
+
+
+def dot(a: Any, b: Any, out: Any = None) -> Node | None:
+    """``numpy.dot`` of vectors and matrices."""
+    if out is None and 0 < len(_shape_of(a)) < 3 and 0 < len(_shape_of(b)) < 3:
+        return _matmul(a, b)
+    return None
+
+
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Node | None:
+    """``numpy.tensordot`` of two arrays; None if NumPy does it, or refuses it."""
+    common = _same_type_operands((a, b))
+    if common is None:
+        return None
+    dtype, (one, other) = common
+    summed = tensordot_axes(one.ndim, other.ndim, axes)
+    if summed is None:
+        return None
+    left, right = summed
+    if any(one.shape[m] != other.shape[n] for m, n in zip(left, right, strict=True)):
+        return None
+    first = tuple(range(one.ndim))
+    second = tuple(left[right.index(n)] if n in right else one.ndim + n for n in range(other.ndim))
+    output = (*(n for n in first if n not in left), *(n for n in second if n >= one.ndim))
+    extents = {
+        **dict(zip(first, one.shape, strict=True)),
+        **dict(zip(second, other.shape, strict=True)),
+    }
+    work = Product((one, other), (first, second), output)
+    return record(work, tuple(extents[n] for n in output), dtype)
+
+
+def transposed(array: Node, axes: Any = None) -> Node:
+    """``numpy.transpose`` of a lazy array."""
+    if axes is None:
+        return with_axes(array, tuple(reversed(range(array.ndim))))
+    order = axes_of(axes, array.ndim)
+    if len(order) != array.ndim:
+        raise ShapeError(f"transpose: {axes} does not name each of the {array.ndim} axes once")
+    return with_axes(array, order)
+
+
+def rolled(array: Any, shift: Any, axis: Any = None) -> Node | None:
+    """``numpy.roll`` along axes by integers; None if NumPy does it, or refuses it."""
+    if not isinstance(array, Node) or not array.has_kernels or 0 in array.shape:
+        return None
+    if axis is None and array.ndim != 1:
+        return None
+    try:
+        axes = (0,) if axis is None else axis if isinstance(axis, tuple) else (index(axis),)
+        steps = shift if isinstance(shift, tuple) else (index(shift),) * len(axes)
+        pairs = [(index(a), index(s)) for a, s in zip(axes, steps, strict=True)]
+    except (TypeError, ValueError):
+        return None
+    shifts = [0] * array.ndim
+    for place, step in pairs:
+        if not -array.ndim <= place < array.ndim:
+            return None
+        shifts[place] += step
+    found = tuple(s % n for s, n in zip(shifts, array.shape, strict=True))
+    if not any(found):
+        return None
+    if type(array.work) is not Leaf:
+        evaluate((array,))
+    return record(Roll(array, found), array.shape, array.dtype)

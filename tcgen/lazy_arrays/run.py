@@ -1,0 +1,387 @@
+"""Runs recorded operations: each becomes an array, by NumPy or by a kernel of its form.
+
+NumPy, or CuPy, runs them one by one, as the user's program would have.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from math import prod
+from time import perf_counter
+from typing import Any, assert_never
+
+import numpy as np
+
+from ..compiler.target import with_kernels
+from ..errors import VerifyError
+from ..ir.reduction import Reduction
+from .backend import Backend
+from .compile import LazySystem, kernel_of, lazy_system
+from .dispatch import LIMITS, Form, form_of, in_background
+from .graph import (
+    UFUNCS,
+    Array,
+    Elementwise,
+    Labels,
+    Leaf,
+    Linearized,
+    Node,
+    Part,
+    Product,
+    Reduce,
+    Roll,
+    Scalar,
+    Shape,
+    Transpose,
+    Work,
+    in_order,
+    linearize,
+    with_axes_of_array,
+)
+from .views import blocks_of, part_of, rolled_array
+
+
+def evaluate(nodes: Sequence[Node]) -> None:
+    """Compute nodes of kernels of one type together; each becomes a leaf with its array.
+
+    The same holds for nodes below them that other objects hold, which are computed on the way.
+    Several threads may evaluate a node at the same time.
+    """
+    take_parts(nodes)
+    line = linearize(nodes)
+    while not all(line.operands[place] for place in line.roots):
+        # Kernels only read arrays of the operations that they compute.
+        nodes = [n for n, place in zip(nodes, line.roots, strict=True) if line.operands[place]]
+        if not nodes:
+            return
+        line = linearize(nodes)
+    line.roots = tuple(dict.fromkeys(line.roots))
+    line.roots += tuple(line.held())
+    for place, array in zip(line.roots, _run(line), strict=True):
+        line.sources[place].set_array(array)
+    for node, place in line.twins:
+        work = line.sources[place].work
+        if isinstance(work, Leaf):
+            node.set_array(work.array, line.sources[place])
+
+
+def take_parts(nodes: Sequence[Node]) -> None:
+    """Slices of pending work become work on slices, unless something else needs that work."""
+    for node in in_order(nodes):
+        work = node.work
+        if type(work) is Part:
+            held = work.operand.is_held((node,))
+            made = None if held else part_of(work.operand, work.picks)
+            if made is None:
+                evaluate((work.operand,))
+                made = part_of(work.operand, work.picks)
+            assert made is not None, "values have all parts"
+            if isinstance(made.work, Leaf):
+                node.set_array(made.work.array, made.work.whole)
+            else:
+                node.work = made.work
+
+
+def evaluate_into(node: Node, target: Array, change: str = "") -> None:
+    """Write the values of a node, which stays pending, into memory that no operation reads.
+
+    ``target`` has its shape and type. ``change`` is ``add`` or ``subtract`` if the values change
+    the target, else "".
+    """
+    take_parts((node,))
+    line = linearize((node,))
+    held = [line.sources[place] for place in line.held()]
+    if held:
+        evaluate(held)
+        line = linearize((node,))
+    known = line.works[line.roots[0]]
+    if isinstance(known, Leaf):  # a slice of an array that something else needs
+        _write(target, known.array, change)
+        return
+    line.target, line.change = target, change
+    _run(line)
+
+
+def _write(target: Array, array: Array, change: str) -> None:
+    if change:
+        UFUNCS[change](target, array, out=target)
+    else:
+        target[...] = array
+
+
+def _run(line: Linearized) -> list[Array]:
+    """The arrays of the roots."""
+    if line.rolls:
+        return _run_rolled(line)
+    if LIMITS.kernels_only:
+        run = partial(_run_kernel, line)
+        return run(line.backend.target()) if line.backend.on_gpu else with_kernels(run)
+    if (line.is_simple and not line.change) or line.largest < LIMITS.elements:
+        return run_in_numpy(line)
+    form = form_of(line.key)
+    times = form.of_size(line.elements)
+    kernel = form.kernel if times.prefers_kernel(LIMITS.trials) else None
+    run = partial(run_in_numpy if kernel is None else kernel.run, line)
+    if line.backend.on_gpu and form.requested and not times.is_open(LIMITS.trials):
+        # A measurement would synchronize with the queue.
+        return run()
+    made, seconds = _measured(run, line.backend)
+    if kernel is not None:
+        times.record_kernel(seconds)
+        return made
+    times.record_numpy(seconds)
+    form.spent += seconds
+    if not form.requested and (seconds >= LIMITS.large or form.spent >= LIMITS.spent):
+        form.requested = True
+        # The thread gets the system and no arrays, which would stay in memory.
+        target = line.backend.target()
+        in_background(partial(_compile, form, _system(line), line.dtype.name, target))
+    return made
+
+
+def _run_rolled(line: Linearized) -> list[Array]:
+    """The arrays of the roots if rolled arrays are read: block by block if that is possible.
+
+    Several roots, sums and products read rolled arrays that are computed first.
+    """
+    nodes = replace(line, change="").nodes()  # not shared with other threads
+    target = line.target
+    blocks = blocks_of(nodes[0]) if len(nodes) == 1 else None
+    if blocks is not None:
+        (root,) = nodes
+        if target is None:
+            target = line.backend.empty(root.shape, root.dtype)
+        for block, part in blocks:
+            evaluate_into(part, target[block], line.change)
+        return [target]
+    for node in in_order(nodes):
+        work = node.work
+        if type(work) is Roll and isinstance(work.operand.work, Leaf):
+            node.set_array(rolled_array(work.operand.work.array, work.shifts))
+    pending = tuple(n for n in nodes if type(n.work) is not Leaf)
+    if pending:
+        rest = linearize(pending)
+        rest.target, rest.change = target, line.change
+        for node, array in zip(pending, _run(rest), strict=True):
+            node.set_array(array)
+    elif target is not None:
+        (array,) = (n.work.array for n in nodes if isinstance(n.work, Leaf))
+        _write(target, array, line.change)
+        return [target]
+    return [n.work.array for n in nodes if isinstance(n.work, Leaf)]
+
+
+def _measured(run: Callable[[], list[Array]], backend: Backend) -> tuple[list[Array], float]:
+    """Arrays, and the seconds that the backend needs for them."""
+    backend.wait()
+    start = perf_counter()
+    made = run()
+    backend.wait()
+    return made, perf_counter() - start
+
+
+def _run_kernel(line: Linearized, target: str) -> list[Array]:
+    form = form_of((target, line.key))
+    if form.kernel is None:
+        form.kernel = kernel_of(_system(line), line.dtype.name, target)
+    return form.kernel.run(line)
+
+
+def _system(line: Linearized) -> LazySystem:
+    return lazy_system(line.nodes(), line.target, accumulate=bool(line.change))
+
+
+def _compile(form: Form, lazy: LazySystem, dtype: str, target: str) -> None:
+    """Give a form its kernel, unless NumPy would run that."""
+    if target == "numpy":
+        return
+    try:
+        kernel = kernel_of(lazy, dtype, target)
+        kernel.program.build()
+    except Exception as error:  # nobody catches it in this thread
+        warnings.warn(
+            f"NumPy computes these lazy arrays, since their kernel cannot be made: {error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    else:
+        form.kernel = kernel
+
+
+_REDUCED: dict[Reduction, Callable[..., Any]] = {
+    Reduction.SUM: np.sum,
+    Reduction.MAX: np.max,
+    Reduction.MIN: np.min,
+    Reduction.PROD: np.prod,
+}
+
+
+@np.errstate(all="ignore")
+def run_in_numpy(line: Linearized) -> list[Array]:
+    """The arrays of the roots.
+
+    An operation may write to the memory of an operand that nobody reads after it, as NumPy does
+    with the temporary arrays of an expression. Like kernels, it gives no floating-point warnings:
+    the ``numpy.errstate`` around the code that recorded an operation has ended by now.
+    """
+    works, shapes, dtypes = line.works, line.shapes, line.dtypes
+    last = [0] * len(works)  # place of the last operation that reads a value
+    for place, operands in enumerate(line.operands):
+        for operand in operands:
+            last[operand] = place
+    for root in line.roots:
+        last[root] = len(works)
+    values: list[Any] = []
+    free: set[int] = set()  # places of new arrays that have no views
+    for place, operands in enumerate(line.operands):
+        work = works[place]
+        if not operands:
+            values.append(_value(work, [], line, place))
+            continue
+        given = [values[n] for n in operands]
+        shape = shapes[place]
+        if type(work) is Elementwise:
+            target = line.target if place in line.roots and not line.change else None
+            if target is None:
+                for n in operands:
+                    same = shapes[n] == shape and dtypes[n] == dtypes[place]
+                    if same and n in free and last[n] == place:
+                        target = values[n]
+                        break
+                else:
+                    target = _memory(line.backend, shape, dtypes[place], given)
+            values.append(_elementwise(work, given, target))
+            if shape:
+                free.add(place)
+        else:
+            values.append(_value(work, given, line, place))
+            if type(work) is Transpose:
+                free.difference_update(operands)  # its result is a view
+            elif shape and _is_new(work):
+                free.add(place)
+        del given
+        for n in operands:
+            if last[n] == place:
+                values[n] = None
+    if line.target is not None:
+        root = line.roots[0]
+        if line.change or type(line.works[root]) is not Elementwise:
+            _write(line.target, values[root], line.change)
+        return [line.target]
+    results = []
+    for root in line.roots:
+        made = line.backend.module.asarray(values[root], line.dtypes[root])
+        work = line.works[root]
+        is_new = type(work) is Elementwise or _is_new(work) or made.base is None
+        results.append(made if is_new else made.copy())
+    return results
+
+
+def _is_new(work: Work) -> bool:
+    """True for a product of several arrays; of one, it may be a view."""
+    return type(work) is Product and len(work.operands) > 1
+
+
+def _memory(
+    backend: Backend, shape: Shape, dtype: np.dtype[Any], given: Sequence[Any]
+) -> Array | None:
+    """Memory of the pool for a large result; None where NumPy chooses another order of axes."""
+    if prod(shape) * dtype.itemsize < backend.least_pooled:
+        return None
+    for array in given:
+        strides = getattr(array, "strides", ())
+        if any(one < other for one, other in pairwise(strides)):
+            return None
+    return backend.pooled(shape, dtype)
+
+
+def _elementwise(work: Elementwise, given: list[Any], target: Array | None) -> Any:
+    if work.operation == "where":
+        condition, one, other = given
+        return _where(condition, one, other, target)
+    if work.operation != "power":
+        return UFUNCS[work.operation](*given, out=target)
+    if work.exponent == 2:
+        return np.square(given[0], out=target)
+    return np.power(given[0], work.exponent, out=target)
+
+
+def _where(condition: Any, one: Any, other: Any, target: Array | None) -> Any:
+    """``numpy.where`` into memory that may be that of one of the values."""
+    if target is None:
+        return np.where(condition, one, other)
+    if target is one:
+        np.copyto(target, other, where=np.logical_not(condition))
+        return target
+    if target is not other:
+        np.copyto(target, other)
+    np.copyto(target, one, where=condition)
+    return target
+
+
+def _value(work: Work, given: list[Any], line: Linearized, place: int) -> Any:
+    match work:
+        case Leaf(array):
+            return array
+        case Scalar(value):
+            return value
+        case Reduce(_, axes, reduction):
+            return _REDUCED[reduction](given[0], axis=axes)
+        case Transpose(_, source):
+            return with_axes_of_array(line.backend.module.asarray(given[0]), source)
+        case Roll() | Part():
+            raise VerifyError("rolled arrays are slices, or computed, before a line runs")
+        case Product():
+            return _product(work, given, line, place)
+        case Elementwise():
+            return _elementwise(work, given, None)
+        case _:
+            assert_never(work)
+
+
+def _product(work: Product, given: list[Any], line: Linearized, place: int) -> Any:
+    if len(given) == 2 and _is_matmul(work.labels[0], work.labels[1], work.output):
+        multiply: Any = np.matmul
+        out = _memory(line.backend, line.shapes[place], line.dtypes[place], ())
+        return multiply(*given, out=out)
+    if len(given) == 2 and (summed := _summed_axes(work)) is not None:
+        multiplied: Any = np.tensordot
+        made = multiplied(*given, axes=summed)
+        free = [n for labels in work.labels for n in labels if n in work.output]
+        return made.transpose([free.index(n) for n in work.output])
+    parts: list[Any] = []
+    for operand, axes in zip(given, work.labels, strict=True):
+        parts += [operand, list(axes)]
+    return np.einsum(*parts, list(work.output), optimize=len(given) > 2)
+
+
+def _summed_axes(work: Product) -> tuple[list[int], list[int]] | None:
+    """The axes of two operands that ``tensordot`` sums over; None for other products."""
+    left, right = work.labels
+    both = [n for n in left if n in right]
+    once = all(len({*labels}) == len(labels) for labels in (left, right, work.output))
+    if not both or not once or {*both} & {*work.output}:
+        return None
+    if len(work.output) + 2 * len(both) != len(left) + len(right):
+        return None  # an index of one operand is also summed
+    return [left.index(n) for n in both], [right.index(n) for n in both]
+
+
+def _is_matmul(left: Labels, right: Labels, output: Labels) -> bool:
+    """True for products that ``@`` computes."""
+    if not left or not right or len({*left, *right}) > len(output) + 1:
+        return False
+    summed = left[-1]
+    rows, columns = left[-2:-1], right[-1:] if len(right) > 1 else ()
+    batch = output[: len(output) - len(rows) - len(columns)]
+    return (
+        summed not in output
+        and right[-2 if len(right) > 1 else 0] == summed
+        and output == (*batch, *rows, *columns)
+        and len(set(output)) == len(output)
+        and all(part == batch[len(batch) - len(part) :] for part in (left[:-2], right[:-2]))
+    )

@@ -1,0 +1,112 @@
+"""The programs of Kristensen et al. on lazy arrays: values, and kernels by each search."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcgen
+from support.paths import ROOT
+from tcgen.compiler.program_cache import ProgramCache
+from tcgen.fusion.kernels import objective
+from tcgen.fusion.kernels.partition import Partitioned
+from tcgen.lazy_arrays import compile as kernels
+from tcgen.lazy_arrays import dispatch
+from tcgen.runtime.program import Program
+
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.array_programs import bohrium
+from benchmarks.array_programs.cost_models import partitioned
+
+SIZES: dict[str, dict[str, int]] = {
+    "black_scholes": {"count": 50},
+    "leibnitz_pi": {"count": 50},
+    "monte_carlo_pi": {"count": 50},
+    "rosenbrock": {"count": 50},
+    "n_body": {"count": 7},
+    "n_body_nice": {"planets": 3, "asteroids": 7},
+    "lattice_boltzmann": {"side": 5},
+}
+
+
+class Make:
+    """Makes the arrays of a program, the same ones at each run."""
+
+    def __init__(self, lazy: Callable[[Any], Any]) -> None:
+        self.lazy, self.rng = lazy, np.random.default_rng(7)
+
+    def given(self, *shape: int) -> Any:
+        return self.lazy(self.rng.random(shape) + 0.5)
+
+    random = given
+
+    def zeros(self, *shape: int) -> Any:
+        return self.lazy(np.zeros(shape))
+
+    def arange(self, count: int) -> Any:
+        return self.lazy(np.arange(float(count)))
+
+
+def results(
+    program: Callable[..., Any], size: dict[str, int], lazy: Callable[[Any], Any]
+) -> list[Any]:
+    made = program(Make(lazy), **size)
+    made = made if type(made) is tuple else (made,)
+    return list(tcgen.compute(*made))
+
+
+# Kernels of all evaluations: one for each equation, and those that any search finds. A result that
+# is written into a view is evaluated where the program says so.
+KERNELS = {
+    "black_scholes": (11, 2),
+    "game_of_life": (2, 1),
+    "heat_equation": (2, 2),
+    "leibnitz_pi": (3, 2),
+    "gauss_elimination": (8, 4),
+    "lu_factorization": (8, 8),
+    "monte_carlo_pi": (2, 1),
+    "stencil_27_points": (3, 2),
+    "shallow_water": (13, 9),
+    "rosenbrock": (1, 1),
+    "over_relaxation": (13, 9),
+    "n_body": (16, 2),
+    "n_body_nice": (30, 4),
+    "lattice_boltzmann": (62, 19),
+    "water_ice": (9, 4),
+}
+
+
+@pytest.mark.few(15)
+@pytest.mark.parametrize("algorithm", ["optimal", "greedy", "linear", "singleton"])
+@pytest.mark.parametrize("name", bohrium.PROGRAMS)
+def test_values_and_kernels(name: str, algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "0")
+    monkeypatch.setenv("TCGEN_EINSUM_TARGET", "numpy")
+    monkeypatch.setattr(kernels, "PROGRAMS", ProgramCache(Program, lambda: 99))
+    monkeypatch.setattr(objective, "partition", searching(algorithm))
+    dispatch.FORMS.clear()
+    count = 0
+    ran = kernels.Kernel.run
+
+    def counted(kernel: kernels.Kernel, line: Any) -> Any:
+        nonlocal count
+        count += len(kernel.program.report["kernels"])
+        return ran(kernel, line)
+
+    monkeypatch.setattr(kernels.Kernel, "run", counted)
+    program, size = bohrium.PROGRAMS[name], SIZES.get(name, {"side": 9})
+    wanted = results(program, size, lambda a: a)
+    found = results(program, size, partial(tcgen.lazy, copy=True))
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    assert count == KERNELS[name][algorithm != "singleton"]
+
+
+def searching(algorithm: str) -> Callable[..., Partitioned]:
+    return lambda operations, most_blocks: partitioned(operations, algorithm, "bytes", most_blocks)

@@ -1,0 +1,212 @@
+"""What a built library is: its symbols, what it needs, how it is found, and how it behaves."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcgen
+from support.native_library import (
+    NAME,
+    SMALL,
+    built,
+    compiled,
+    load,
+    needs_cmake,
+    needs_fortran,
+    run,
+    write_library,
+)
+from tcgen.compiler.driver import read_system
+from tcgen.options import Options
+from tcgen.resources import shipped_specs
+from tcgen.testing import random_arrays, split_starts
+
+pytestmark = [needs_cmake, pytest.mark.slow]
+
+CALLERS = Path(__file__).parent / "callers"
+EXTENTS = {"o": 4, "v": 9}
+CONSUMER = """
+cmake_minimum_required(VERSION 3.20)
+project(consumer LANGUAGES {language})
+{find}
+add_executable(consumer {source})
+target_link_libraries(consumer PRIVATE {target})
+"""
+MAINS = {
+    "C": ("main.c", "#include <lib.h>\nint main(void) { return lib_build() < 0; }\n"),
+    "CXX": (
+        "main.cpp",
+        "#include <lib.hpp>\nint main() { return lib::small({1, 1}).parts() != 1; }\n",
+    ),
+    "Fortran": (
+        "main.f90",
+        "program main\nuse lib\nif (small_parts(small_extents(1, 1)) /= 1) stop 1\nend program\n",
+    ),
+}
+
+
+def small(folder: Path, name: str = NAME, **more: Any) -> Any:
+    """Write the library of the program small."""
+    spec = folder / "small.spec"
+    folder.mkdir(exist_ok=True)
+    spec.write_text(SMALL)
+    found = [compiled(tcgen.read_spec_file(spec), Options(extents=tuple(EXTENTS.items())))]
+    return write_library(folder / name, found, name=name, **more)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shared")
+    small(folder)
+    fortran = "ON" if shutil.which("gfortran") else "OFF"
+    return built(folder / NAME, f"-D{NAME}_FORTRAN={fortran}", install=True)
+
+
+def test_symbols_and_needed_libraries(shared: Path) -> None:
+    file = shared / "lib" / f"lib{NAME}.so"
+    ends = ["_bind", "_call", "_parts", "_plan", "_plan_bytes", "_state_bytes", "_workspace_bytes"]
+    interface = {f"{NAME}_small{end}" for end in ("", *ends)} | {f"{NAME}_build", f"{NAME}_message"}
+    defined = run("nm", "-D", "--defined-only", file).split()[2::3]
+    assert set(defined) == interface
+    needed = set(re.findall(r"NEEDED.*\[(\w+)", run("readelf", "-d", file)))
+    assert needed <= {"libm", "libgomp", "libomp", "libc", "ld"}  # ld: of thread-local data
+
+
+def test_symbols_of_a_static_library_have_the_prefix(tmp_path: Path) -> None:
+    """So two libraries can be linked, though an archive has no hidden symbols."""
+    small(tmp_path)
+    build = built(tmp_path / NAME, "-DBUILD_SHARED_LIBS=OFF")
+    text = run("nm", "-g", "--defined-only", build / f"lib{NAME}.a")
+    symbols = re.findall(r"^[0-9a-f]+ \w (\w+)$", text, re.MULTILINE)
+    assert symbols
+    assert {s for s in symbols if not s.startswith(f"{NAME}_")} == set()
+
+
+@pytest.mark.parametrize("kind", ["shared", "static"])
+@pytest.mark.parametrize("language", ["C", "CXX", pytest.param("Fortran", marks=needs_fortran)])
+def test_a_project_of_one_language_finds_it(language: str, kind: str, tmp_path: Path) -> None:
+    """By find_package, by add_subdirectory, and, but in Fortran, by pkg-config."""
+    small(tmp_path)
+    fortran = language == "Fortran"
+    settings = [f"-D{NAME}_FORTRAN={'ON' if fortran else 'OFF'}"]
+    settings.append(f"-DBUILD_SHARED_LIBS={'ON' if kind == 'shared' else 'OFF'}")
+    prefix = built(tmp_path / NAME, *settings, install=True)
+    file, text = MAINS[language]
+    target = f"{NAME}::{NAME}{'_fortran' if fortran else ''}"
+    finds = {"found": f"find_package({NAME} REQUIRED)", "inside": f"add_subdirectory(../{NAME} in)"}
+    for name, find in finds.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / file).write_text(text)
+        if language == "CXX":
+            find = f"set(CMAKE_CXX_STANDARD 20)\n{find}"
+        values = {"language": language, "find": find, "source": file, "target": target}
+        (folder / "CMakeLists.txt").write_text(CONSUMER.format(**values))
+        build = folder / "build"
+        run("cmake", "-S", folder, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}", *settings)
+        run("cmake", "--build", build, "-j2")
+        run(build / "consumer")
+    if fortran or shutil.which("pkg-config") is None:
+        return
+    flags = run("pkg-config", "--cflags", "--libs", prefix / "lib" / "pkgconfig" / f"{NAME}.pc")
+    compiler = ["gcc", "-std=c99"] if language == "C" else ["g++", "-std=c++20"]
+    rpath = f"-Wl,-rpath,{prefix / 'lib'}"
+    program = tmp_path / "program"
+    run(*compiler, tmp_path / "found" / file, *flags.split(), rpath, "-o", program)
+    run(program)
+
+
+@pytest.mark.parametrize("tool", ["plain", "sanitizers", "valgrind"])
+def test_calls_of_two_libraries(tool: str, tmp_path: Path) -> None:
+    """One executable, four host threads on one state, no growth of the heap, no finding."""
+    if tool == "valgrind" and shutil.which("valgrind") is None:
+        pytest.skip("valgrind is not installed")
+    # valgrind 3.19 has no AVX-512.
+    archs = ("x86-64-v3",) if tool == "valgrind" else ("native",)
+    flags = "-O1 -g"
+    if tool == "sanitizers":
+        flags += " -fsanitize=address,undefined -fno-sanitize-recover=all"
+    files = []
+    for name in (NAME, "twin"):
+        small(tmp_path, name, archs=archs)
+        settings = ["-DBUILD_SHARED_LIBS=OFF", f"-D{name}_CFLAGS={flags}"]
+        # libgomp's own threads leave memory that valgrind counts: one thread there.
+        settings.append(f"-D{name}_OPENMP={'OFF' if tool == 'valgrind' else 'ON'}")
+        build = built(tmp_path / name, *settings, name=name)
+        files += [f"-I{tmp_path / name / 'include'}", build / f"lib{name}.a"]
+    program = tmp_path / "program"
+    source, libraries = CALLERS / "many_calls.c", ["-fopenmp", "-lm", "-pthread"]
+    run("gcc", *flags.split(), "-D_GNU_SOURCE", source, *files, *libraries, "-o", program)
+    if tool == "valgrind":
+        run("valgrind", "-q", "--error-exitcode=9", "--leak-check=full", program)
+    else:
+        printed = run(program)
+        assert tool == "sanitizers" or printed == "0 bytes\n"
+
+
+def test_levels_of_processors_agree(tmp_path: Path) -> None:
+    """A library for two levels chooses one that runs here; products are equal to the bit."""
+    if "avx2" not in Path("/proc/cpuinfo").read_text():
+        pytest.skip("the processor has no AVX2")
+    system = read_system(shipped_specs()["mp2_df"])
+    extents = {"o": 4, "v": 30, "x": 70}
+    found = [compiled(system, Options(extents=tuple(extents.items())))]
+    inputs, _ = split_starts(system, random_arrays(system, extents, seed=1))
+    results = []
+    for number, archs in enumerate((("native",), ("x86-64-v4", "x86-64-v3"))):
+        folder = tmp_path / str(number)
+        (called,) = load(folder, write_library(folder, found, archs=archs)).values()
+        status, made = called.call(extents, inputs, blas=False)
+        assert status == 0, called.text()
+        results.append(made)
+    for name, array in results[0].items():
+        np.testing.assert_allclose(results[1][name], array, rtol=1e-14)
+
+
+def test_natural_order_of_fortran(tmp_path: Path) -> None:
+    """t2(i,j,a,b): arrays with reversed axes give the results of C order."""
+    system = read_system(shipped_specs()["mp2_closed_shell"])
+    extents = {"o": 3, "v": 5}
+    options = Options(extents=tuple(extents.items()))
+    inputs, _ = split_starts(system, random_arrays(system, extents, seed=1))
+    expected = tcgen.compile(system, extents=extents)(**inputs)
+    found = [compiled(system, options, fortran_order=True)]
+    (called,) = load(tmp_path / "one", write_library(tmp_path / "one", found)).values()
+    reversed_ = {name: np.ascontiguousarray(a.transpose()) for name, a in inputs.items()}
+    status, made = called.call(extents, reversed_)
+    assert status == 0, called.text()
+    np.testing.assert_allclose(made["e"], expected["e"], rtol=1e-14)
+    assert "g(n%o, n%v, n%o, n%v)" in (tmp_path / "one" / "fortran" / f"{NAME}.f90").read_text()
+
+
+@pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed")
+def test_clang_builds_it(tmp_path: Path) -> None:
+    programs = small(tmp_path)
+    (called,) = load(tmp_path / NAME, programs, "-DCMAKE_C_COMPILER=clang").values()
+    system = tcgen.read_spec(SMALL)
+    inputs, starts = split_starts(system, random_arrays(system, EXTENTS, seed=1))
+    expected = called.python(**inputs, out={n: a.copy() for n, a in starts.items()})
+    status, made = called.call(EXTENTS, inputs, starts, threads=2)
+    assert status == 0, called.text()
+    for name, array in expected.items():
+        np.testing.assert_allclose(made[name], array, rtol=1e-12, atol=1e-12)
+
+
+def test_equal_sources_give_equal_files(tmp_path: Path) -> None:
+    code = "import sys, tcgen; tcgen.library(['mp2_df'], sys.argv[1], name='mp')"
+    texts = []
+    for seed in ("1", "2"):
+        folder = tmp_path / seed
+        run("env", f"PYTHONHASHSEED={seed}", f"PYTHONPATH={os.environ.get('PYTHONPATH', '')}",
+            sys.executable, "-c", code, folder)  # fmt: skip
+        files = sorted(p for p in folder.rglob("*") if p.is_file())
+        texts.append({p.relative_to(folder): p.read_bytes() for p in files})
+    assert texts[0] == texts[1]
