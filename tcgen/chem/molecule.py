@@ -49,7 +49,6 @@ def run_mean_field(
     With ``density_fit`` the mean field also uses fitted integrals, over ``auxbasis`` or by default
     PySCF's choice.
     """
-    scf = pyscf_module("scf")
     kind = kind or ("uhf" if spin else "rhf")
     if kind == "rhf" and spin:
         raise ArgumentError(f"an RHF reference has spin 0, not {spin}: use uhf, rohf or ghf")
@@ -58,6 +57,7 @@ def run_mean_field(
             "give either atoms (--atom) or an .xyz file (--xyz), or a file of integrals "
             "(--fcidump, --trexio or --integrals)"
         )
+    scf = pyscf_module("scf")
     atoms = str(atom) if xyz is None else read_xyz(xyz)
     mol = _molecule(atoms, basis, ecp, charge, spin)
     _refuse_missing_ecp(mol, basis)
