@@ -74,7 +74,7 @@ BLOCKS = (
     Block("slow-programs", 8, (*_CPU, *_LOOPS, "tests/programs/", "tests/support/")),
     Block("slow-arrays", 3, (*_ARRAYS, *_WORKERS, "tests/unit/lazy_arrays/")),
     Block("slow-gpu", 10, (*_GPU, "tests/cuda/")),
-    Block("slow-chem", 5, (*_CHEM, *_ALGEBRA)),
+    Block("slow-chem", 9, (*_CHEM, *_ALGEBRA)),
     Block("campaign-programs", 9, (*_ALGEBRA, *_LOOPS, *_CPU)),
     Block("campaign-arrays", 4, (*_ARRAYS, *_WORKERS)),
 )
