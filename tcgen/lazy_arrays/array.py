@@ -18,14 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..compiler.target import kernel_target
-from ..errors import ArgumentError, ShapeError
+from ..errors import ArgumentError
 from .backend import BACKENDS, array_on_gpu
 from .calls import Calls, refuse_other_arrays, settle, small_values
 from .compile import kernel_of, lazy_system
 from .dispatch import read_limits
 from .functions import METHODS, UPDATING_METHODS
-from .graph import in_order, linearize, with_axes_of_array
-from .memory import reshaped_array
+from .graph import Array, in_order, linearize
+from .memory import axes_step, shape_step
 from .operators import Operators
 from .record import axes_of
 from .run import take_parts
@@ -132,25 +132,21 @@ class LazyArray(Operators, Calls):
 
     def transpose(self, *axes: Any) -> Any:
         """``numpy.ndarray.transpose``."""
-        given = axes[0] if len(axes) == 1 else axes or None
-        ndim = self.ndim
-        order = tuple(range(ndim - 1, -1, -1)) if given is None else axes_of(given, ndim)
-        if len(order) != ndim:
-            raise ShapeError(f"transpose: {given} does not name each of the {ndim} axes once")
-        if self._is_plain():
-            return self._plain().transpose(order)
-        return self._view((with_axes_of_array, order))
+        given = axes[0] if len(axes) == 1 and isinstance(axes[0], tuple | list) else axes
+        reverse = axes in ((), (None,))
+        order = axes_of(tuple(range(self.ndim)[::-1] if reverse else given), self.ndim)
+        if order is None or len(order) != self.ndim or self._is_plain():
+            return self._method("transpose", axes, {})
+        return self._view(axes_step(order))
 
     def swapaxes(self, axis1: Any, axis2: Any) -> Any:
         """``numpy.ndarray.swapaxes``."""
-        order = list(range(self.ndim))
-        axes = (axis1, axis2)
-        if self._is_plain() or any(
-            type(a) is not int or a not in range(-len(order), len(order)) for a in axes
-        ):
-            return self._method("swapaxes", axes, {})
-        order[axis1], order[axis2] = order[axis2], order[axis1]
-        return self._view((with_axes_of_array, tuple(order)))
+        pair = axes_of((axis1,), self.ndim), axes_of((axis2,), self.ndim)
+        if None in pair or self._is_plain():
+            return self._method("swapaxes", (axis1, axis2), {})
+        (one,), (other,) = pair  # type: ignore[misc]  # not None
+        order = [one if n == other else other if n == one else n for n in range(self.ndim)]
+        return self._view(axes_step(tuple(order)))
 
     def reshape(self, *shape: Any, **options: Any) -> Any:
         """``numpy.ndarray.reshape``."""
@@ -165,7 +161,7 @@ class LazyArray(Operators, Calls):
             if pending:
                 self._in_order = True
             if not self._is_plain():
-                return self._view((reshaped_array, found))
+                return self._view(shape_step(found))
         return self._method("reshape", shape, options)
 
     def ravel(self, order: Any = "C") -> Any:
@@ -191,7 +187,7 @@ class LazyArray(Operators, Calls):
         array = self._values().copy()
         del refcheck  # the copy has no other references
         array.resize(*shape, refcheck=False)
-        self._array, self._mine, self._open, self._leaf = array, True, None, None
+        self._array, self._mine, self._lender, self._leaf = array, True, None, None
 
     @property
     def flags(self) -> _Flags:
@@ -251,18 +247,14 @@ class LazyArray(Operators, Calls):
 
     def __len__(self) -> int:
         shape: tuple[int, ...] = self.shape
-        if not shape:
-            raise ShapeError("an array without axes has no length")
-        return shape[0]
+        return shape[0] if shape else len(self._values())
 
     def __contains__(self, value: object) -> bool:
         return value in self._values()
 
     def __iter__(self) -> Iterator[Any]:
-        if not self.shape:
-            raise ArgumentError("an array without axes has no elements to iterate over")
         plain = self._plain()
-        if plain is not None or self.ndim == 1:
+        if plain is not None or self.ndim < 2:
             return iter(self._values() if plain is None else plain)
         return (self[n] for n in range(len(self)))
 
@@ -276,8 +268,6 @@ class LazyArray(Operators, Calls):
         return index(self._values())
 
     def __round__(self, digits: int | None = None) -> Any:
-        if self.shape:
-            raise ArgumentError(f"round takes a number, not shape {self.shape}: use numpy.round")
         number: Any = self._values()[()]
         return round(number, digits)
 
@@ -397,16 +387,19 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
         raise ArgumentError(f"tcgen.lazy cannot make an array of this: {error}") from None
 
 
-def _made_lazy(array: npt.NDArray[Any], args: tuple[Any, ...]) -> LazyArray:
-    """A result of NumPy as a lazy array; an argument that NumPy returns stays itself."""
+def _made_lazy(function: Any, array: Array, args: tuple[Any, ...], options: Any) -> LazyArray:
+    """A result of NumPy as a lazy array; an argument that NumPy passes on stays itself."""
     first = args[0] if args else None
-    if isinstance(first, LazyArray) and first.dtype == array.dtype and first.shape == array.shape:
+    if function in _PASSING and isinstance(first, LazyArray) and not options.get("copy"):
         own = first._values()
-        if own.ctypes.data == array.ctypes.data and own.strides == array.strides:
+        if (own.dtype, own.strides) == (array.dtype, array.strides):
             return first
     read_limits()
     is_new = array.flags.owndata and not any(array is given for given in args)
     return LazyArray._of_array(array, mine=is_new)
+
+
+_PASSING = (np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)
 
 
 class ArrayNamespace:
@@ -414,10 +407,10 @@ class ArrayNamespace:
 
     NumPy's own functions also take lazy arrays, but functions without array arguments, such as
     ``zeros``, make NumPy's arrays. Code that takes the namespace of an array expects its kind.
-    ``made_lazy`` makes a lazy array of a function's result and arguments.
+    ``made_lazy`` makes a lazy array of a function, its result, and its arguments.
     """
 
-    def __init__(self, module: ModuleType, made_lazy: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, module: ModuleType, made_lazy: Callable[..., Any]) -> None:
         self._module, self._made_lazy = module, made_lazy
         self._wrapped = cache(self._function)  # equal functions at each access
 
@@ -437,18 +430,19 @@ class ArrayNamespace:
     def _function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function, updated=())
         def called(*args: Any, **options: Any) -> Any:
-            return self._lazy(function(*args, **options), args)
+            made = function(*args, **options)
+            return self._lazy(made, lambda array: self._made_lazy(function, array, args, options))
 
         return called
 
-    def _lazy(self, made: Any, args: tuple[Any, ...]) -> Any:
+    def _lazy(self, made: Any, made_lazy: Callable[[Any], Any]) -> Any:
         """A result with its arrays lazy, also in tuples, which may have named fields."""
         if isinstance(made, np.ndarray | np.generic):
-            return self._made_lazy(np.asarray(made), args)
+            return made_lazy(np.asarray(made))
         if type(made) is list:
-            return [self._lazy(part, args) for part in made]
+            return [self._lazy(part, made_lazy) for part in made]
         if isinstance(made, tuple):
-            parts = [self._lazy(part, args) for part in made]
+            parts = [self._lazy(part, made_lazy) for part in made]
             return type(made)(*parts) if hasattr(made, "_fields") else tuple(parts)
         return made
 

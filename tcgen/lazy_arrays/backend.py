@@ -54,15 +54,9 @@ class Backend:
         view.flags.writeable = False
         return view
 
-    def keep(self, array: Any) -> bool:
-        """Make an array that is handed out read-only; False if updates must not write to it."""
-        # Lazy arrays read it later without a copy.
+    def freeze(self, array: Any) -> None:
+        """Make an array that is handed out read-only: lazy arrays read it later without a copy."""
         array.flags.writeable = False
-        return True
-
-    def is_kept(self, array: Any) -> bool:
-        """True for an array that was handed out."""
-        return not array.flags.writeable
 
     def wait(self) -> None:
         """Return when the work that was queued has run; a CPU has no queue."""
@@ -87,13 +81,8 @@ class GpuBackend(Backend):
         """A view: CuPy knows no read-only arrays."""
         return array.view()
 
-    def keep(self, array: Any) -> bool:  # noqa: ARG002
-        """False: updates do not write to an array that was handed out."""
-        return False
-
-    def is_kept(self, array: Any) -> bool:  # noqa: ARG002
-        """False: the lazy array has recorded that it does not own the memory any more."""
-        return False
+    def freeze(self, array: Any) -> None:
+        """Nothing: users do not write to an array of CuPy that was handed out."""
 
     def wait(self) -> None:
         """Synchronize CuPy's current stream."""

@@ -9,56 +9,43 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from functools import partial
-from operator import matmul, setitem
+from operator import matmul
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ArgumentError, ShapeError
+from ..errors import ArgumentError
 from ..runtime.arguments import overlaps_itself
 from ..runtime.dlpack import on_a_gpu
 from .backend import BACKENDS, backend_of, mixed
 from .dispatch import LIMITS
-from .functions import (
-    FUNCTIONS,
-    READERS,
-    REDUCES,
-    UPDATES,
-    VIEWS,
-    with_first_by_position,
-    with_named_out,
-)
+from .functions import FUNCTIONS, READERS, REDUCES, UPDATES, VIEWS, with_named_out
 from .graph import Node, Reduce
-from .memory import Memory, is_called_by_c
+from .memory import Memory, Step, slice_step
 from .record import RECORDED, record_ufunc
 from .run import evaluate
+from .views import sliced
+
+Recorder = Callable[..., Any]
 
 
-def _collect(values: Iterable[Any], pending: list[Memory]) -> None:
-    """Collect the lazy arrays, also in tuples, lists and dicts, whose values are not known."""
+def _lazy_in(values: Iterable[Any]) -> Iterable[Memory]:
+    """The lazy arrays, also in tuples, lists and dicts."""
     for value in values:
-        kind = type(value)
-        if issubclass(kind, Memory):
-            root = value if value._root is None else value._root
-            if root._array is None:
-                root._settle()
-                if root._pending is not None:
-                    pending.append(root)
-        elif kind is tuple or kind is list:
-            _collect(value, pending)
-        elif kind is dict:
-            _collect(value.values(), pending)
+        if isinstance(value, Memory):
+            yield value
+        elif type(value) in (tuple, list):
+            yield from _lazy_in(value)
+        elif type(value) is dict:
+            yield from _lazy_in(value.values())
 
 
 def settle(values: Iterable[Any]) -> None:
     """Compute all lazy arrays in the values, those of kernels of one element type together."""
-    pending: list[Memory] = []
-    _collect(values, pending)
-    nodes = [root._pending for root in pending if root._pending is not None]
-    for kind in {(node.computes, node.backend): None for node in nodes}:
-        evaluate([node for node in nodes if (node.computes, node.backend) == kind])
-    for root in pending:
+    roots = [array._owner for array in _lazy_in(values) if array._owner._array is None]
+    evaluate([root._pending for root in roots if root._pending is not None])
+    for root in roots:
         root._settle()
 
 
@@ -75,7 +62,7 @@ def evaluated(value: Any, *, only_read: bool = False) -> Any:
             return plain
         return values if only_read else backend_of(values).read_only(values)
     kind = type(value)
-    if kind in (int, float, slice, str, bool) or value is None:
+    if kind in PLAIN:
         return value
     if kind in (tuple, list):
         return kind([evaluated(part, only_read=only_read) for part in value])
@@ -113,21 +100,14 @@ def is_foreign(kind: type) -> bool:
     )
 
 
-def on_both(value: Any) -> bool:
-    """True if arrays of the CPU and of a GPU are in the value, also in tuples, lists and dicts."""
-    return len(_places(value)) > 1
-
-
 def _places(value: Any) -> set[bool]:
-    """Whether arrays are on a GPU."""
+    """Whether arrays, also those in tuples, lists and dicts, are on a GPU."""
     if isinstance(value, Memory):
         return {value._backend.on_gpu}
-    kind = type(value)
-    if kind in BACKENDS:
-        return {BACKENDS[kind].on_gpu}
-    if kind is dict:
-        return _places(list(value.values()))
-    return set().union(*map(_places, value)) if kind in (tuple, list) else set()
+    if type(value) in BACKENDS:
+        return {BACKENDS[type(value)].on_gpu}
+    parts = value.values() if type(value) is dict else value
+    return set().union(*map(_places, parts)) if type(value) in (tuple, list, dict) else set()
 
 
 PLAIN = frozenset(
@@ -181,9 +161,14 @@ def is_little(node: Node) -> bool:
     return math.prod(node.shape) < LIMITS.elements
 
 
-Recorder = Callable[..., Any]
 # Types in keys without arrays.
 _PLACES = frozenset((int, slice, type(None), type(Ellipsis)))
+
+
+def _has_places(key: Any) -> bool:
+    """True for a key without arrays."""
+    kind = type(key)
+    return kind in _PLACES or (kind is tuple and _PLACES.issuperset(map(type, key)))
 
 
 class Calls(Memory):
@@ -198,27 +183,21 @@ class Calls(Memory):
             recorded = ufunc in RECORDED and not options
             recorder = partial(record_ufunc, ufunc) if recorded else None
             return self._called(recorder, ufunc, inputs, options, out)
-        if method == "at":
-            if isinstance(inputs[0], Calls):
-                return inputs[0]._update(ufunc.at, inputs[1:], options)
-        elif method == "reduce" and ufunc in REDUCES:
+        call = getattr(ufunc, method)
+        if method == "at" and isinstance(inputs[0], Calls):
+            return inputs[0]._update(call, inputs[1:], options)
+        if method == "reduce" and ufunc in REDUCES:
             named = {"axis": 0, **options}  # the default of reduce, which is not that of sum
-            return self._called(REDUCES[ufunc], getattr(ufunc, method), inputs, named, out)
-        return self._called(None, getattr(ufunc, method), inputs, options, out)
+            return self._called(REDUCES[ufunc], call, inputs, named, out)
+        return self._called(None, call, inputs, options, out)
 
     def __array_function__(
         self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         if len(types) > 1 and any(map(is_foreign, types)):
             return NotImplemented  # NumPy then tries the class of another library
-        if not args:
-            args, kwargs = with_first_by_position(func, kwargs)
-        args, kwargs = with_named_out(func, args, kwargs)
-        target = kwargs.get("out")
+        args, options, target = with_named_out(func, args, kwargs)
         out = None if target is None else (target,)
-        options = kwargs
-        if "out" in kwargs:
-            options = {name: value for name, value in kwargs.items() if name != "out"}
         first = args[0] if args else None
         if out is None and isinstance(first, Calls) and first._plain() is None:
             if func in VIEWS:
@@ -233,73 +212,53 @@ class Calls(Memory):
     # ---- elements
 
     def __getitem__(self, key: Any) -> Any:
-        array = self._open
+        if not _has_places(key):
+            key = evaluated(key)
+        array = plain = self._plain()
+        root = self if self._root is None else self._root
         if array is None:
-            known = self._array
-            large = known is not None and known.size >= LIMITS.elements
-            if large and not self._number and _has_places(key):
-                return self._lazy_part(key)
-            array = self._through()
-        if type(array) is np.ndarray:
-            found = array[key]
-            if type(found) is not np.ndarray:
-                return found
-            # New axes are for a broadcast, whose result may be large.
-            if found.size < LIMITS.elements and found.ndim <= array.ndim:
-                return found
-        elif self._number:
-            self._values()
-            return self._plain()[evaluated(key)]
-        return self._lazy_part(key if _has_places(key) else evaluated(key))
+            if root._array is None:
+                part = None if self._number else sliced(self._node, key)
+                if part is not None and math.prod(part.shape) >= LIMITS.elements:
+                    dots = key is Ellipsis or (type(key) is tuple and Ellipsis in key)
+                    is_view = part.ndim or dots
+                    return self._view(slice_step(key)) if is_view else self._of_node(part)
+                self._values()
+                return self[key]
+            lent = root._lender
+            array = self._known() if lent is None else self._part_of(lent)
+        found = array[key]
+        if type(found) not in BACKENDS:
+            return found
+        # New axes are for a broadcast, whose result may be large.
+        few = found.size < LIMITS.elements and found.ndim <= array.ndim
+        if few and (plain is not None or root._lender is not None):
+            return found
+        if found.base is None or not np.may_share_memory(found, array):
+            return found if found.size < LIMITS.elements else self._of_array(found, True)
+        numbers = type(found) is np.ndarray and found.dtype.kind in "biufc"
+        if few and numbers and root._mine and not root._is_read():
+            return self._lent()[key]
+        return self._view(slice_step(key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        array = self._open
-        if array is None:
-            array = self._through()
-        kind = type(value)
-        is_plain = type(array) is np.ndarray
-        if is_plain and (kind in PLAIN or (kind is np.ndarray and type(key) is not int)):
-            array[key] = value
+        is_lazy = type(value) is type(self)
+        if is_lazy and self._plain() is None and _has_places(key) and self._filled(key, value):
             return
-        # A number is refused before an expression could take its place.
-        if self._owner._number:
-            self._writable()
-        is_own = kind is type(self)
-        is_row = type(key) is int and (is_own or kind is np.ndarray) and self._is_row(value)
-        if is_row and is_called_by_c():
-            raise ArgumentError(
-                "rows of a lazy array are views: code in C that swaps them, such as "
-                "numpy.random.shuffle, would lose some: take x[rng.permutation(len(x))], or "
-                "assign a copy of the row"
-            )
-        if kind is np.ndarray and is_plain:
-            array[key] = value
-            return
-        if is_own:
-            if value._root is not None and self._is_part(key, value):
-                return  # ``x[1:] += 1`` ends so: the part has been updated
-            if value._known() is None:
-                if self._written_by(key, value):
-                    return
-                settle((value,))
-        elif kind not in BACKENDS and kind not in PLAIN:
-            self._update(setitem, (key, value), {})
-            return
-        if not _has_places(key):
-            settle((key,))
-            key = evaluated(key)
-        target = self._writable()
-        target[key] = value._known() if is_own else value
+        settle((key, value))
+        root = self._owner
+        target = self._plain() if root._lender is None else self._part_of(root._lender)
+        if type(target) is not np.ndarray:
+            target = self._writable()
+        target[evaluated(key)] = evaluated(value, only_read=True)
 
     def _update(
         self, change: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
         """Let a function of NumPy change the values, where nobody but views can see it."""
         settle((args, options))
-        self._writable()
-        values, named = evaluated(args), evaluated(options)
-        array = self._known()
-        made = change(array, *values, **named)
+        array = self._writable()
+        made = change(array, *evaluated(args), **evaluated(options))
         return self if made is array else made
 
     # ---- calls
@@ -314,60 +273,49 @@ class Calls(Memory):
         out: tuple[Any, ...] | None = None,
     ) -> Any:
         """The result of a call: NumPy's of few elements, a recorded operation, or NumPy's."""
-        values = small_values(args)
-        few = values is not None and (recorder is None or gives_little(call, values))
-        if few and values is not None:
-            given = small_values(options.values())
-            target = () if out is None else cls._plain_targets(out)
-            if given is not None and target is not None:
-                named: dict[str, Any] = dict(zip(options, given, strict=True))
-                if target:
-                    named["out"] = target if len(target) > 1 else target[0]
-                try:
+        try:
+            values = small_values(args)
+            if values is not None and (recorder is None or gives_little(call, values)):
+                given = small_values(options.values())
+                targets = () if out is None else cls._plain_targets(out)
+                if given is not None and targets is not None:
+                    named: dict[str, Any] = dict(zip(options, given, strict=True))
+                    if targets:
+                        named["out"] = targets if len(targets) > 1 else targets[0]
                     made = call(*values, **named)
                     return made if out is None else out[0] if len(out) == 1 else out
-                except (TypeError, ValueError, LookupError):
-                    pass  # raised again below
-        if recorder is not None and not few:
-            made = None
-            if out is None or cls._takes_node(out[0]):
+            elif recorder is not None and (out is None or cls._takes_node(out[0])):
                 made = cls._recorded(recorder, args, options)
-            if made is not None and not is_little(made):
-                if out is None:
-                    return cls._of_node(made)
-                if (made.shape, made.dtype) == (out[0].shape, out[0].dtype):
-                    out[0]._replace(made)
-                    return out[0]
-        settle((args, options))
-        if out is not None:
-            return cls._call_with_out(out, call, args, options)
-        try:
+                if made is not None and not is_little(made):
+                    if out is None:
+                        return cls._of_node(made)
+                    if (made.shape, made.dtype) == (out[0].shape, out[0].dtype):
+                        out[0]._replace(made)
+                        return out[0]
+            settle((args, options))
+            if out is not None:
+                return cls._call_with_out(out, call, args, options)
             only_read = recorder is not None or call in READERS
-            return cls._result(
-                call(*evaluated(args, only_read=only_read), **evaluated(options)),
-                call,
-                args,
-                options,
-            )
-        except (TypeError, ValueError, LookupError) as error:
-            if isinstance(error, TypeError) and on_both((args, options)):
+            operands = evaluated(args, only_read=only_read)
+            return cls._result(call(*operands, **evaluated(options)), call, args, options)
+        except TypeError as error:
+            if len(_places((args, options))) > 1:
                 raise mixed() from error
-            if recorder is not None and few:
-                cls._recorded(recorder, args, options)  # raises an error that says what to do
             raise
+
+    @classmethod
+    def _recorded(cls, recorder: Recorder, args: tuple[Any, ...], options: Any) -> Node | None:
+        for value in args:
+            refuse_other_arrays(value)
+        named = {name: a._node if type(a) is cls else a for name, a in options.items()}
+        made: Node | None = recorder(*[a._node if type(a) is cls else a for a in args], **named)
+        return made
 
     @classmethod
     def _plain_targets(cls, out: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Small lazy arrays that a call writes to, as NumPy's; None if there are others."""
         found = tuple([t._plain() if type(t) is cls and not t._number else None for t in out])
         return None if any(t is None for t in found) else found
-
-    @classmethod
-    def _recorded(cls, recorder: Recorder, args: tuple[Any, ...], options: Any) -> Any:
-        for value in args:
-            refuse_other_arrays(value)
-        named = {name: a._node if type(a) is cls else a for name, a in options.items()}
-        return recorder(*[a._node if type(a) is cls else a for a in args], **named)
 
     @classmethod
     def _takes_node(cls, target: Any) -> bool:
@@ -408,12 +356,10 @@ class Calls(Memory):
             # zeros that NumPy returns as the imaginary part of real numbers, and parts without
             # elements, share nothing and stay read-only
             for n in sharing or (lazy if _is_read_only(made) else ()):
-                source = args[n]
-                if source._plain() is not None:
+                if args[n]._plain() is not None:
                     return made
-                others = (*map(evaluated, args[:n]), None, *map(evaluated, args[n + 1 :]))
-                again = (call, n, others, evaluated(options), place)
-                return source._view((_call_again, again))
+                others = list(map(evaluated, (*args[:n], None, *args[n + 1 :])))
+                return args[n]._view(_call_step(call, n, others, evaluated(options), place))
         if made.size < LIMITS.elements or any(made is value for value in args):
             return made
         return cls._of_array(made, is_new)
@@ -436,16 +382,7 @@ class Calls(Memory):
                     raise ArgumentError("elements of out share memory: pass a copy of it")
         places = tuple([t._known() if type(t) is cls else t for t in out])
         values, named = evaluated(args), evaluated(options)
-        try:
-            made = call(*values, out=places if len(places) > 1 else places[0], **named)
-        except (TypeError, ValueError) as error:
-            if type(error) is not ValueError and not isinstance(error, TypeError):
-                raise  # a more precise error, such as an AxisError
-            cast = isinstance(error, TypeError)
-            targets = [t for t in out if hasattr(t, "shape")]
-            said = " and ".join(f"{t.dtype}" if cast else f"shape {t.shape}" for t in targets)
-            kind = ArgumentError if cast else ShapeError
-            raise kind(f"out has {said}: {error}") from None
+        made = call(*values, out=places if len(places) > 1 else places[0], **named)
         if len(out) == 1:
             return out[0]
         return tuple(
@@ -454,19 +391,18 @@ class Calls(Memory):
         )
 
 
-def _has_places(key: Any) -> bool:
-    """True for a key without arrays."""
-    kind = type(key)
-    return kind in _PLACES or (kind is tuple and _PLACES.issuperset(map(type, key)))
-
-
 def _is_read_only(array: Any) -> bool:
     """True for an array of NumPy that cannot be written to; those of a GPU always can."""
     return type(array) is np.ndarray and not array.flags.writeable
 
 
-def _call_again(array: npt.NDArray[Any], call: Any) -> Any:
-    """The step to a view that a function of NumPy takes."""
-    function, place, args, options, part = call
-    made = function(*args[:place], array, *args[place + 1 :], **options)
-    return made if part is None else made[part]
+def _call_step(
+    call: Callable[..., Any], place: int, args: list[Any], options: Any, part: int | None
+) -> Step:
+    """The step to a view that a function of NumPy takes of the argument at a place."""
+
+    def take(array: Any) -> Any:
+        made = call(*args[:place], array, *args[place + 1 :], **options)
+        return made if part is None else made[part]
+
+    return take, None

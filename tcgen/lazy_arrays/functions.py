@@ -99,10 +99,19 @@ def _reduced(
         array = whole
     if array.ndim == 0 and axis in (0, -1):  # NumPy lets a number have this axis here
         axis = None
-    axes = tuple(range(array.ndim)) if axis is None else axes_of(axis, array.ndim)
+    axes = _axes(axis, array.ndim)
+    if axes is None:
+        return None
     shape = tuple(n for axis, n in enumerate(array.shape) if axis not in axes)
     total = record(Reduce(array, axes, reduction), shape, dtype)
-    return _with_kept_axes(total, array.ndim, axes, keepdims)
+    if total is None or keepdims is np._NoValue or not keepdims:
+        return total
+    kept = [n for n in range(array.ndim) if n not in axes]
+    return with_axes(total, tuple(kept.index(n) if n in kept else None for n in range(array.ndim)))
+
+
+def _axes(axis: Any, ndim: int) -> tuple[int, ...] | None:
+    return tuple(range(ndim)) if axis is None else axes_of(axis, ndim)
 
 
 def argmax_of(
@@ -131,7 +140,9 @@ def _position(array: Any, axis: Any, out: Any, keepdims: Any, extreme: Reduction
         return None
     if isinstance(array.work, Leaf):
         return None
-    axes = tuple(range(array.ndim)) if axis is None else axes_of(axis, array.ndim)
+    axes = _axes(axis, array.ndim)
+    if axes is None:
+        return None
     dtype = array.dtype
     numbers: Any = np if array.backend is None else array.backend.module
     count = 1
@@ -154,24 +165,18 @@ def _position(array: Any, axis: Any, out: Any, keepdims: Any, extreme: Reduction
     return _reduced(Reduction.MIN, chosen, intp, axes, None, keepdims, np._NoValue, True)
 
 
-def _with_kept_axes(made: Node, ndim: int, axes: tuple[int, ...], keepdims: Any) -> Node:
-    """The result of a reduction, with its axes at extent 1 for ``keepdims``."""
-    if keepdims is np._NoValue or not keepdims:
-        return made
-    kept = [n for n in range(ndim) if n not in axes]
-    return with_axes(made, tuple(kept.index(n) if n in kept else None for n in range(ndim)))
-
-
 def mean_of(array: Any, axis: Any = None, *rest: Any, **options: Any) -> Node | None:
     """``numpy.mean``."""
     if options.get("where", True) is not True:
         return None  # the number of elements is that of the mask
     total = sum_of(array, axis, *rest, **options)
-    if total is None:
+    if total is None or _axes(axis, array.ndim) is None:
         return None
-    axes = range(array.ndim) if axis is None else axes_of(axis, array.ndim)
-    count = float(math.prod(array.shape[n] for n in axes))
-    return record_ufunc(np.divide, total, count)
+    return record_ufunc(np.divide, total, float(_count(array, axis)))
+
+
+def _count(array: Node, axis: Any) -> int:
+    return math.prod(array.shape[n] for n in _axes(axis, array.ndim) or ())
 
 
 def var_of(
@@ -192,8 +197,7 @@ def var_of(
     apart = record_ufunc(np.subtract, array, mean)
     squares = record_ufunc(np.multiply, apart, apart)
     total = sum_of(squares, axis, keepdims=keepdims)
-    axes = range(array.ndim) if axis is None else axes_of(axis, array.ndim)
-    count = math.prod(array.shape[n] for n in axes) - ddof
+    count = _count(array, axis) - ddof
     if total is None or count <= 0:  # NumPy warns
         return None
     return record_ufunc(np.divide, total, count)
@@ -203,8 +207,10 @@ def diff(array: Any, n: Any = 1, axis: Any = -1, **ends: Any) -> Node | None:
     """``numpy.diff`` of neighbours, whose slices can be taken."""
     if not isinstance(array, Node) or not array.has_kernels or type(n) is not int or n != 1 or ends:
         return None
-    (along,) = axes_of(axis, array.ndim)
-    keys = [(*(slice(None),) * along, part) for part in (slice(1, None), slice(None, -1))]
+    along = axes_of(axis, array.ndim)
+    if along is None:
+        return None
+    keys = [(*(slice(None),) * along[0], part) for part in (slice(1, None), slice(None, -1))]
     later, earlier = (sliced(array, key) for key in keys)
     return None if None in (later, earlier) else record_ufunc(np.subtract, later, earlier)
 
@@ -311,25 +317,20 @@ READERS = frozenset(
 UPDATING_METHODS = frozenset(("fill", "partition", "put", "sort"))
 
 
-def with_first_by_position(
-    function: Callable[..., Any], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a NumPy function that are all given by name, the first by position."""
-    names, _ = _positions(function)
-    if not names or names[0] not in kwargs:
-        return (), kwargs
-    rest = dict(kwargs)
-    return (rest.pop(names[0]),), rest
-
-
 def with_named_out(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a NumPy function, those from ``out`` on by name."""
+) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
+    """Arguments of a NumPy function, the first by position, and ``out``, with what follows it."""
+    if "out" not in kwargs and len(args) == 1:  # the usual case
+        return args, kwargs, None
     names, first = _positions(function)
-    if not first < len(args) <= len(names):
-        return args, kwargs
-    return args[:first], {**dict(zip(names[first:], args[first:], strict=False)), **kwargs}
+    options = dict(kwargs)
+    if first < len(args) <= len(names):
+        options |= zip(names[first:], args[first:], strict=False)
+        args = args[:first]
+    if not args and names and names[0] in options:
+        args = (options.pop(names[0]),)
+    return args, options, options.pop("out", None)
 
 
 # Parameters of functions in C that have no signature before NumPy 2.4.

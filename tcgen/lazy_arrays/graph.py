@@ -158,7 +158,7 @@ class Node:
         arrays: upper bound of the number of arrays that these operations read.
         bytes: upper bound of the bytes of these arrays.
         handle: weak reference to the lazy array whose values these are, or None.
-        readers: weak references to the pending operations that read this one.
+        readers: weak references to the operations that read this one, and to parts of its memory.
         ran: the values were computed once, and not stored.
     """
 
@@ -200,8 +200,7 @@ class Node:
                 reads += operand.reads
                 arrays += operand.arrays
                 count += operand.bytes
-                if operand.weight:
-                    operand.readers.append(ref(self, operand.readers.remove))
+                operand.is_read_by(self)
                 if operand.depth > depth:
                     depth = operand.depth
             depth += 1
@@ -224,12 +223,34 @@ class Node:
         """True if a lazy array, whose values these are, is alive."""
         return self.handle is not None and self.handle() is not None
 
+    def is_read_by(self, reader: Node) -> None:
+        """Note an operation that reads the values, or a leaf that shares the memory."""
+        work = self.work
+        readers = self.readers if type(work) is not Leaf else (work.whole or self).readers
+        readers.append(ref(reader, readers.remove))
+
+    def readers_above(self) -> list[Node]:
+        """Pending operations that need the values, and lazy arrays that share their memory."""
+        found: list[Node] = []
+        nodes, seen = [self], {id(self)}
+        while nodes:
+            for node in [reader() for reader in tuple(nodes.pop().readers)]:
+                if node is None or id(node) in seen:
+                    continue
+                seen.add(id(node))
+                work = node.work
+                if type(work) is not Leaf or work.whole is not None:
+                    nodes.append(node)
+                    if type(work) is not Leaf or node.has_handle():
+                        found.append(node)
+        return found
+
     def is_held(self, among: Container[Node]) -> bool:
         """True if a lazy array or an operation that is not among these may need the values."""
         if self.has_handle():
             return True
         readers = [reader() for reader in tuple(self.readers)]
-        return any(reader is not None and reader not in among for reader in readers)
+        return any(r is not None and r.work.operands and r not in among for r in readers)
 
     def part(self, array: Array) -> Node:
         """The leaf of a part of the memory of this leaf."""
@@ -244,6 +265,8 @@ class Node:
         self.work, self.weight, self.depth = Leaf(array, whole, True), 0, 0
         self.reads = self.arrays = 1
         self.bytes = array.nbytes
+        if whole is not None:
+            whole.is_read_by(self)
 
 
 UFUNCS: dict[str, Callable[..., Any]] = {

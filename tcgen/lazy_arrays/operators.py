@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .backend import BACKENDS
+from .backend import BACKENDS, backend_of
 from .calls import gives_little, is_little
 from .dispatch import LIMITS
 from .memory import Memory
@@ -25,7 +25,7 @@ def _few(operate: Any, array: Any, other: Any) -> Any:
         return other
     known = type(other) in BACKENDS
     value = other._plain() if isinstance(other, Memory) else other if known else None
-    if value is None or value.size >= LIMITS.elements:
+    if value is None or value.size >= LIMITS.elements or backend_of(value) is not backend_of(array):
         return None
     return value if gives_little(operate, [array, value]) else None
 
@@ -40,7 +40,7 @@ def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
     def recorded(self: Any, *operands: Any, other: Any) -> Any:
         kind = type(other)
         if of_elements and (kind is type(self) or kind is float or kind is int):
-            node = recorder(*[x._node if type(x) is type(self) else x for x in operands])
+            node = record_ufunc(ufunc, *[x._node if type(x) is type(self) else x for x in operands])
             if node is not None and not is_little(node):
                 return self._of_node(node)
         if getattr(other, "__array_ufunc__", True) is None:
@@ -52,19 +52,13 @@ def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
         if array is not None:
             value = _few(operate, array, other)
             if value is not None:
-                try:
-                    return operate(array, value)
-                except (TypeError, ValueError):
-                    pass  # recording reports the error
+                return operate(array, value)
         return recorded(self, self, other, other=other)
 
     def reflected(self: Any, other: Any) -> Any:
         array = self._plain()
         if array is not None and type(other) in _NUMBERS:
-            try:
-                return operate(other, array)
-            except (TypeError, ValueError):
-                pass
+            return operate(other, array)
         return recorded(self, other, self, other=other)
 
     def in_place(self: Any, other: Any) -> Any:
@@ -73,26 +67,19 @@ def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
         array = self._plain()
         if array is not None:
             value = _few(operate, array, other)
-            if value is not None:
-                try:
-                    change(array, value)
-                except (TypeError, ValueError):
-                    pass
-                else:
-                    return self
-        elif of_elements:
+        else:
             root = self._owner
             root._settle()  # the evaluation of another array may have computed this one
-            if root._array is not None and _is_number(other):
-                # Recording it would need this memory and as much again for the result.
-                value = other if type(other) in _NUMBERS else other._values()
-                if self._is_unshared():
-                    try:
-                        change(self._known(), value)
-                    except (TypeError, ValueError):
-                        pass
-                    else:
-                        return self
+            # Recording a number would need this memory and as much again for the result.
+            known = of_elements and root._array is not None and _is_number(other)
+            value = None
+            if known:
+                number = other if type(other) in _NUMBERS else other._values()
+                if not root._is_read():
+                    value, array = number, self._writable()
+        if value is not None:
+            change(array, value)
+            return self
         changes = type(other) is type(self) and ufunc in (np.add, np.subtract)
         if changes and self._changed_by(ufunc.__name__, other):
             return self

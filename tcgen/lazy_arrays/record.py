@@ -2,7 +2,7 @@
 
 A call becomes a node if generated code gives NumPy's result: its operation is known, its arrays
 have one element type with kernels, and its numbers do not change that type. For every other call
-the functions return None, and NumPy computes it from the values.
+the functions return None, and NumPy computes it from the values, or raises its error.
 
 Operands of a node are computed first if the graph exceeds its limits. Nodes carry upper bounds of
 the operations, arrays and bytes below them, counted once for each path. The graph is walked, and
@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, AxisError, EinsumError, ShapeError
-from ..frontend.einsum import check_order_name, express, extents_of
+from ..errors import TcgenError
+from ..frontend.einsum import express, extents_of
 from .backend import BACKENDS
 from .graph import (
     KERNEL_TYPES,
@@ -50,12 +50,14 @@ _FEW_READS = 4  # up to this number of reads, each new one is checked for tempor
 _HELD_BYTES = 2**22  # bytes of arrays held only by operations: about the size of a cache
 
 
-def record(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
+def record(work: Work, shape: tuple[int, ...] | None, dtype: np.dtype[Any]) -> Node | None:
     """A node for the work; its operands are computed first if too many operations are pending.
 
     The node itself is computed at once if that frees much memory, or if NumPy's arrays can write to
-    the memory that it reads.
+    the memory that it reads. None for operands whose shapes do not fit.
     """
+    if shape is None:
+        return None
     if type(work) is not Elementwise:
         _compute_rolls(work)
     node = Node(work, shape, dtype)
@@ -327,87 +329,69 @@ def _integer_power(base: Any, exponent: Any) -> Node | None:
     return record(work, base.shape, base.dtype)
 
 
-def _broadcast(nodes: Sequence[Node]) -> tuple[int, ...]:
+def _broadcast(nodes: Sequence[Node]) -> tuple[int, ...] | None:
     first = nodes[0].shape
     if all(n.shape == first for n in nodes):
         return first
     return _broadcast_shapes(*[n.shape for n in nodes])
 
 
-def _broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+def _broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        said = " and ".join(map(str, shapes))
-        raise ShapeError(f"operands of shapes {said} cannot be broadcast together") from None
+        return None
 
 
-def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """Numbers of axes, counted from the front; wrong and equal ones are refused."""
+def axes_of(axis: Any, ndim: int) -> tuple[int, ...] | None:
+    """Numbers of axes, counted from the front; None for wrong and equal ones."""
     if type(axis) is int and -ndim <= axis < ndim:  # the usual case
         return (axis % ndim,)
     try:
-        given = [index(a) for a in (axis if isinstance(axis, tuple | list) else (axis,))]
+        given = [index(a) for a in (axis if isinstance(axis, tuple) else (axis,))]
     except TypeError:
-        raise ArgumentError(f"axis {axis!r}: give an integer or a tuple of them") from None
-    wrong = next((a for a in given if not -ndim <= a < ndim), None)
-    if wrong is not None:
-        raise AxisError(f"axis {axis} does not exist in an array of {ndim} axes", wrong, ndim)
-    axes = tuple(a % ndim for a in given)
-    if len(set(axes)) != len(axes):
-        raise ShapeError(f"axis {axis} names an axis twice")
-    return axes
+        return None
+    axes = tuple([a % ndim for a in given if -ndim <= a < ndim])
+    return axes if len({*axes}) == len(given) else None
 
 
 def einsum(subscripts: Any, *operands: Any, **options: Any) -> Node | None:
     """``numpy.einsum`` with subscripts as text, in the order that the planner chooses."""
     if not isinstance(subscripts, str) or not set(options) <= {"optimize"}:
         return None
-    if not _is_free_order(options.get("optimize"), len(operands)):
+    order = options.get("optimize")  # the planner chooses it; NumPy follows a path
+    if order is not None and not isinstance(order, bool) and order not in ("greedy", "optimal"):
         return None
     common = _same_type_operands(operands)
     if common is None:
         return None
     dtype, nodes = common
-    expression = express(subscripts, tuple(len(n.shape) for n in nodes))
+    try:
+        expression = express(subscripts, tuple(n.ndim for n in nodes))
+        extents = extents_of(expression, tuple(n.shape for n in nodes))
+    except TcgenError:
+        return None
     if len(nodes) == 1 and set(expression.inputs[0]) == set(expression.output):
         return None  # nothing is summed: NumPy's result is a view
-    extents = extents_of(expression, tuple(n.shape for n in nodes))
     work = Product(nodes, expression.inputs, expression.output)
     return record(work, tuple(extents[n] for n in expression.output), dtype)
 
 
-def _is_free_order(optimize: Any, count: int) -> bool:
-    """True if the planner chooses the order of contraction; NumPy follows a path.
-
-    An order with an unknown name is refused.
-    """
-    if isinstance(optimize, str):
-        check_order_name(optimize, count)
-        return True
-    return optimize is None or isinstance(optimize, bool | np.bool_)
-
-
 def _matmul(a: Any, b: Any) -> Node | None:
-    a_shape, b_shape = _shape_of(a), _shape_of(b)
-    m, n = len(a_shape), len(b_shape)
-    if not m or not n:
-        raise EinsumError("@ needs operands with axes: use * for numbers")
-    summed = a_shape[-1], b_shape[-2 if n > 1 else 0]
-    if summed[0] != summed[1]:  # an extent of 1 does not broadcast here, as it does in einsum
-        raise ShapeError(f"@ sums over axes of extents {summed[0]} and {summed[1]}, which differ")
     common = _same_type_operands((a, b))
     if common is None:
         return None
     dtype, nodes = common
+    a_shape, b_shape = (n.shape for n in nodes)
+    m, n = len(a_shape), len(b_shape)
+    # An extent of 1 does not broadcast here, as it does in einsum.
+    if not m or not n or a_shape[-1] != b_shape[-2 if n > 1 else 0]:
+        return None
     batch = () if m < 3 and n < 3 else _broadcast_shapes(a_shape[:-2], b_shape[:-2])
+    if batch is None:
+        return None
     shape = (*batch, *a_shape[-2:-1], *(b_shape[-1:] if n > 1 else ()))
     return record(Product(nodes, *_matmul_labels(m, n, len(batch))), shape, dtype)
-
-
-def _shape_of(value: Any) -> tuple[int, ...]:
-    """The same as ``numpy.shape``, which takes longer for a node."""
-    return value.shape if isinstance(value, Node) else np.shape(value)
 
 
 @lru_cache(maxsize=256)
@@ -427,7 +411,7 @@ def _matmul_labels(m: int, n: int, batch: int) -> tuple[tuple[Labels, Labels], L
 
 def dot(a: Any, b: Any, out: Any = None) -> Node | None:
     """``numpy.dot`` of vectors and matrices."""
-    if out is None and 0 < len(_shape_of(a)) < 3 and 0 < len(_shape_of(b)) < 3:
+    if out is None and 0 < np.ndim(a) < 3 and 0 < np.ndim(b) < 3:
         return _matmul(a, b)
     return None
 
@@ -455,14 +439,10 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Node | None:
     return record(work, tuple(extents[n] for n in output), dtype)
 
 
-def transposed(array: Node, axes: Any = None) -> Node:
+def transposed(array: Node, axes: Any = None) -> Node | None:
     """``numpy.transpose`` of a lazy array."""
-    if axes is None:
-        return with_axes(array, tuple(reversed(range(array.ndim))))
-    order = axes_of(axes, array.ndim)
-    if len(order) != array.ndim:
-        raise ShapeError(f"transpose: {axes} does not name each of the {array.ndim} axes once")
-    return with_axes(array, order)
+    order = tuple(range(array.ndim))[::-1] if axes is None else axes_of(tuple(axes), array.ndim)
+    return None if order is None or len(order) != array.ndim else with_axes(array, order)
 
 
 def rolled(array: Any, shift: Any, axis: Any = None) -> Node | None:

@@ -46,19 +46,23 @@ from .views import blocks_of, part_of, rolled_array
 
 
 def evaluate(nodes: Sequence[Node]) -> None:
-    """Compute nodes of kernels of one type together; each becomes a leaf with its array.
+    """Compute nodes, those of kernels of one type together; each becomes a leaf with its array.
 
     The same holds for nodes below them that other objects hold, which are computed on the way.
     Several threads may evaluate a node at the same time.
     """
-    take_parts(nodes)
-    line = linearize(nodes)
-    while not all(line.operands[place] for place in line.roots):
-        # Kernels only read arrays of the operations that they compute.
-        nodes = [n for n, place in zip(nodes, line.roots, strict=True) if line.operands[place]]
-        if not nodes:
-            return
-        line = linearize(nodes)
+    for kind in {(node.computes, node.backend): None for node in nodes}:
+        group = [node for node in nodes if (node.computes, node.backend) == kind]
+        take_parts(group)
+        while pending := [node for node in group if node.work.operands]:
+            line = linearize(pending)
+            # Kernels only read arrays of the operations that they compute.
+            if all(line.operands[place] for place in line.roots):
+                _evaluate(line)
+                break
+
+
+def _evaluate(line: Linearized) -> None:
     line.roots = tuple(dict.fromkeys(line.roots))
     line.roots += tuple(line.held())
     for place, array in zip(line.roots, _run(line), strict=True):

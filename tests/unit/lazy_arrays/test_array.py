@@ -17,7 +17,7 @@ import tcgen
 from support.campaigns import cases
 from support.messages import mentions
 from support.paths import ROOT
-from tcgen.errors import ArgumentError, TcgenError
+from tcgen.errors import ArgumentError
 from tcgen.lazy_arrays import compile as kernels
 from tcgen.lazy_arrays import namespace
 from tcgen.lazy_arrays import run as evaluation
@@ -310,7 +310,7 @@ def test_results_go_where_out_says() -> None:
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, 1.5)
     whole = tcgen.lazy(np.arange(3))
-    with pytest.raises(TcgenError, match=mentions("int64 out")):
+    with pytest.raises(TypeError, match="Cannot cast"):
         whole += 0.5
 
 
@@ -352,27 +352,6 @@ def test_what_it_is_in_python() -> None:
 def test_the_former_name_of_pending_warns() -> None:
     with pytest.deprecated_call(match="LazyArray.pending"):
         assert (tcgen.lazy(np.ones(3)) + 1).waiting == 1
-
-
-@pytest.mark.parametrize(
-    ("mistake", "message"),
-    [
-        (lambda x: x + tcgen.lazy(np.ones(4)), "shapes (2, 3) (4,) broadcast"),
-        (lambda x: x.sum(axis=2), "axis 2 axes"),
-        (lambda x: x.sum(axis=(0, 0)), "names axis twice"),
-        (lambda x: x.transpose(0), "transpose axes 0 2"),
-        (lambda x: x @ x, "@ axes 3 2"),
-        (lambda x: x @ np.ones((1, 4)), "@ axes 3 1"),
-        (lambda x: np.dot(np.ones(1), x), "@ axes 1 2"),
-        (lambda x: np.einsum("ij,jk", x, x), "label 'j' extent 2"),
-        (lambda x: x @ 2.0, "@ operands axes"),
-        (lambda x: len(x.sum()), "length"),
-    ],
-)
-def test_mistakes_are_named_at_once(mistake: Callable[[Any], Any], message: str) -> None:
-    with pytest.raises(ValueError, match=mentions(message)) as caught:
-        mistake(tcgen.lazy(drawn(2, 3)))
-    assert isinstance(caught.value, TcgenError)
 
 
 @st.composite
@@ -426,7 +405,7 @@ def test_random_work_gives_what_numpy_gives(steps: list[tuple[Any, ...]], n: int
 def test_a_number_has_an_axis_to_sum_over_as_in_numpy(axis: int) -> None:
     number = tcgen.lazy(np.array(3.0)) * 2
     assert float(np.sum(number, axis=axis)) == np.sum(np.array(6.0), axis=axis)
-    with pytest.raises(ValueError, match=mentions("0 axes")):
+    with pytest.raises(np.exceptions.AxisError):
         np.mean(number, axis=axis)
 
 

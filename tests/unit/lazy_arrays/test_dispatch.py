@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tcgen
-from tcgen.lazy_arrays import dispatch, memory
+from tcgen.lazy_arrays import dispatch
 from tcgen.lazy_arrays import run as evaluation
 from tcgen.lazy_arrays.dispatch import LIMITS, Times
 
@@ -191,13 +191,12 @@ def test_few_elements_leave() -> None:
     assert (x[0, 0], x[0, 1], view[0, 0]) == (28, 16, 20)
 
 
-def test_few_elements_of_many_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_elements_of_many_leave() -> None:
     """A view of NumPy and the lazy array see each other's updates; recorded operations do not."""
-    monkeypatch.setattr(memory, "_VIEW", 0)
     x = tcgen.lazy(np.ones((20, 20)), copy=True)
     before = x + 0
     row = x[0]
-    assert type(row) is tcgen.LazyArray  # a view of NumPy would need a copy
+    assert type(row) is tcgen.LazyArray  # a view of NumPy would evaluate the operation
     del before
     row = x[0]
     assert type(row) is type(row[1:]) is type(row + 1) is np.ndarray
@@ -237,7 +236,7 @@ def test_products_with_few_elements_do_not_wait() -> None:
     for few in (c @ d[:, :9], np.dot(c, d[:, :9]), c.dot(d[:, 0]), np.dot(c, 2)):
         assert type(few) is np.ndarray
     for wrong in (lambda: a @ a[:3], lambda: np.matmul(a, a[0, :3])):
-        with pytest.raises(tcgen.ShapeError):
+        with pytest.raises(ValueError, match="mismatch"):
             wrong()
 
 

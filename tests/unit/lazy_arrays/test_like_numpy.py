@@ -17,7 +17,7 @@ import pytest
 
 import tcgen
 from support.messages import mentions
-from tcgen.errors import ArgumentError, AxisError, PathNameError, ShapeError, TcgenError
+from tcgen.errors import ArgumentError
 from tcgen.lazy_arrays import run as evaluation
 
 Array = npt.NDArray[Any]
@@ -127,7 +127,7 @@ def test_out_may_come_by_position(call: Callable[[Any, Any], Any], lazy_operand:
 
 def test_casts_into_out_are_those_asked_for() -> None:
     for out in (np.zeros(3, "int64"), tcgen.lazy(np.zeros(3, "int64"))):
-        with pytest.raises(ArgumentError, match=mentions("int64 out")):
+        with pytest.raises(TypeError, match="Cannot cast"):
             np.add(tcgen.lazy(grid(3)), 0.5, out=out)
         np.add(tcgen.lazy(grid(3)), 0.5, out=out, casting="unsafe")
         np.testing.assert_array_equal(out, [1, 2, 3])
@@ -136,7 +136,7 @@ def test_casts_into_out_are_those_asked_for() -> None:
 
 def test_a_sum_is_not_broadcast_into_out() -> None:
     for out in (np.zeros((2, 3)), tcgen.lazy(np.zeros((2, 3)))):
-        with pytest.raises(ShapeError, match=mentions("shape (2, 3) out")):
+        with pytest.raises(ValueError, match="output parameter"):
             np.sum(tcgen.lazy(grid(2, 3)), axis=0, out=out)
         np.add(tcgen.lazy(grid(3)), 1, out=out)  # operations on elements are
         np.testing.assert_allclose(out, [grid(3) + 1] * 2)
@@ -316,45 +316,64 @@ def test_a_masked_array_is_not_updated_by_a_lazy_one() -> None:
     np.testing.assert_array_equal(other.data, [1, 2])
 
 
-@pytest.mark.parametrize(
-    ("call", "axis", "ndim"),
-    [
-        (lambda x: x.sum(axis=3), 3, 2),
-        (lambda x: x.sum(axis=(0, -3)), -3, 2),
-        (lambda x: np.add.reduce(x, axis=2), 2, 2),
-        (lambda x: np.mean(x, axis=-4), -4, 2),
-        (lambda x: x.transpose(0, 5), 5, 2),
-    ],
+MISTAKES: tuple[Callable[[Any], Any], ...] = (
+    lambda x: x + np.ones(4),
+    lambda x: x + x[:, :2],
+    lambda x: x @ x,
+    lambda x: x @ np.ones((1, 4)),
+    lambda x: np.dot(np.ones(1), x),
+    lambda x: x @ 2.0,
+    lambda x: np.einsum("ij,jk", x, x),
+    lambda x: np.einsum("ij,jk,kl", x, x.T, x, optimize="nonsense"),
+    lambda x: np.einsum("ij,jk,kl", x, x.T, x, optimize=7),
+    lambda x: x.sum(axis=2),
+    lambda x: x.sum(axis=(0, 0)),
+    lambda x: x.sum(axis=(0, -3)),
+    lambda x: x.sum(axis=1.5),
+    lambda x: np.add.reduce(x, axis=2),
+    lambda x: np.mean(x, axis=-4),
+    lambda x: np.diff(x, axis=3),
+    lambda x: x.argmax(axis=5),
+    lambda x: x.transpose(0),
+    lambda x: x.transpose(0, 5),
+    lambda x: np.transpose(x, (1, 1)),
+    lambda x: x.swapaxes(0, 2),
+    lambda x: x.reshape(4),
+    lambda x: np.where(x > 0, x, np.ones(4)),
+    lambda x: np.roll(x, 1, 4),
+    lambda x: np.tensordot(x, x, 1),
+    lambda x: x[:, :, 0],
+    lambda x: x[5],
+    lambda x: x.__setitem__(slice(1, None), np.ones(4)),
+    lambda x: np.add(x, x, out=x[:1]),
 )
-def test_a_missing_axis_is_numpys_error_too(
-    call: Callable[[Any], Any], axis: int, ndim: int
-) -> None:
-    with pytest.raises(np.exceptions.AxisError) as caught:
-        call(grid(2, 3))
-    numpys = caught.value
-    for kind in (np.exceptions.AxisError, IndexError, ShapeError, TcgenError):
-        with pytest.raises(kind, match=mentions("axis")) as caught:
-            call(tcgen.lazy(grid(2, 3)))
-    assert type(caught.value) is AxisError
-    assert (caught.value.axis, caught.value.ndim) == (axis, ndim) == (numpys.axis, numpys.ndim)
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize("pending", [False, True])
+def test_errors_are_numpys(mistake: Callable[[Any], Any], pending: bool) -> None:
+    with pytest.raises(Exception) as numpys:
+        mistake(grid(2, 3))
+    x = tcgen.lazy(grid(2, 3))
+    with pytest.raises(numpys.type) as found:
+        mistake(x * 1 if pending else x)
+    assert type(found.value) is numpys.type
+    assert str(found.value) == str(numpys.value)
 
 
 def test_axes_are_whole_numbers() -> None:
     x = tcgen.lazy(grid(2, 3))
     np.testing.assert_allclose(x.sum(axis=np.array(1)), grid(2, 3).sum(1))
-    with pytest.raises(ArgumentError, match=mentions("axis 1.5")):
-        x.sum(axis=1.5)
-
-
-def test_orders_of_contraction_are_checked() -> None:
-    x, y = tcgen.lazy(grid(3, 3)), grid(3, 3)
-    with pytest.raises(PathNameError, match=mentions("'nonsense' order")):
-        np.einsum("ij,jk,kl", x, x, x, optimize="nonsense")
     with pytest.raises(TypeError):
-        np.einsum("ij,jk,kl", x, x, x, optimize=7)
-    for optimize in (True, False, "greedy", "optimal", ["einsum_path", (1, 2), (0, 1)]):
-        found = np.einsum("ij,jk,kl", x, x, x, optimize=optimize)
-        np.testing.assert_allclose(found, y @ y @ y)
+        len(x.sum())
+
+
+@pytest.mark.parametrize(
+    "optimize", [True, False, "greedy", "optimal", ["einsum_path", (1, 2), (0, 1)]]
+)
+def test_orders_of_contraction_are_numpys(optimize: Any) -> None:
+    x, y = tcgen.lazy(grid(3, 3)), grid(3, 3)
+    np.testing.assert_allclose(np.einsum("ij,jk,kl", x, x, x, optimize=optimize), y @ y @ y)
 
 
 # ---- numbers and protocols
@@ -376,7 +395,7 @@ def test_numbers_are_rounded_and_counted_with() -> None:
     assert type(round(x.sum())) is int
     assert list(range(whole)) == [0, 1, 2]
     assert "abcd"[whole] == "d"
-    with pytest.raises(ArgumentError, match=mentions("round shape (2, 3) numpy")):
+    with pytest.raises(TypeError, match="__round__"):
         round(x)
     for other in (x.sum(), tcgen.lazy(np.arange(3))):
         with pytest.raises(TypeError, match="integer"):

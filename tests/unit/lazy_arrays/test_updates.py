@@ -17,7 +17,6 @@ from support.array_programs import check_program
 from support.campaigns import cases
 from support.messages import mentions
 from tcgen.errors import ArgumentError
-from tcgen.lazy_arrays import memory
 from tcgen.lazy_arrays import run as evaluation
 from tcgen.lazy_arrays.graph import Leaf
 
@@ -96,8 +95,9 @@ def test_an_update_writes_in_place_where_nobody_else_reads() -> None:
     view[0] = 5
     assert x._values().__array_interface__["data"] == memory
     waits = x + 1
-    x[0] = 7
-    assert x._values().__array_interface__["data"] != memory
+    x[0] = 7  # evaluates what reads the memory
+    assert waits.pending == 0
+    assert x._values().__array_interface__["data"] == memory
     assert waits[0, 0] != 8
 
 
@@ -162,7 +162,6 @@ def test_random_array_programs_do_what_numpys_do(seed: int) -> None:
     """On arrays of many elements, of few, and of both."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TCGEN_LAZY_MIN_ELEMENTS", ["0", "4", "5", "1000000"][seed % 4])
-        patch.setattr(memory, "_VIEW", [0, 2**15][seed % 2])
         check_program(seed, tcgen.lazy)
 
 
@@ -210,7 +209,6 @@ def test_values_do_not_depend_on_references_to_arguments(seed: int) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TCGEN_LAZY_MIN_ELEMENTS", ["0", "4", "1000000"][seed % 3])
-        patch.setattr(memory, "_VIEW", 0)
         for name in ("add", "iadd", "mul", "imul", "isub", "getitem", "setitem", "array_ufunc"):
             method = getattr(tcgen.LazyArray, f"__{name}__")
             patch.setattr(tcgen.LazyArray, f"__{name}__", holding(method))
@@ -518,17 +516,10 @@ def test_changes_that_numpy_makes_itself(extent: int) -> None:
     """They are right, or refused before anything is changed."""
     values = np.arange(float(extent * extent)).reshape(extent, extent)
     x = tcgen.lazy(values)
-    rng, old = np.random.default_rng(0), np.random.RandomState(0)
-    for shuffle in (rng.shuffle, old.shuffle):
-        for matrix in (x, x * 1.0, x[1:], x.T):
-            before = np.array(matrix)
-            with (
-                pytest.raises(ArgumentError, match=mentions("rows views permutation copy")),
-                pytest.warns(UserWarning, match="may contain duplicates"),
-            ):
-                shuffle(matrix)
-            np.testing.assert_array_equal(matrix, before)
+    for shuffle in (np.random.default_rng(0).shuffle, np.random.RandomState(0).shuffle):
         vector = x[0].copy()
+        if extent < 400:  # NumPy's own array otherwise
+            vector = tcgen.lazy(vector)
         with pytest.warns(UserWarning, match="may contain duplicates"):
             shuffle(vector)
         np.testing.assert_array_equal(np.sort(vector), values[0])
