@@ -187,7 +187,7 @@ class LazyArray(Operators, Calls):
         array = self._values().copy()
         del refcheck  # the copy has no other references
         array.resize(*shape, refcheck=False)
-        self._array, self._mine, self._lender, self._leaf = array, True, None, None
+        self._array, self._mine, self._open, self._leaf = array, True, None, None
 
     @property
     def flags(self) -> _Flags:

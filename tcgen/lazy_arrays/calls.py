@@ -138,6 +138,11 @@ def small_values(args: Iterable[Any]) -> list[Any] | None:
     return values
 
 
+# Types of values that are assigned to NumPy's arrays as they are.
+_VALUES = frozenset((int, float, complex, bool, np.float64, np.ndarray))
+# Elements that are evaluated or copied in the time in which an operation on a lazy view is recorded
+# and run, about 30 microseconds.
+_VIEW = 2**15
 _PRODUCTS = frozenset((np.matmul, matmul, np.dot, np.ndarray.dot))
 
 
@@ -212,43 +217,56 @@ class Calls(Memory):
     # ---- elements
 
     def __getitem__(self, key: Any) -> Any:
-        if not _has_places(key):
-            key = evaluated(key)
-        array = plain = self._plain()
-        root = self if self._root is None else self._root
-        if array is None:
-            if root._array is None:
-                part = None if self._number else sliced(self._node, key)
-                if part is not None and math.prod(part.shape) >= LIMITS.elements:
-                    dots = key is Ellipsis or (type(key) is tuple and Ellipsis in key)
-                    is_view = part.ndim or dots
-                    return self._view(slice_step(key)) if is_view else self._of_node(part)
-                self._values()
-                return self[key]
-            lent = root._lender
-            array = self._known() if lent is None else self._part_of(lent)
+        plain = self._open
+        if plain is None:
+            plain = self._plain()
+        if plain is not None:
+            found = plain[key]
+            if type(found) not in BACKENDS:
+                return found
+            # New axes are for a broadcast, whose result may be large.
+            if found.size < LIMITS.elements and found.ndim <= plain.ndim:
+                return found
+        return self._lazy_part(key if _has_places(key) else evaluated(key))
+
+    def _lazy_part(self, key: Any) -> Any:
+        """``self[key]`` for a key of numbers, slices and arrays of NumPy."""
+        root = self._owner
+        if root._array is None:
+            part = None if self._number else sliced(self._node, key)
+            if part is not None and math.prod(part.shape) >= LIMITS.elements:
+                dots = key is Ellipsis or (type(key) is tuple and Ellipsis in key)
+                is_view = part.ndim or dots
+                return self._view(slice_step(key)) if is_view else self._of_node(part)
+            self._values()
+            return self[key]
+        array = self._part_of(root._array if root._open is None else root._open)
         found = array[key]
         if type(found) not in BACKENDS:
             return found
-        # New axes are for a broadcast, whose result may be large.
         few = found.size < LIMITS.elements and found.ndim <= array.ndim
-        if few and (plain is not None or root._lender is not None):
+        if few and root._open is not None:
             return found
         if found.base is None or not np.may_share_memory(found, array):
             return found if found.size < LIMITS.elements else self._of_array(found, True)
-        numbers = type(found) is np.ndarray and found.dtype.kind in "biufc"
-        if few and numbers and root._mine and not root._is_read():
-            return self._lent()[key]
+        if few and type(found) is np.ndarray and found.dtype.kind in "biufc":
+            root._taken += _VIEW
+            if (root._mine and not root._is_read()) or root._taken >= array.size:
+                return self._lent()[key]
         return self._view(slice_step(key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        target = self._open
+        if target is None:
+            target = self._plain()
+        if type(target) is np.ndarray and type(value) in _VALUES:
+            target[key] = value
+            return
         is_lazy = type(value) is type(self)
-        if is_lazy and self._plain() is None and _has_places(key) and self._filled(key, value):
+        if is_lazy and target is None and _has_places(key) and self._filled(key, value):
             return
         settle((key, value))
-        root = self._owner
-        target = self._plain() if root._lender is None else self._part_of(root._lender)
-        if type(target) is not np.ndarray:
+        if self._open is None or type(target) is not np.ndarray:
             target = self._writable()
         target[evaluated(key)] = evaluated(value, only_read=True)
 

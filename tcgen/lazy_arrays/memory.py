@@ -55,7 +55,8 @@ class Memory:
         _pending: node of the operations that make the values, if they are not known. Of a view:
             the node of its part of the operations of ``_seen``.
         _leaf: weak reference to the node of the known values; pending operations keep it alive.
-        _lender: the base of NumPy's views of many elements, or None without such views.
+        _open: the array through which NumPy reads and writes known values: that of few elements
+            itself, a number of NumPy, or an array that lives as long as NumPy's views of many.
         _mine: only this array writes to the memory, or expects it to stay.
         _in_order: pending operations replaced an array in C order, whose views may have another
             shape: their result is also stored in C order.
@@ -63,43 +64,46 @@ class Memory:
         _root: the array that this one is a view of, or None.
         _steps: steps that lead from it to the view.
         _seen: node of the root when the view's node was made.
+        _taken: elements of lazy views, where those of NumPy would have evaluated or copied them.
     """
 
     __slots__ = (
-        *("__weakref__", "_array", "_in_order", "_leaf", "_lender", "_mine", "_number"),
-        *("_pending", "_root", "_seen", "_steps"),
+        *("__weakref__", "_array", "_in_order", "_leaf", "_mine", "_number", "_open"),
+        *("_pending", "_root", "_seen", "_steps", "_taken"),
     )
 
     _array: Array | None
     _in_order: bool
     _leaf: ref[Node] | None
-    _lender: Any
+    _open: Any
     _mine: bool
     _number: bool
     _pending: Node | None
     _root: Self | None
     _seen: Node | None
     _steps: tuple[Step, ...]
+    _taken: int
 
     @classmethod
     def _of_array(cls, array: Array, mine: bool) -> Self:
         made = cls.__new__(cls)
-        made._root = made._pending = made._leaf = made._lender = None
+        made._root = made._pending = made._leaf = made._open = None
         made._array, made._mine, made._number, made._steps = array, mine, False, ()
+        made._taken = 0
         return made
 
     @classmethod
     def _of_node(cls, node: Node) -> Self:
         made = cls.__new__(cls)
-        made._root = made._array = made._leaf = made._lender = None
+        made._root = made._array = made._leaf = made._open = None
         made._number = not node.shape and node.backend is HOST
-        made._in_order, made._steps = False, ()
+        made._in_order, made._steps, made._taken = False, (), 0
         made._take(node)
         return made
 
     def _view(self, step: Step) -> Self:
         made = self.__new__(type(self))
-        made._array = made._pending = made._seen = made._lender = None
+        made._array = made._pending = made._seen = made._open = None
         made._number = False
         made._root, made._steps = self._owner, (*self._steps, step)
         return made
@@ -174,7 +178,7 @@ class Memory:
                 leaf_of: ref[Node] | None = ref(pending)
                 if work.whole is not None or (self._in_order and not array.flags.c_contiguous):
                     array, mine, leaf_of = array.copy(), True, None
-                self._mine, self._leaf, self._lender = mine, leaf_of, None
+                self._mine, self._leaf, self._open = mine, leaf_of, None
                 self._array, self._pending = array, None
 
     def _plain(self) -> Any:
@@ -182,50 +186,55 @@ class Memory:
 
         NumPy reads it, and writes to it.
         """
-        root = self._owner
-        array = root._array
-        if array is None:
-            root._settle()
-            array = root._array
-            if array is None:
+        found = self._open
+        if found is None:
+            root = self if self._root is None else self._root
+            if root is not self:
+                return None if root._plain() is None else self._known()
+            if self._array is None:
+                self._settle()
+            array = self._array
+            if array is None or not (self._number or array.size < LIMITS.elements):
                 return None
-        if root._number:
-            return self._part_of(array[()])
-        if array.size >= LIMITS.elements:
+            if self._number:
+                found = array[()]
+            else:
+                self._unshare()
+                found = self._array
+            self._open = found
+        elif not self._number and found.size >= LIMITS.elements:
             return None
-        if not root._mine or root._leaf is not None:
-            root._unshare()
-            array = root._array
-        return array if root is self else self._part_of(array)
+        return found
 
     def _lends(self) -> bool:
-        """True if views of NumPy can write to the memory of many elements."""
-        lender, self._lender = self._lender, None
-        if lender is None:
+        """True if NumPy's arrays can write to the memory."""
+        lender = self._open
+        if lender is None or self._number:
             return False
-        alive = ref(lender)
-        del lender
-        self._lender = alive()
-        return self._lender is not None
+        if lender is not self._array:
+            alive = ref(lender)
+            self._open = lender = None
+            self._open = alive()
+        return self._open is not None
 
     def _lent(self) -> Any:
         """The known values, to be read and written by NumPy."""
         root = self._owner
-        lender = root._plain() if root._lender is None else root._lender
+        lender = root._plain() if root._open is None else root._open
         if lender is None:
             root._unshare()
             assert root._array is not None
-            root._lender = lender = np.asarray(_Lent(root._array))
+            root._taken = 0
+            root._open = lender = np.asarray(_Lent(root._array))
         return self._part_of(lender)
 
     def _handed_out(self) -> Array:
         """A read-only view of the values; an update then moves to other memory."""
-        few = self._values().size and self._plain() is not None and not self._owner._number
         values = self._values()
         root = self._owner
         backend = backend_of(values)
         with _STATE:
-            if few or root._lends():
+            if root._lends():
                 values = values.copy()
             elif root._mine and root._array is not None:
                 backend.freeze(root._array)
@@ -259,16 +268,16 @@ class Memory:
         return node.part(self._part_of(node.work.array))
 
     def _known_node(self) -> Node:
-        """The node of known values: of a copy of few elements, to which NumPy may write."""
+        """The node of known values: of a copy of few elements, where NumPy may write to them."""
         with _STATE:
             array = self._array
             assert array is not None
-            if array.size < LIMITS.elements:
-                return leaf(array.copy())
             node = None if self._leaf is None else self._leaf()
             if node is None:
-                node = leaf(array)
                 lends = self._lends()
+                if self._open is array:
+                    return leaf(array.copy())
+                node = leaf(array)
                 node.work = Leaf(array, None, self._mine, lends)
                 if not lends:
                     node.handle, self._leaf = ref(self), ref(node)
@@ -323,7 +332,7 @@ class Memory:
             return False
         target: Any = self._writable()[key]
         node = value._node  # it has been evaluated if it reads the memory
-        if type(target) not in BACKENDS or type(node.work) is Leaf:
+        if type(target) not in BACKENDS or type(node.work) is Leaf or target is self._owner._open:
             return False
         if (target.shape, target.dtype) != (node.shape, node.dtype):
             return False
