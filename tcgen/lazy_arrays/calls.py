@@ -240,12 +240,13 @@ class Calls(Memory):
                 return self._view(slice_step(key)) if is_view else self._of_node(part)
             self._values()
             return self[key]
-        array = self._part_of(root._array if root._open is None else root._open)
+        lent = root._open  # another thread may change it after this line
+        array = self._part_of(root._array if lent is None else lent)
         found = array[key]
         if type(found) not in BACKENDS:
             return found
         few = found.size < LIMITS.elements and found.ndim <= array.ndim
-        if few and root._open is not None:
+        if few and lent is not None:
             return found
         if found.base is None or not np.may_share_memory(found, array):
             return found if found.size < LIMITS.elements else self._of_array(found, True)

@@ -220,7 +220,9 @@ class Memory:
     def _lent(self) -> Any:
         """The known values, to be read and written by NumPy."""
         root = self._owner
-        lender = root._plain() if root._open is None else root._open
+        lender = root._open  # another thread may change it after this line
+        if lender is None:
+            lender = root._plain()
         if lender is None:
             root._unshare()
             assert root._array is not None
