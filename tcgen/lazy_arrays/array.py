@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ..compiler.target import kernel_target
 from ..errors import ArgumentError
 from .backend import BACKENDS, array_on_gpu
-from .calls import Calls, refuse_other_arrays, settle, small_values
+from .calls import Calls, refuse_other_arrays, settle
 from .compile import kernel_of, lazy_system
 from .dispatch import read_limits
 from .functions import METHODS, UPDATING_METHODS
@@ -209,11 +209,9 @@ class LazyArray(Operators, Calls):
     ) -> Any:
         """The result of a method of NumPy's arrays, or of CuPy's."""
         call = getattr(self._backend.array_type, name)
-        if (recorder is None or self._number) and self._is_plain():
-            values = small_values((*args, *options.values()))
-            if values is not None and "out" not in options:
-                named = dict(zip(options, values[len(args) :], strict=True))
-                return getattr(self._plain(), name)(*values[: len(args)], **named)
+        if self._number:
+            self._values()
+            call, recorder = getattr(type(self._plain()), name), None
         rest = dict(options)
         out = rest.pop("out", None)
         return self._called(recorder, call, (self, *args), rest, None if out is None else (out,))

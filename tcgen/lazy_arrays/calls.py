@@ -7,7 +7,7 @@ recorded. NumPy also computes those that cannot be, and large results of it are 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import matmul
 from typing import Any
@@ -115,29 +115,7 @@ PLAIN = frozenset(
 ) | {type(np._NoValue)}
 
 
-def small_values(args: Iterable[Any]) -> list[Any] | None:
-    """Arguments with lazy arrays as NumPy's; None if one is pending or large, or not an array."""
-    values: list[Any] = []
-    for value in args:
-        kind = type(value)
-        if issubclass(kind, Memory):
-            value = value._plain()
-            if value is None:
-                return None
-        elif kind in BACKENDS:
-            if value.size >= LIMITS.elements:
-                return None
-        elif kind is list or kind is tuple:
-            parts = small_values(value)
-            if parts is None:
-                return None
-            value = kind(parts)
-        elif kind not in PLAIN:
-            return None
-        values.append(value)
-    return values
-
-
+NUMBERS = frozenset((bool, int, float, complex, np.float64, np.float32, np.complex128, np.int64))
 # Types of values that are assigned to NumPy's arrays as they are.
 _VALUES = frozenset((int, float, complex, bool, np.float64, np.ndarray))
 # Elements that are evaluated or copied in the time in which an operation on a lazy view is recorded
@@ -146,7 +124,7 @@ _VIEW = 2**15
 _PRODUCTS = frozenset((np.matmul, matmul, np.dot, np.ndarray.dot))
 
 
-def gives_little(call: Any, values: list[Any]) -> bool:
+def gives_little(call: Any, values: Sequence[Any]) -> bool:
     """True if an operation on arrays surely has few elements."""
     shapes = [value.shape for value in values if type(value) in BACKENDS]
     if call in _PRODUCTS and [len(shape) for shape in shapes] == [2, 2]:
@@ -154,6 +132,11 @@ def gives_little(call: Any, values: list[Any]) -> bool:
     if len(shapes) < 2 or shapes.count(shapes[0]) == len(shapes):
         return True
     return math.prod(map(math.prod, shapes)) < LIMITS.elements
+
+
+def is_number(value: Any) -> bool:
+    """True for numbers, those of Python and NumPy and lazy ones."""
+    return type(value) in NUMBERS or (isinstance(value, Memory) and value._number)
 
 
 def is_little(node: Node) -> bool:
@@ -293,17 +276,18 @@ class Calls(Memory):
     ) -> Any:
         """The result of a call: NumPy's of few elements, a recorded operation, or NumPy's."""
         try:
-            values = small_values(args)
-            if values is not None and (recorder is None or gives_little(call, values)):
-                given = small_values(options.values())
+            arrays = _lazy_in((*args, *options.values()))
+            few = all(array._plain() is not None for array in arrays)
+            values = evaluated(args) if few else ()
+            if few and (recorder is None or gives_little(call, values)):
                 targets = () if out is None else cls._plain_targets(out)
-                if given is not None and targets is not None:
-                    named: dict[str, Any] = dict(zip(options, given, strict=True))
+                if targets is not None:
+                    named = evaluated(options)
                     if targets:
-                        named["out"] = targets if len(targets) > 1 else targets[0]
+                        named = {**named, "out": targets if len(targets) > 1 else targets[0]}
                     made = call(*values, **named)
                     return made if out is None else out[0] if len(out) == 1 else out
-            elif recorder is not None and (out is None or cls._takes_node(out[0])):
+            elif recorder is not None and (out is None or cls._takes_node(out[0], args)):
                 made = cls._recorded(recorder, args, options)
                 if made is not None and not is_little(made):
                     if out is None:
@@ -337,11 +321,15 @@ class Calls(Memory):
         return None if any(t is None for t in found) else found
 
     @classmethod
-    def _takes_node(cls, target: Any) -> bool:
+    def _takes_node(cls, target: Any, args: tuple[Any, ...]) -> bool:
         """True for a target that can take operations in place of its values."""
         if type(target) is not cls or target._root is not None or target._number:
             return False
-        return target._plain() is None and not target._lends()
+        if target._plain() is not None or target._lends():
+            return False
+        # Operations on known values and numbers would need this memory and as much for the result.
+        known = target._array is not None and not target._is_read()
+        return not known or any(a is not target and not is_number(a) for a in args)
 
     @classmethod
     def _result(

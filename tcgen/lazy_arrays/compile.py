@@ -246,7 +246,7 @@ class _Writer:
                 if not _is_contraction(factors):
                     factors = (Apply(self._expression(operand, inner)),)
                 reduction = kind if sums else reduction
-            case Product(operands, labels, output):
+            case Product(operands, labels, output, _):
                 of_label = dict(zip(output, here, strict=True))
                 parts: list[Factor] = []
                 for operand, axes in zip(operands, labels, strict=True):
@@ -377,7 +377,7 @@ def _equal_axes(node: Node) -> Iterator[tuple[Axis, Axis]]:
             for axis, old in enumerate(source):
                 if old is not None:
                     yield (id(node), axis), (id(operand), old)
-        case Product(operands, labels, output):
+        case Product(operands, labels, output, _):
             first_of: dict[int, Axis] = {n: (id(node), axis) for axis, n in enumerate(output)}
             for operand, axes in zip(operands, labels, strict=True):
                 for axis, label in enumerate(axes):

@@ -58,63 +58,50 @@ _CLEARLY = 1.2  # ratio above the difference between two measurements of the sam
 _RETRY_BELOW = 10  # NumPy is measured again unless it is this many times slower than the kernel
 
 
-@dataclass(slots=True)
-class Latest:
-    """Seconds of the latest runs; ``typical`` is their lower quartile, infinite without runs."""
-
-    seconds: list[float] = field(default_factory=list)
-    typical: float = float("inf")
-
-    def record(self, seconds: float) -> None:
-        """Count a run."""
-        self.seconds.append(seconds)
-        if len(self.seconds) > _LATEST:
-            del self.seconds[0]
-        self.typical = sorted(self.seconds)[(len(self.seconds) - 1) // 4]
+def typical(seconds: list[float]) -> float:
+    """The lower quartile of some runs, infinite without runs."""
+    return sorted(seconds)[(len(seconds) - 1) // 4] if seconds else float("inf")
 
 
 @dataclass(slots=True)
 class Times:
-    """Times of runs of one size.
+    """Seconds of the latest runs of one size.
 
     Attributes:
-        before: times of NumPy before the kernel's first runs. They may be slow: their memory is
-            new, and the compiler takes the processor.
-        later: times of NumPy after the kernel's first runs.
-        kernel: times of the kernel, without its first run, which loads and links it.
+        numpy: those of NumPy. Runs before the kernel's may be slow: their memory is new, and the
+            compiler takes the processor. Of them, the fastest stays.
+        kernel: those of the kernel, without its first run, which loads and links it.
+        runs: number of runs of the kernel.
+        again: NumPy has been measured after the kernel's first runs.
         spent: seconds of NumPy's runs since the kernel's last one.
         patience: seconds of NumPy before the kernel's next trial, over those that the trial loses.
     """
 
-    before: Latest = field(default_factory=Latest)
-    later: Latest = field(default_factory=Latest)
-    kernel: Latest = field(default_factory=Latest)
+    numpy: list[float] = field(default_factory=list)
+    kernel: list[float] = field(default_factory=list)
     runs: int = 0
+    again: bool = False
     spent: float = 0.0
     patience: float = 20.0
-
-    @property
-    def numpy(self) -> float:
-        """Seconds of a run of NumPy."""
-        return min(self.before.typical, self.later.typical)
 
     def record_numpy(self, seconds: float) -> None:
         """Count a run in NumPy."""
         self.spent += seconds
-        (self.later if self.runs >= _MEASURED else self.before).record(seconds)
+        self.again |= self.runs >= _MEASURED
+        self.numpy = [*self.numpy[1 - _LATEST :], seconds]
 
     def record_kernel(self, seconds: float) -> None:
         """Count a run of the kernel."""
         if self.runs:
-            self.kernel.record(seconds)
+            self.kernel = [*self.kernel[1 - _LATEST :], seconds]
+        elif self.numpy:
+            self.numpy = [min(self.numpy)]
         self.runs += 1
         self.spent = 0.0
 
     def is_open(self, trials: int) -> bool:
         """True if a measurement of the preferred run can change the preference."""
-        if not self.runs:
-            return False
-        return self.runs <= trials or self._remeasures_numpy()
+        return 0 < self.runs <= trials or self._remeasures_numpy()
 
     def prefers_kernel(self, trials: int) -> bool:
         """True if the kernel has been faster, or has not been measured often enough.
@@ -126,7 +113,7 @@ class Times:
             return True
         if self._remeasures_numpy():
             return False
-        numpy, kernel = self.numpy, self.kernel.typical
+        numpy, kernel = typical(self.numpy), typical(self.kernel)
         if kernel < (_CLEARLY * numpy if self.runs <= trials else numpy):
             return True
         if self.spent < self.patience * (kernel - numpy):
@@ -136,9 +123,9 @@ class Times:
 
     def _remeasures_numpy(self) -> bool:
         """True if NumPy is measured again, since its first runs may have been slow."""
-        if self.runs < _MEASURED or self.later.seconds:
+        if self.runs < _MEASURED or self.again:
             return False
-        return _RETRY_BELOW * self.kernel.typical >= self.numpy
+        return _RETRY_BELOW * typical(self.kernel) >= typical(self.numpy)
 
 
 @dataclass(slots=True, eq=False)

@@ -14,7 +14,6 @@ from collections.abc import Callable, Container, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
-from operator import index
 from typing import Any, ClassVar, TypeAlias, assert_never
 from weakref import ref
 
@@ -86,11 +85,15 @@ class Reduce:
 
 @dataclass(slots=True, eq=False)
 class Product:
-    """A sum of products as ``einsum`` writes it; an axis of extent 1 broadcasts."""
+    """A sum of products as ``einsum`` writes it; an axis of extent 1 broadcasts.
+
+    ``call`` is the function of NumPy that was called on the operands.
+    """
 
     operands: tuple[Node, ...]
     labels: tuple[tuple[int, ...], ...]
     output: tuple[int, ...]
+    call: Callable[..., Any]
 
 
 @dataclass(slots=True, eq=False)
@@ -151,44 +154,35 @@ class Node:
         computes: element type in a kernel that computes the result, which may be a boolean or an
             integer; None for an array of another type, which fits any kernel's numbers.
         backend: backend of its arrays; None for a number, which fits any.
-        weight: upper bound of the pending operations of this node and below it: shared ones count
-            for each reader until they are counted exactly.
+        weight: upper bound of the pending operations of this node and below it, and of the arrays
+            that they read: shared ones count for each reader until they are counted exactly.
         depth: number of pending operations on the longest path.
-        reads: number of arrays that these operations read; shared ones count for each reader.
-        arrays: upper bound of the number of arrays that these operations read.
-        bytes: upper bound of the bytes of these arrays.
         handle: weak reference to the lazy array whose values these are, or None.
         readers: weak references to the operations that read this one, and to parts of its memory.
         ran: the values were computed once, and not stored.
     """
 
     __slots__ = (
-        *("__weakref__", "arrays", "backend", "bytes", "computes", "depth", "dtype", "handle"),
-        *("ran", "readers", "reads", "shape", "weight", "work"),
+        *("__weakref__", "backend", "computes", "depth", "dtype", "handle", "ran", "readers"),
+        *("shape", "weight", "work"),
     )
 
-    arrays: int
     backend: Backend | None
-    bytes: int
     computes: np.dtype[Any] | None
     handle: ref[Any] | None
     ran: bool
     readers: list[ref[Node]]
     weight: int
     depth: int
-    reads: int
 
     def __init__(self, work: Work, shape: Shape, dtype: np.dtype[Any]) -> None:
         self.work, self.shape, self.dtype = work, shape, dtype
         computes = dtype if dtype in KERNEL_TYPES else None
-        weight = depth = reads = arrays = count = 0
+        weight, depth = 1, 0
         backend: Backend | None = None
         if type(work) is Leaf:
-            reads = arrays = 1
-            count = work.array.nbytes
             backend = backend_of(work.array)
         elif type(work) is not Scalar:
-            weight = 1
             for operand in work.operands:
                 if computes is None:
                     computes = operand.computes
@@ -197,17 +191,13 @@ class Node:
                         raise mixed()
                     backend = operand.backend
                 weight += operand.weight
-                reads += operand.reads
-                arrays += operand.arrays
-                count += operand.bytes
                 operand.is_read_by(self)
                 if operand.depth > depth:
                     depth = operand.depth
             depth += 1
         self.handle, self.ran, self.readers = None, False, []
         self.computes, self.backend = computes, backend
-        self.weight, self.depth, self.reads = weight, depth, reads
-        self.arrays, self.bytes = arrays, count
+        self.weight, self.depth = weight, depth
 
     @property
     def ndim(self) -> int:
@@ -262,9 +252,7 @@ class Node:
 
     def set_array(self, array: Array, whole: Node | None = None) -> None:
         """Replace the work by its array, so that the memory of its operands can be freed."""
-        self.work, self.weight, self.depth = Leaf(array, whole, True), 0, 0
-        self.reads = self.arrays = 1
-        self.bytes = array.nbytes
+        self.work, self.weight, self.depth = Leaf(array, whole, True), 1, 0
         if whole is not None:
             whole.is_read_by(self)
 
@@ -376,32 +364,6 @@ def _visit(node: Node, visited: dict[int, Node]) -> None:
     visited[id(node)] = node
 
 
-def tensordot_axes(first: int, second: int, axes: Any) -> tuple[list[int], list[int]] | None:
-    """The axes of two arrays that ``numpy.tensordot`` sums over; None if it refuses them.
-
-    Example:
-        >>> tensordot_axes(3, 2, 1), tensordot_axes(3, 2, ((0, -1), (1, 0)))
-        (([2], [0]), ([0, 2], [1, 0]))
-    """
-    try:
-        pair: Any = axes
-        if not isinstance(axes, tuple | list):
-            count = index(axes)
-            pair = (range(first - count, first), range(count))
-        left, right = ([index(n) for n in np.atleast_1d(side)] for side in pair)
-    except (TypeError, ValueError):
-        return None
-    if len(left) != len(right):
-        return None
-    for ndim, side in ((first, left), (second, right)):
-        if any(not -ndim <= n < ndim for n in side):
-            return None
-        side[:] = [n % ndim for n in side]
-        if len({*side}) < len(side):
-            return None
-    return left, right
-
-
 @dataclass(slots=True, eq=False)
 class Linearized:
     """The work of some nodes and of all below them.
@@ -503,7 +465,7 @@ class Linearized:
         return tuple(Node(Elementwise("negative", (r,)), r.shape, r.dtype) for r in roots)
 
 
-_LITTLE_WORK = 2  # operations
+_LITTLE_WORK = 5  # two operations on three operands
 
 
 def linearize(roots: Sequence[Node]) -> Linearized:

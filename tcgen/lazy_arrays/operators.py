@@ -1,4 +1,4 @@
-"""Python's operators of lazy arrays: NumPy's on few known elements, and recorded operations."""
+"""Python's operators of lazy arrays."""
 
 from __future__ import annotations
 
@@ -9,77 +9,42 @@ from typing import Any
 
 import numpy as np
 
-from .backend import BACKENDS, backend_of
-from .calls import gives_little, is_little
-from .dispatch import LIMITS
-from .memory import Memory
+from .calls import NUMBERS, is_little, is_number, settle
 from .record import RECORDED, record_ufunc
 
-_NUMBERS = frozenset((bool, int, float, complex, np.float64, np.float32, np.complex128, np.int64))
 Binary = Callable[[Any, Any], Any]
 
 
-def _few(operate: Any, array: Any, other: Any) -> Any:
-    """An operand as NumPy's if it and the result have few elements, else None."""
-    if type(other) in _NUMBERS:
-        return other
-    known = type(other) in BACKENDS
-    value = other._plain() if isinstance(other, Memory) else other if known else None
-    if value is None or value.size >= LIMITS.elements or backend_of(value) is not backend_of(array):
-        return None
-    return value if gives_little(operate, [array, value]) else None
-
-
-def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
+def _binary(name: str, ufunc: np.ufunc) -> tuple[Binary, Binary, Binary]:
     """The three methods of a binary operator: forward, reflected, in place."""
-    operate: Any = getattr(operator, name)
-    change: Any = getattr(operator, f"i{name.strip('_')}", None)
+    operate: Binary = getattr(operator, name)
     recorder = partial(record_ufunc, ufunc)
     of_elements = ufunc in RECORDED and ufunc is not np.matmul
 
-    def recorded(self: Any, *operands: Any, other: Any) -> Any:
-        kind = type(other)
-        if of_elements and (kind is type(self) or kind is float or kind is int):
-            node = record_ufunc(ufunc, *[x._node if type(x) is type(self) else x for x in operands])
+    def forward(self: Any, other: Any) -> Any:
+        array, kind = self._plain(), type(other)
+        if array is not None:  # fast path
+            if kind in NUMBERS or (kind is type(array) and other.shape == array.shape):
+                return operate(array, other)
+        elif of_elements and (kind is type(self) or kind is float or kind is int):
+            node = recorder(self._node, other._node if kind is type(self) else other)
             if node is not None and not is_little(node):
                 return self._of_node(node)
-        if getattr(other, "__array_ufunc__", True) is None:
+        elif getattr(other, "__array_ufunc__", True) is None:
             return NotImplemented  # its own operators must be called
-        return self._called(recorder, operate, operands, {})
-
-    def forward(self: Any, other: Any) -> Any:
-        array = self._plain()
-        if array is not None:
-            value = _few(operate, array, other)
-            if value is not None:
-                return operate(array, value)
-        return recorded(self, self, other, other=other)
+        return self._called(recorder, operate, (self, other), {})
 
     def reflected(self: Any, other: Any) -> Any:
-        array = self._plain()
-        if array is not None and type(other) in _NUMBERS:
-            return operate(other, array)
-        return recorded(self, other, self, other=other)
+        if getattr(other, "__array_ufunc__", True) is None:
+            return NotImplemented
+        return self._called(recorder, operate, (other, self), {})
 
     def in_place(self: Any, other: Any) -> Any:
         if self._number:
             return forward(self, other)
-        array = self._plain()
-        if array is not None:
-            value = _few(operate, array, other)
-        else:
-            root = self._owner
-            root._settle()  # the evaluation of another array may have computed this one
-            # Recording a number would need this memory and as much again for the result.
-            known = of_elements and root._array is not None and _is_number(other)
-            value = None
-            if known:
-                number = other if type(other) in _NUMBERS else other._values()
-                if not root._is_read():
-                    value, array = number, self._writable()
-        if value is not None:
-            change(array, value)
-            return self
+        self._owner._settle()  # the evaluation of another array may have computed this one
+        if self._known() is not None and is_number(other):
+            settle((other,))
         changes = type(other) is type(self) and ufunc in (np.add, np.subtract)
         if changes and self._changed_by(ufunc.__name__, other):
             return self
@@ -88,12 +53,8 @@ def _binary(name: str, ufunc: Any) -> tuple[Binary, Binary, Binary]:
     return forward, reflected, in_place
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in _NUMBERS or (isinstance(value, Memory) and value._number)
-
-
-def _unary(name: str, ufunc: Any) -> Callable[[Any], Any]:
-    operate: Any = getattr(operator, name)
+def _unary(name: str, ufunc: np.ufunc) -> Callable[[Any], Any]:
+    operate = getattr(operator, name)
     recorder = partial(record_ufunc, ufunc)
     return lambda self: self._called(recorder, operate, (self,), {})
 

@@ -4,16 +4,16 @@ A call becomes a node if generated code gives NumPy's result: its operation is k
 have one element type with kernels, and its numbers do not change that type. For every other call
 the functions return None, and NumPy computes it from the values, or raises its error.
 
-Operands of a node are computed first if the graph exceeds its limits. Nodes carry upper bounds of
-the operations, arrays and bytes below them, counted once for each path. The graph is walked, and
-the bounds are made exact, only if one of them exceeds a limit.
+Operands of a node are computed first if the graph exceeds its limits. A node has an upper bound of
+the operations and arrays below it, counted once for each path. The graph is walked, and the bound
+is made exact, only where it has doubled.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import index
 from typing import Any
 
@@ -36,7 +36,6 @@ from .graph import (
     Work,
     in_order,
     leaf,
-    tensordot_axes,
     with_axes,
 )
 from .run import evaluate
@@ -46,7 +45,7 @@ from .views import rolled_array
 _HEAVIEST = 200  # operations of one kernel
 _DEEPEST = 64  # operations on the longest path: each takes several frames of Python's stack
 _MOST_ARRAYS = 32  # arrays that one kernel reads: their memory cannot be freed before it runs
-_FEW_READS = 4  # up to this number of reads, each new one is checked for temporary memory
+_FEW = 4  # bits of the number of operations and arrays below which graphs of small arrays stay
 _HELD_BYTES = 2**22  # bytes of arrays held only by operations: about the size of a cache
 
 
@@ -61,13 +60,17 @@ def record(work: Work, shape: tuple[int, ...] | None, dtype: np.dtype[Any]) -> N
     if type(work) is not Elementwise:
         _compute_rolls(work)
     node = Node(work, shape, dtype)
-    if _is_too_much(node):
-        evaluate(work.operands)
-        return Node(work, shape, dtype)
     read = [operand.work for operand in work.operands]
-    if any(type(one) is Leaf and one.is_open for one in read) or (
-        node.bytes >= _HELD_BYTES and _reads_more(node) and _holds_memory(node)
-    ):
+    is_urgent = any(type(one) is Leaf and one.is_open for one in read)
+    if node.depth > _DEEPEST or _is_checked(node):
+        operations, arrays, held = _count(node)
+        if node.depth > _DEEPEST or operations > _HEAVIEST or arrays > _MOST_ARRAYS:
+            evaluate(work.operands)
+            return Node(work, shape, dtype)
+        # NumPy would have used them while they were in the cache, and freed them.
+        limit = max(_HELD_BYTES, 2 * math.prod(shape) * dtype.itemsize)
+        is_urgent |= held >= limit
+    if is_urgent:
         evaluate((node,))
     return node
 
@@ -80,56 +83,33 @@ def _compute_rolls(work: Work) -> None:
             operand.set_array(rolled_array(rolled.operand.work.array, rolled.shifts))
 
 
-def _is_too_much(node: Node) -> bool:
-    if node.depth > _DEEPEST:
+def _is_checked(node: Node) -> bool:
+    """True if the graph is walked: where bounds have doubled, so that most operations cost nothing.
+
+    Operations on many elements take longer than a walk of a small graph.
+    """
+    most = max(operand.weight for operand in node.work.operands)
+    if node.weight > _HEAVIEST or node.weight.bit_length() > max(most.bit_length(), _FEW):
         return True
-    if node.weight <= _HEAVIEST and node.arrays <= _MOST_ARRAYS:
-        return False
-    _count(node)
-    return node.weight > _HEAVIEST or node.arrays > _MOST_ARRAYS
+    large = max(math.prod(operand.shape) for operand in node.work.operands)
+    held = node.weight * large * node.dtype.itemsize  # at most
+    return node.weight < 1 << _FEW and held >= _HELD_BYTES
 
 
-def _reads_more(node: Node) -> bool:
-    """True if operations read one more array of a few, or twice as many as their operands.
-
-    Only then their memory is checked, so that recording most operations costs nothing.
-    """
-    most = max(operand.reads for operand in node.work.operands)
-    if node.reads <= _FEW_READS:
-        return node.reads > most
-    return node.reads.bit_length() > most.bit_length()
-
-
-def _holds_memory(node: Node) -> bool:
-    """True if arrays held only by operations take a cache and twice the result.
-
-    NumPy would have used them while they were in the cache, and freed them.
-    """
-    limit = max(_HELD_BYTES, 2 * math.prod(node.shape) * node.dtype.itemsize)
-    if node.bytes < limit:
-        return False
-    return _count(node) >= limit
-
-
-def _count(node: Node) -> int:
-    """Count operations and arrays below a node and their bytes, each once.
-
-    Returns:
-        The bytes of arrays that lazy arrays allocated and only operations hold.
-    """
+def _count(node: Node) -> tuple[int, int, int]:
+    """Operations and arrays below a node, each once, and bytes of arrays that only they hold."""
     found: dict[int, int] = {}
-    operations = held = 0
+    operations = 0
     for below in in_order((node,)):
         work = below.work
         if not isinstance(work, Leaf):
             operations += type(work) is not Scalar
         elif id(work.array) not in found:
-            found[id(work.array)] = work.array.nbytes
-            if work.is_new and not (work.whole or below).has_handle():
-                held += work.array.nbytes
-    node.weight = operations
-    node.arrays, node.bytes = len(found), sum(found.values())
-    return held
+            held = work.is_new and not (work.whole or below).has_handle()
+            found[id(work.array)] = work.array.nbytes if held else 0
+    if node.weight > _HEAVIEST:
+        node.weight = operations + len(found)
+    return operations, len(found), sum(found.values())
 
 
 _LARGEST_POWER = 16  # largest integer exponent of a recorded power
@@ -373,7 +353,8 @@ def einsum(subscripts: Any, *operands: Any, **options: Any) -> Node | None:
         return None
     if len(nodes) == 1 and set(expression.inputs[0]) == set(expression.output):
         return None  # nothing is summed: NumPy's result is a view
-    work = Product(nodes, expression.inputs, expression.output)
+    call = partial(np.einsum, subscripts, optimize=len(nodes) > 1)
+    work = Product(nodes, expression.inputs, expression.output, call)
     return record(work, tuple(extents[n] for n in expression.output), dtype)
 
 
@@ -391,7 +372,7 @@ def _matmul(a: Any, b: Any) -> Node | None:
     if batch is None:
         return None
     shape = (*batch, *a_shape[-2:-1], *(b_shape[-1:] if n > 1 else ()))
-    return record(Product(nodes, *_matmul_labels(m, n, len(batch))), shape, dtype)
+    return record(Product(nodes, *_matmul_labels(m, n, len(batch)), np.matmul), shape, dtype)
 
 
 @lru_cache(maxsize=256)
@@ -422,20 +403,22 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Node | None:
     if common is None:
         return None
     dtype, (one, other) = common
-    summed = tensordot_axes(one.ndim, other.ndim, axes)
-    if summed is None:
+    try:
+        count = None if isinstance(axes, tuple | list) else index(axes)
+        pair = axes if count is None else (range(one.ndim - count, one.ndim), range(count))
+        sides = [tuple(np.atleast_1d(side).tolist()) for side in pair]
+        left, right = (axes_of(side, n.ndim) for side, n in zip(sides, (one, other), strict=True))
+    except (TypeError, ValueError):
         return None
-    left, right = summed
+    if left is None or right is None or len(left) != len(right):
+        return None
     if any(one.shape[m] != other.shape[n] for m, n in zip(left, right, strict=True)):
         return None
     first = tuple(range(one.ndim))
     second = tuple(left[right.index(n)] if n in right else one.ndim + n for n in range(other.ndim))
     output = (*(n for n in first if n not in left), *(n for n in second if n >= one.ndim))
-    extents = {
-        **dict(zip(first, one.shape, strict=True)),
-        **dict(zip(second, other.shape, strict=True)),
-    }
-    work = Product((one, other), (first, second), output)
+    extents = (*one.shape, *other.shape)
+    work = Product((one, other), (first, second), output, partial(np.tensordot, axes=axes))
     return record(work, tuple(extents[n] for n in output), dtype)
 
 

@@ -26,7 +26,6 @@ from .graph import (
     UFUNCS,
     Array,
     Elementwise,
-    Labels,
     Leaf,
     Linearized,
     Node,
@@ -348,44 +347,6 @@ def _value(work: Work, given: list[Any], line: Linearized, place: int) -> Any:
 
 
 def _product(work: Product, given: list[Any], line: Linearized, place: int) -> Any:
-    if len(given) == 2 and _is_matmul(work.labels[0], work.labels[1], work.output):
-        multiply: Any = np.matmul
-        out = _memory(line.backend, line.shapes[place], line.dtypes[place], ())
-        return multiply(*given, out=out)
-    if len(given) == 2 and (summed := _summed_axes(work)) is not None:
-        multiplied: Any = np.tensordot
-        made = multiplied(*given, axes=summed)
-        free = [n for labels in work.labels for n in labels if n in work.output]
-        return made.transpose([free.index(n) for n in work.output])
-    parts: list[Any] = []
-    for operand, axes in zip(given, work.labels, strict=True):
-        parts += [operand, list(axes)]
-    return np.einsum(*parts, list(work.output), optimize=len(given) > 2)
-
-
-def _summed_axes(work: Product) -> tuple[list[int], list[int]] | None:
-    """The axes of two operands that ``tensordot`` sums over; None for other products."""
-    left, right = work.labels
-    both = [n for n in left if n in right]
-    once = all(len({*labels}) == len(labels) for labels in (left, right, work.output))
-    if not both or not once or {*both} & {*work.output}:
-        return None
-    if len(work.output) + 2 * len(both) != len(left) + len(right):
-        return None  # an index of one operand is also summed
-    return [left.index(n) for n in both], [right.index(n) for n in both]
-
-
-def _is_matmul(left: Labels, right: Labels, output: Labels) -> bool:
-    """True for products that ``@`` computes."""
-    if not left or not right or len({*left, *right}) > len(output) + 1:
-        return False
-    summed = left[-1]
-    rows, columns = left[-2:-1], right[-1:] if len(right) > 1 else ()
-    batch = output[: len(output) - len(rows) - len(columns)]
-    return (
-        summed not in output
-        and right[-2 if len(right) > 1 else 0] == summed
-        and output == (*batch, *rows, *columns)
-        and len(set(output)) == len(output)
-        and all(part == batch[len(batch) - len(part) :] for part in (left[:-2], right[:-2]))
-    )
+    if not isinstance(work.call, np.ufunc):  # matmul
+        return work.call(*given)
+    return work.call(*given, out=_memory(line.backend, line.shapes[place], line.dtypes[place], ()))

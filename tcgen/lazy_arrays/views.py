@@ -35,7 +35,8 @@ from .graph import (
 
 Pick: TypeAlias = int | slice
 Block: TypeAlias = tuple[slice, ...]
-_MOST_WORK = 6  # operations for each element of a slice; more take longer than a pass over memory
+# Operations and operands for each element of a slice; more take longer than a pass over memory.
+_MOST_WORK = 13
 _MOST_BLOCKS = 27  # three along each of three axes; more take too many calls
 
 

@@ -96,7 +96,7 @@ def test_the_faster_one_is_chosen() -> None:
     times.record_kernel(0.8)
     times.record_kernel(0.75)
     assert not times.prefers_kernel(trials=3)
-    times.kernel.typical = 0.6
+    times.kernel = [0.6]
     assert times.prefers_kernel(trials=3)
     assert not times.is_open(trials=3)
 

@@ -35,12 +35,11 @@ def walks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def exact(node: Node) -> tuple[int, int, int]:
-    """Operations, arrays and bytes below a node, each once."""
+def exact(node: Node) -> tuple[int, int]:
+    """Operations and arrays below a node, each once."""
     nodes = in_order((node,))
-    arrays = {id(n.work.array): n.work.array for n in nodes if isinstance(n.work, Leaf)}
-    operations = sum(bool(n.work.operands) for n in nodes)
-    return operations, len(arrays), sum(a.nbytes for a in arrays.values())
+    arrays = {id(n.work.array) for n in nodes if isinstance(n.work, Leaf)}
+    return sum(bool(n.work.operands) for n in nodes), len(arrays)
 
 
 def test_operations_on_few_arrays_are_noted_without_walks(walks: list[int]) -> None:
@@ -85,7 +84,7 @@ def test_many_operations_and_many_arrays_are_computed_in_pieces() -> None:
     assert (wide[0].compute() == 250 * 249 / 2).all()
     for n in range(100):
         total = total + tcgen.lazy(np.full(9, float(n)))
-        assert exact(total._node)[1] <= 33
+        assert exact(total._node)[1] <= 65
     assert (total.compute() == 4950).all()
 
 
@@ -103,12 +102,10 @@ def test_bounds_are_never_too_small(seed: int) -> None:
         if random.random() < 0.1:
             arrays[random.integers(len(arrays))].compute()
         node = arrays[-1]._node
-        operations, count, size = exact(node)
-        assert operations <= node.weight
-        assert count <= node.arrays
-        assert size <= node.bytes
+        operations, count = exact(node)
+        assert operations + count <= max(node.weight, 1)
         assert operations <= 200
-        assert count <= 32
+        assert count <= 64
         if random.random() < 0.5:  # some arrays are dropped
             drop = random.integers(len(arrays) - 1)
             del arrays[drop], wanted[drop]
