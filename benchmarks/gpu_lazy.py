@@ -135,7 +135,7 @@ def system_of(program: Program, arrays: Sequence[Any]) -> LazySystem:
     """The equations of all that the program computes: its operations wait for one kernel."""
     os.environ[LEAST] = "0"
     made = program.work(np, *map(tcgen.lazy, arrays))
-    return lazy_system(linearize((made._node,)).nodes())
+    return lazy_system(linearize((made._node,)))
 
 
 def prepare(folder: Path, count: int) -> None:

@@ -223,7 +223,7 @@ class LazyArray(Operators, Calls):
         line = linearize((node,))
         if not line.operands[-1]:
             return "nothing pending: already evaluated\n"
-        lazy = lazy_system(line.nodes())
+        lazy = lazy_system(line)
         return kernel_of(lazy, line.dtype.name, kernel_target()).program.explain()
 
     def compute(self) -> npt.NDArray[Any]:

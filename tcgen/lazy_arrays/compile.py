@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -39,14 +39,10 @@ from .graph import (
     Elementwise,
     Leaf,
     Linearized,
-    Node,
-    Part,
     Product,
     Reduce,
-    Roll,
     Scalar,
     Transpose,
-    in_order,
     layout_of,
 )
 
@@ -92,66 +88,62 @@ class LazySystem:
     extents: dict[str, int]
 
 
-def lazy_system(
-    roots: Sequence[Node], target: Array | None = None, *, accumulate: bool = False
-) -> LazySystem:
-    """The equations of some nodes, each given once, with an output for each.
+def lazy_system(line: Linearized) -> LazySystem:
+    """The equations of a linearized graph, with an output for each root.
 
-    The result of the only root is written into an array like ``target``, or added to it if
-    ``accumulate``.
+    The result of the only root is written into an array like the target, if there is one, or
+    changes it.
 
     Example:
         >>> import numpy as np
-        >>> from tcgen.lazy_arrays.graph import leaf
+        >>> from tcgen.lazy_arrays.graph import Node, leaf, linearize
         >>> x = leaf(np.ones((3, 4)))
         >>> square = Node(Elementwise("multiply", (x, x)), (3, 4), x.dtype)
         >>> total = Node(Reduce(square, (0,), Reduction.SUM), (4,), x.dtype)
-        >>> print(lazy_system([total]).system.pretty(), end="")
+        >>> print(lazy_system(linearize([total])).system.pretty(), end="")
         y0[i] = sum(j) (x0[j,i]*x0[j,i])
     """
-    return _Writer(roots, target, accumulate).written()
+    return _Writer(line).written()
 
 
 class _Writer:
-    """Writes the equations of a graph; tensors are stored by the identity of their nodes."""
+    """Writes the equations of a graph; nodes are numbers of works."""
 
-    def __init__(self, roots: Sequence[Node], target: Array | None, accumulate: bool) -> None:
-        self.roots = tuple(roots)
-        self.nodes = in_order(roots)
-        self.spaces = _Spaces(self.nodes)
+    def __init__(self, line: Linearized) -> None:
+        self.line = line
+        self.spaces = _Spaces(line)
         self.tensors: dict[int, Tensor] = {}
         self.stored: dict[int, tuple[int, ...]] = {}  # axes of arrays in another order
         self.more: list[Space] = []  # spaces of larger arrays around the operands
         self.inputs: list[Place] = []
         self.target: Place | None = None
         self.numbers: list[str] = []
-        self.complex = any(r.computes is not None and r.computes.kind == "c" for r in self.roots)
+        self.complex = line.dtype.kind == "c"
         self.conditions = self._conditions()
         named = self._named()
-        for node in self.nodes:
+        for node, work in enumerate(line.works):
             axes = tuple(s for s in self.spaces.of(node) if s is not None)
-            match node.work:
+            match work:
                 case Leaf(array):
-                    name = f"x{len(self.inputs)}"
-                    self.inputs.append(self._place(name, Role.INPUT, node, array))
+                    self.inputs.append(self._place(f"x{len(self.inputs)}", Role.INPUT, node, array))
                     continue
-                case _ if target is not None and node is self.roots[0]:
-                    self.target = self._place("y0", Role.OUTPUT, node, target)
-                    made = self.tensors[id(node)]
-                    self.tensors[id(node)] = replace(made, accumulate=accumulate)
+                case _ if line.target is not None and node == line.roots[0]:
+                    self.target = self._place("y0", Role.OUTPUT, node, line.target)
+                    made = self.tensors[node]
+                    self.tensors[node] = replace(made, accumulate=bool(line.change))
                     continue
                 case Scalar():
                     name, role = f"c{len(self.numbers)}", Role.INPUT
                     self.numbers.append(name)
-                case _ if id(node) in named:
-                    root = next((n for n, r in enumerate(self.roots) if r is node), None)
-                    name = f"t{len(self.tensors)}" if root is None else f"y{root}"
-                    role = Role.TEMP if root is None else Role.OUTPUT
+                case _ if node in line.roots:
+                    name, role = f"y{line.roots.index(node)}", Role.OUTPUT
+                case _ if node in named:
+                    name, role = f"t{len(self.tensors)}", Role.TEMP
                 case _:
                     continue
-            self.tensors[id(node)] = Tensor(name, axes, role)
+            self.tensors[node] = Tensor(name, axes, role)
 
-    def _place(self, name: str, role: Role, node: Node, array: Array) -> Place:
+    def _place(self, name: str, role: Role, node: int, array: Array) -> Place:
         """The place of an array, and its tensor: a part of a larger array is used where it is."""
         spaces = self.spaces.of(node)
         as_is = array.dtype in KERNEL_TYPES and not array.flags.c_contiguous
@@ -162,7 +154,7 @@ class _Writer:
         ones = len(kept) < len(spaces)
         index = tuple(0 if space is None else slice(None) for space in spaces) if ones else None
         if axes is not None:
-            self.stored[id(node)] = axes
+            self.stored[node] = axes
         own = tuple(space for n in order if (space := spaces[n]) is not None)
         within = list(own)
         for place in longer:
@@ -170,83 +162,83 @@ class _Writer:
             within[place] = Space(f"{name}_axis{place}", parts=(own[place], gap))
             self.more += [gap, within[place]]
         storage = Storage(within=tuple(within) if longer else ())
-        real = id(node) in self.conditions
-        self.tensors[id(node)] = Tensor(name, own, role, storage=storage, real=real)
+        real = node in self.conditions
+        self.tensors[node] = Tensor(name, own, role, storage=storage, real=real)
         return Place(name, index, axes, real)
 
     def written(self) -> LazySystem:
         """The whole system."""
+        works = self.line.works
         equations = tuple(
             self._equation(node)
-            for node in self.nodes
-            if id(node) in self.tensors and not isinstance(node.work, Leaf | Scalar)
+            for node in range(len(works))
+            if node in self.tensors and not isinstance(works[node], Leaf | Scalar)
         )
         tensors = sorted(self.tensors.values(), key=lambda t: not t.is_input)
-        used = self.spaces.used()
+        used = self.spaces.extents
         return LazySystem(
             System("lazy", (*used, *self.more), tuple(tensors), equations),
             tuple(self.inputs),
             self.target,
             tuple(self.numbers),
-            tuple(self.tensors[id(root)].name for root in self.roots),
+            tuple(self.tensors[root].name for root in self.line.roots),
             {space.name: extent for space, extent in used.items()}
             | {space.name: 0 for space in self.more if not space.parts},
         )
 
     def _conditions(self) -> set[int]:
-        """Nodes of arrays that are only conditions for complex numbers."""
+        """Arrays that are only conditions for complex numbers."""
         if not self.complex:
             return set()
         chosen_by: set[int] = set()
         read: set[int] = set()
-        for node in self.nodes:
-            operands = node.work.operands
-            if isinstance(node.work, Elementwise) and node.work.operation == "where":
-                chosen_by.add(id(operands[0]))
+        for work, operands in zip(self.line.works, self.line.operands, strict=True):
+            if isinstance(work, Elementwise) and work.operation == "where":
+                chosen_by.add(operands[0])
                 operands = operands[1:]
-            read.update(map(id, operands))
-        arrays = {id(node) for node in self.nodes if isinstance(node.work, Leaf)}
-        return (chosen_by & arrays) - read
+            read.update(operands)
+        return {n for n in chosen_by - read if isinstance(self.line.works[n], Leaf)}
 
     def _named(self) -> set[int]:
-        """Nodes of operations that have an equation of their own."""
-        readers = Counter(id(o) for node in self.nodes for o in node.work.operands)
-        named = {id(root) for root in self.roots}
-        for node in self.nodes:
-            if isinstance(node.work, Reduce | Product):
-                named.add(id(node))
-            for operand in node.work.operands:
+        """Operations that have an equation of their own, other than the roots."""
+        line = self.line
+        readers = Counter(o for operands in line.operands for o in operands)
+        named: set[int] = set()
+        for node, work in enumerate(line.works):
+            if isinstance(work, Reduce | Product):
+                named.add(node)
+            for operand in line.operands[node]:
                 core, shared = operand, False
-                while isinstance(core.work, Transpose):
-                    shared |= readers[id(core)] > 1
-                    core = core.work.operand
-                wider = math.prod(node.shape) > math.prod(core.shape)
-                if isinstance(core.work, Elementwise) and (
-                    shared or wider or readers[id(core)] > 1 or isinstance(node.work, Product)
+                while isinstance(line.works[core], Transpose):
+                    shared |= readers[core] > 1
+                    (core,) = line.operands[core]
+                wider = math.prod(line.shapes[node]) > math.prod(line.shapes[core])
+                if isinstance(line.works[core], Elementwise) and (
+                    shared or wider or readers[core] > 1 or isinstance(work, Product)
                 ):
-                    named.add(id(core))
+                    named.add(core)
         return named
 
-    def _equation(self, node: Node) -> Equation:
+    def _equation(self, node: int) -> Equation:
         letters = _Letters()
         here = [letters.new(space) for space in self.spaces.of(node)]
         lhs = self._reference(node, here)
         sums: tuple[Index, ...] = ()
         reduction = Reduction.SUM
-        match node.work:
-            case Reduce(operand, axes, kind):
+        operands = self.line.operands[node]
+        match self.line.works[node]:
+            case Reduce(_, axes, kind):
                 below = iter(here)
-                spaces = self.spaces.of(operand)
                 inner = [
                     letters.new(space) if axis in axes else next(below)
-                    for axis, space in enumerate(spaces)
+                    for axis, space in enumerate(self.spaces.of(operands[0]))
                 ]
                 sums = tuple(i for a in axes if (i := inner[a]) is not None)
-                factors = self._factors(operand, inner) if kind is Reduction.SUM else ()
+                factors = self._factors(operands[0], inner) if kind is Reduction.SUM else ()
                 if not _is_contraction(factors):
-                    factors = (Apply(self._expression(operand, inner)),)
+                    factors = (Apply(self._expression(operands[0], inner)),)
                 reduction = kind if sums else reduction
-            case Product(operands, labels, output, _):
+            case Product(_, labels, output, _):
                 of_label = dict(zip(output, here, strict=True))
                 parts: list[Factor] = []
                 for operand, axes in zip(operands, labels, strict=True):
@@ -262,46 +254,58 @@ class _Writer:
                 sums = tuple(i for i in of_label.values() if i is not None and i not in kept)
             case _:
                 factors = (Apply(self._expression(node, here, top=True)),)
-        return Equation(lhs, (Term(Fraction(1), factors, sums, reduction=reduction),))
+        is_change = self.line.change == "subtract" and node == self.line.roots[0]
+        sign = Fraction(-1 if is_change else 1)
+        return Equation(lhs, (Term(sign, factors, sums, reduction=reduction),))
 
-    def _factors(self, node: Node, places: Sequence[Index | None]) -> tuple[Factor, ...]:
+    def _factors(self, node: int, places: Sequence[Index | None]) -> tuple[Factor, ...]:
         """A node under a sum as a product, so that sums of products become contractions."""
-        match node.work:
-            case _ if id(node) in self.tensors:
+        operands = self.line.operands[node]
+        match self.line.works[node]:
+            case _ if node in self.tensors:
                 return (self._reference(node, places),)
-            case Elementwise("multiply", operands):
+            case Elementwise("multiply"):
                 return tuple(
                     factor
                     for operand in operands
-                    for factor in self._factors(operand, _aligned(operand, places))
+                    for factor in self._factors(operand, self._aligned(operand, places))
                 )
-            case Transpose(operand, source):
-                return self._factors(operand, _operand_places(operand, source, places))
+            case Transpose(_, source):
+                return self._factors(operands[0], self._before(operands[0], source, places))
             case _:
                 return (Apply(self._expression(node, places)),)
 
-    def _expression(self, node: Node, places: Sequence[Index | None], top: bool = False) -> Expr:
-        if id(node) in self.tensors and not top:
+    def _expression(self, node: int, places: Sequence[Index | None], top: bool = False) -> Expr:
+        if node in self.tensors and not top:
             return self._reference(node, places)
-        match node.work:
-            case Transpose(operand, source):
-                return self._expression(operand, _operand_places(operand, source, places))
-            case Elementwise(operation, operands, exponent):
-                args = tuple(self._expression(o, _aligned(o, places)) for o in operands)
-                if operation == "where" and self.complex and id(operands[0]) not in self.conditions:
+        operands = self.line.operands[node]
+        match self.line.works[node]:
+            case Transpose(_, source):
+                return self._expression(operands[0], self._before(operands[0], source, places))
+            case Elementwise(operation, _, exponent):
+                args = tuple(self._expression(o, self._aligned(o, places)) for o in operands)
+                if operation == "where" and self.complex and operands[0] not in self.conditions:
                     args = (Call("real", args[0]), *args[1:])
                 return _operation(operation, args, exponent)
-            case Leaf() | Scalar() | Reduce() | Product():
-                return self._reference(node, places)
-            case Roll() | Part():
-                raise VerifyError("rolled arrays are slices, or computed, before equations")
             case _:
-                assert_never(node.work)
+                raise VerifyError("rolled arrays and parts are computed before equations")
 
-    def _reference(self, node: Node, places: Sequence[Index | None]) -> Ref:
+    def _reference(self, node: int, places: Sequence[Index | None]) -> Ref:
         indices = tuple(i for i in places if i is not None)
-        axes = self.stored.get(id(node), range(len(indices)))
-        return Ref(self.tensors[id(node)], tuple(indices[n] for n in axes))
+        axes = self.stored.get(node, range(len(indices)))
+        return Ref(self.tensors[node], tuple(indices[n] for n in axes))
+
+    def _aligned(self, operand: int, places: Sequence[Index | None]) -> list[Index | None]:
+        """The places of an operand that is broadcast, aligned from the right."""
+        shape = self.line.shapes[operand]
+        last = places[len(places) - len(shape) :]
+        return [None if n == 1 else i for n, i in zip(shape, last, strict=True)]
+
+    def _before(
+        self, operand: int, source: tuple[int | None, ...], places: Sequence[Index | None]
+    ) -> list[Index | None]:
+        """The places of the operand of a transpose."""
+        return [places[source.index(axis)] for axis in range(len(self.line.shapes[operand]))]
 
 
 def _is_contraction(factors: Sequence[Factor]) -> bool:
@@ -311,19 +315,6 @@ def _is_contraction(factors: Sequence[Factor]) -> bool:
     """
     indices = [set(factor_indices(factor)) for factor in factors]
     return any(one - other and other - one for one, other in combinations(indices, 2))
-
-
-def _aligned(operand: Node, places: Sequence[Index | None]) -> list[Index | None]:
-    """The places of an operand that is broadcast, aligned from the right."""
-    last = places[len(places) - len(operand.shape) :]
-    return [None if n == 1 else i for n, i in zip(operand.shape, last, strict=True)]
-
-
-def _operand_places(
-    operand: Node, source: tuple[int | None, ...], places: Sequence[Index | None]
-) -> list[Index | None]:
-    """The places of the operand of a transpose."""
-    return [places[source.index(axis)] for axis in range(len(operand.shape))]
 
 
 def _operation(operation: str, args: tuple[Expr, ...], exponent: int) -> Expr:
@@ -358,34 +349,33 @@ def _operation(operation: str, args: tuple[Expr, ...], exponent: int) -> Expr:
             return Call(function, args[0])
 
 
-def _equal_axes(node: Node) -> Iterator[tuple[Axis, Axis]]:
+def _equal_axes(line: Linearized, node: int) -> Iterator[tuple[Axis, Axis]]:
     """Pairs of axes, each as node and number, that have one extent because of this node."""
-    match node.work:
-        case Leaf() | Scalar() | Roll() | Part():
-            pass
-        case Elementwise(_, operands):
+    operands = line.operands[node]
+    match line.works[node]:
+        case Elementwise():
             for operand in operands:
-                first = len(node.shape) - len(operand.shape)
-                for axis, extent in enumerate(operand.shape):
+                first = len(line.shapes[node]) - len(line.shapes[operand])
+                for axis, extent in enumerate(line.shapes[operand]):
                     if extent != 1:
-                        yield (id(node), first + axis), (id(operand), axis)
-        case Reduce(operand, axes):
-            kept = (a for a in range(len(operand.shape)) if a not in axes)
+                        yield (node, first + axis), (operand, axis)
+        case Reduce(_, axes):
+            kept = (a for a in range(len(line.shapes[operands[0]])) if a not in axes)
             for axis, below in enumerate(kept):
-                yield (id(node), axis), (id(operand), below)
-        case Transpose(operand, source):
+                yield (node, axis), (operands[0], below)
+        case Transpose(_, source):
             for axis, old in enumerate(source):
                 if old is not None:
-                    yield (id(node), axis), (id(operand), old)
-        case Product(operands, labels, output, _):
-            first_of: dict[int, Axis] = {n: (id(node), axis) for axis, n in enumerate(output)}
+                    yield (node, axis), (operands[0], old)
+        case Product(_, labels, output, _):
+            first_of: dict[int, Axis] = {n: (node, axis) for axis, n in enumerate(output)}
             for operand, axes in zip(operands, labels, strict=True):
                 for axis, label in enumerate(axes):
-                    if operand.shape[axis] != 1:
-                        here = (id(operand), axis)
+                    if line.shapes[operand][axis] != 1:
+                        here = (operand, axis)
                         yield first_of.setdefault(label, here), here
         case _:
-            assert_never(node.work)
+            pass
 
 
 class _Letters:
@@ -405,17 +395,17 @@ class _Letters:
 class _Spaces:
     """A space for each set of axes of one extent; none for axes of extent 1."""
 
-    def __init__(self, nodes: tuple[Node, ...]) -> None:
-        self.nodes = nodes
+    def __init__(self, line: Linearized) -> None:
+        self.shapes = line.shapes
         self.parent: dict[Axis, Axis] = {}
-        for node in nodes:
-            for here, there in _equal_axes(node):
+        for node in range(len(line.works)):
+            for here, there in _equal_axes(line, node):
                 self.parent[self._root(there)] = self._root(here)
         self.spaces: dict[Axis, Space] = {}
         self.extents: dict[Space, int] = {}
-        for node in nodes:
-            for axis, extent in enumerate(node.shape):
-                root = self._root((id(node), axis))
+        for node, shape in enumerate(line.shapes):
+            for axis, extent in enumerate(shape):
+                root = self._root((node, axis))
                 if extent != 1 and root not in self.spaces:
                     self.spaces[root] = Space(f"s{len(self.spaces)}")
                     self.extents[self.spaces[root]] = extent
@@ -425,16 +415,12 @@ class _Spaces:
             axis = above
         return axis
 
-    def of(self, node: Node) -> tuple[Space | None, ...]:
+    def of(self, node: int) -> tuple[Space | None, ...]:
         """Space of each axis of a node; None where its extent is 1."""
         return tuple(
-            None if extent == 1 else self.spaces[self._root((id(node), axis))]
-            for axis, extent in enumerate(node.shape)
+            None if extent == 1 else self.spaces[self._root((node, axis))]
+            for axis, extent in enumerate(self.shapes[node])
         )
-
-    def used(self) -> dict[Space, int]:
-        """All spaces and their extents."""
-        return dict(self.extents)
 
 
 FLOAT64 = np.dtype(np.float64)

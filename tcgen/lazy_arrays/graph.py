@@ -335,19 +335,6 @@ def with_axes(node: Node, source: tuple[int | None, ...]) -> Node:
     return Node(Transpose(node, source), shape, node.dtype)
 
 
-def reading(work: Work, operands: Sequence[Node]) -> Work:
-    """The work with other operands."""
-    match work:
-        case Leaf() | Scalar():
-            return work
-        case Elementwise() | Product():
-            return replace(work, operands=tuple(operands))
-        case Reduce() | Transpose() | Roll() | Part():
-            return replace(work, operand=operands[0])
-        case _:
-            assert_never(work)
-
-
 def in_order(roots: Sequence[Node]) -> tuple[Node, ...]:
     """All nodes that the roots need, each once, operands first."""
     visited: dict[int, Node] = {}
@@ -451,18 +438,6 @@ class Linearized:
             if (not cheap or source.weight > _LITTLE_WORK) and source.is_held(among):
                 found.append(place)
         return found
-
-    def nodes(self) -> tuple[Node, ...]:
-        """New nodes for the roots, which other threads do not share."""
-        made: list[Node] = []
-        for work, operands, shape, dtype in zip(
-            self.works, self.operands, self.shapes, self.dtypes, strict=True
-        ):
-            made.append(Node(reading(work, [made[n] for n in operands]), shape, dtype))
-        roots = tuple(made[n] for n in self.roots)
-        if self.change != "subtract":
-            return roots
-        return tuple(Node(Elementwise("negative", (r,)), r.shape, r.dtype) for r in roots)
 
 
 _LITTLE_WORK = 5  # two operations on three operands

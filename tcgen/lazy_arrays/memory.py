@@ -19,10 +19,11 @@ from weakref import ref
 import numpy as np
 
 from ..errors import ArgumentError
+from ..ir.reduction import Reduction
 from ..runtime.fork_safe_lock import Lock
 from .backend import BACKENDS, HOST, Backend, backend_of
 from .dispatch import LIMITS
-from .graph import Array, Leaf, Node, Product, leaf, with_axes, with_axes_of_array
+from .graph import Array, Leaf, Node, Product, Reduce, leaf, with_axes, with_axes_of_array
 from .run import evaluate, evaluate_into
 from .views import reshaped, sliced
 
@@ -352,7 +353,10 @@ class Memory:
         """
         if other._known() is not None:
             return False
-        if self._root is None and not isinstance(other._node.work, Product):
+        work = other._node.work
+        if self._root is None and not isinstance(work, Product):
+            return False
+        if isinstance(work, Reduce) and work.reduction is not Reduction.SUM:
             return False
         return not self._owner._number and self._filled(..., other, operation)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from math import prod
@@ -142,7 +141,7 @@ def _run(line: Linearized) -> list[Array]:
         form.requested = True
         # The thread gets the system and no arrays, which would stay in memory.
         target = line.backend.target()
-        in_background(partial(_compile, form, _system(line), line.dtype.name, target))
+        in_background(partial(_compile, form, lazy_system(line), line.dtype.name, target))
     return made
 
 
@@ -151,31 +150,29 @@ def _run_rolled(line: Linearized) -> list[Array]:
 
     Several roots, sums and products read rolled arrays that are computed first.
     """
-    nodes = replace(line, change="").nodes()  # not shared with other threads
+    nodes = [line.sources[place] for place in line.roots]
     target = line.target
     blocks = blocks_of(nodes[0]) if len(nodes) == 1 else None
     if blocks is not None:
-        (root,) = nodes
         if target is None:
-            target = line.backend.empty(root.shape, root.dtype)
+            target = line.backend.empty(nodes[0].shape, nodes[0].dtype)
         for block, part in blocks:
             evaluate_into(part, target[block], line.change)
         return [target]
-    for node in in_order(nodes):
+    for node in line.sources:
         work = node.work
-        if type(work) is Roll and isinstance(work.operand.work, Leaf):
+        if isinstance(work, Roll) and isinstance(work.operand.work, Leaf):
             node.set_array(rolled_array(work.operand.work.array, work.shifts))
-    pending = tuple(n for n in nodes if type(n.work) is not Leaf)
+    made = {node: node.work.array for node in nodes if isinstance(node.work, Leaf)}
+    pending = [node for node in nodes if node not in made]
     if pending:
         rest = linearize(pending)
         rest.target, rest.change = target, line.change
-        for node, array in zip(pending, _run(rest), strict=True):
-            node.set_array(array)
+        made.update(zip(pending, _run(rest), strict=True))
     elif target is not None:
-        (array,) = (n.work.array for n in nodes if isinstance(n.work, Leaf))
-        _write(target, array, line.change)
+        _write(target, made[nodes[0]], line.change)
         return [target]
-    return [n.work.array for n in nodes if isinstance(n.work, Leaf)]
+    return [made[node] for node in nodes]
 
 
 def _measured(run: Callable[[], list[Array]], backend: Backend) -> tuple[list[Array], float]:
@@ -190,12 +187,8 @@ def _measured(run: Callable[[], list[Array]], backend: Backend) -> tuple[list[Ar
 def _run_kernel(line: Linearized, target: str) -> list[Array]:
     form = form_of((target, line.key))
     if form.kernel is None:
-        form.kernel = kernel_of(_system(line), line.dtype.name, target)
+        form.kernel = kernel_of(lazy_system(line), line.dtype.name, target)
     return form.kernel.run(line)
-
-
-def _system(line: Linearized) -> LazySystem:
-    return lazy_system(line.nodes(), line.target, accumulate=bool(line.change))
 
 
 def _compile(form: Form, lazy: LazySystem, dtype: str, target: str) -> None:

@@ -119,7 +119,7 @@ def test_a_condition_is_read_as_real_numbers(
 ) -> None:
     monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "0")
     found = DELAYED[name](*map(tcgen.lazy, (Z, W, X, MASK)))
-    inputs = lazy_system(linearize((found._node,)).nodes()).inputs
+    inputs = lazy_system(linearize((found._node,))).inputs
     assert [place.real for place in inputs].count(True) == real
 
 

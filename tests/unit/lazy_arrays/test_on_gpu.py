@@ -182,7 +182,7 @@ def test_kernels_compile(dtype: str) -> None:
     for work in works:
         line = linearize((work(*given)._node,))
         if line.operands[-1]:  # else NumPy has computed it, in another type
-            program = kernel_of(lazy_system(line.nodes()), kind, "cuda").program
+            program = kernel_of(lazy_system(line), kind, "cuda").program
             for arch in (80, 90):
                 assert cuda_compile.compile_cuda(program.source, arch)
 
@@ -303,7 +303,7 @@ def test_threads_find_their_elements_of_whole_arrays_without_divisions() -> None
         (x[:, 1:] * y[:, 1:], True),
     ):
         line = linearize((work._node,))
-        source = kernel_of(lazy_system(line.nodes()), "float64", "cuda").program.source
+        source = kernel_of(lazy_system(line), "float64", "cuda").program.source
         kernels = source[source.index('extern "C"') :]
         assert ("%N_" in kernels) == divides
 
