@@ -7,10 +7,10 @@ The design follows Morton et al. (DelayRepay: Delayed Execution for Kernel Fusio
 from __future__ import annotations
 
 import math
+import operator
 import warnings
 from collections.abc import Callable, Iterator
-from functools import cache, wraps
-from operator import index
+from functools import cache, partial, wraps
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -20,15 +20,15 @@ import numpy.typing as npt
 from ..compiler.target import kernel_target
 from ..errors import ArgumentError
 from .backend import BACKENDS, array_on_gpu
-from .calls import Calls, refuse_other_arrays, settle
+from .calls import NUMBERS, Calls, is_little, is_number, refuse_other_arrays, settle
 from .compile import kernel_of, lazy_system
 from .dispatch import read_limits
 from .functions import METHODS, UPDATING_METHODS
-from .graph import Array, in_order, linearize
+from .graph import in_order, linearize
 from .memory import axes_step, shape_step
-from .operators import Operators
-from .record import axes_of
+from .record import axes_of, record_ufunc
 from .run import take_parts
+from .ufuncs import RECORDED
 
 
 def _assigned(name: str) -> Any:
@@ -43,15 +43,9 @@ def _assigned(name: str) -> Any:
     return property(read, write, doc=f"``numpy.ndarray.{name}``; values can be assigned to it.")
 
 
-def _recorded_method(name: str) -> Callable[..., Any]:
-    """A method with the arguments of a recorded function."""
-    recorder = METHODS[name]
-
-    def method(self: LazyArray, *args: Any, **options: Any) -> Any:
-        return self._method(name, args, options, recorder)
-
-    method.__doc__ = f"``numpy.ndarray.{name}``."
-    return method
+def _of_values(name: str) -> Callable[..., Any]:
+    """A method of Python's protocols that takes the values."""
+    return lambda array, *args: getattr(array._values(), name)(*args)
 
 
 def _refuse_flags(*_: object) -> NoReturn:
@@ -79,7 +73,54 @@ class _Flags:
     __setattr__ = __setitem__ = _refuse_flags
 
 
-class LazyArray(Operators, Calls):
+Binary = Callable[[Any, Any], Any]
+
+
+def _binary(name: str, ufunc: np.ufunc) -> tuple[Binary, Binary, Binary]:
+    """The three methods of a binary operator: forward, reflected, in place."""
+    operate: Binary = getattr(operator, name)
+    recorder = partial(record_ufunc, ufunc)
+    of_elements = ufunc in RECORDED and ufunc is not np.matmul
+
+    def forward(self: Any, other: Any) -> Any:
+        array, kind = self._plain(), type(other)
+        if array is not None:  # fast path
+            if kind in NUMBERS or (kind is type(array) and other.shape == array.shape):
+                return operate(array, other)
+        elif of_elements and (kind is type(self) or kind is float or kind is int):
+            node = recorder(self._node, other._node if kind is type(self) else other)
+            if node is not None and not is_little(node):
+                return self._of_node(node)
+        elif getattr(other, "__array_ufunc__", True) is None:
+            return NotImplemented  # its own operators must be called
+        return self._called(recorder, operate, (self, other), {})
+
+    def reflected(self: Any, other: Any) -> Any:
+        if getattr(other, "__array_ufunc__", True) is None:
+            return NotImplemented
+        return self._called(recorder, operate, (other, self), {})
+
+    def in_place(self: Any, other: Any) -> Any:
+        if self._number:
+            return forward(self, other)
+        self._owner._settle()  # the evaluation of another array may have computed this one
+        if self._known() is not None and is_number(other):
+            settle((other,))
+        changes = type(other) is type(self) and ufunc in (np.add, np.subtract)
+        if changes and self._changed_by(ufunc.__name__, other):
+            return self
+        return self._called(recorder, ufunc, (self, other), {}, (self,))
+
+    return forward, reflected, in_place
+
+
+def _unary(name: str, ufunc: np.ufunc) -> Callable[[Any], Any]:
+    operate = getattr(operator, name)
+    recorder = partial(record_ufunc, ufunc)
+    return lambda self: self._called(recorder, operate, (self,), {})
+
+
+class LazyArray(Calls):
     """An array whose values are computed when they are needed; it behaves as a NumPy array.
 
     Operators and NumPy's functions record operations on large arrays: arithmetic, powers,
@@ -122,13 +163,6 @@ class LazyArray(Operators, Calls):
         text = "LazyArray.waiting is now LazyArray.pending; the old name goes in version 0.3"
         warnings.warn(text, DeprecationWarning, stacklevel=2)
         return self.pending
-
-    all, any = _recorded_method("all"), _recorded_method("any")
-    argmax, argmin = _recorded_method("argmax"), _recorded_method("argmin")
-    max, min = _recorded_method("max"), _recorded_method("min")
-    sum, prod, mean = _recorded_method("sum"), _recorded_method("prod"), _recorded_method("mean")
-    std, var = _recorded_method("std"), _recorded_method("var")
-    clip, dot = _recorded_method("clip"), _recorded_method("dot")
 
     def transpose(self, *axes: Any) -> Any:
         """``numpy.ndarray.transpose``."""
@@ -247,8 +281,10 @@ class LazyArray(Operators, Calls):
         shape: tuple[int, ...] = self.shape
         return shape[0] if shape else len(self._values())
 
-    def __contains__(self, value: object) -> bool:
-        return value in self._values()
+    __bool__, __int__, __index__ = map(_of_values, ("__bool__", "__int__", "__index__"))
+    __float__, __complex__ = _of_values("__float__"), _of_values("__complex__")
+    __format__, __str__ = _of_values("__format__"), _of_values("__str__")
+    __contains__, __dlpack_device__ = _of_values("__contains__"), _of_values("__dlpack_device__")
 
     def __iter__(self) -> Iterator[Any]:
         plain = self._plain()
@@ -256,30 +292,9 @@ class LazyArray(Operators, Calls):
             return iter(self._values() if plain is None else plain)
         return (self[n] for n in range(len(self)))
 
-    def __bool__(self) -> bool:
-        return bool(self._values())
-
-    def __int__(self) -> int:
-        return int(self._values())
-
-    def __index__(self) -> int:
-        return index(self._values())
-
     def __round__(self, digits: int | None = None) -> Any:
         number: Any = self._values()[()]
         return round(number, digits)
-
-    def __float__(self) -> float:
-        return float(self._values())
-
-    def __complex__(self) -> complex:
-        return complex(self._values())
-
-    def __format__(self, form: str) -> str:
-        return format(self._values(), form)
-
-    def __str__(self) -> str:
-        return str(self._values())
 
     @property
     def _data(self) -> Any:
@@ -299,7 +314,8 @@ class LazyArray(Operators, Calls):
             return self._result(getattr(backend.read_only(values), name), getattr, (self, name), {})
         if name in UPDATING_METHODS:
             return lambda *args, **options: self._update(found, args, options)
-        return lambda *args, **options: self._method(name, args, options)
+        recorder = METHODS.get(name)
+        return lambda *args, **options: self._method(name, args, options, recorder)
 
     def __array_namespace__(self, *, api_version: Any = None) -> Any:
         if self._backend.on_gpu:
@@ -310,39 +326,50 @@ class LazyArray(Operators, Calls):
         np.empty(0).__array_namespace__(api_version=api_version)  # refuses unknown versions
         return NAMESPACE
 
-    def __dlpack__(
-        self,
-        *,
-        stream: Any = None,
-        max_version: tuple[int, int] | None = None,
-        dl_device: tuple[Any, int] | None = None,
-        copy: bool | None = None,
-    ) -> Any:
-        given = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
-        options = {name: value for name, value in given.items() if value is not None}
+    def __dlpack__(self, *, copy: bool | None = None, **options: Any) -> Any:
         if copy is not False:
             return self._values().copy().__dlpack__(**options)
-        # Capsules of these versions have a flag for read-only arrays.
-        if max_version is not None and max_version[0] >= 1:
-            return self._backend.read_only(self._values()).__dlpack__(**options)
         array = self._writable()
-        if not self._backend.on_gpu:
-            array = self._lent()
-        return array.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[Any, Any]:
-        return self._values().__dlpack_device__()
+        return (array if self._backend.on_gpu else self._lent()).__dlpack__(**options)
 
     def __copy__(self) -> LazyArray:
-        if self._known() is None:
-            return self._of_node(self._node)
-        return self._of_array(self._values().copy("K"), True)
+        return lazy(self, copy=True)
 
     def __deepcopy__(self, memo: Any) -> LazyArray:
-        return self.__copy__()
+        return lazy(self, copy=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (lazy, (self.compute(),))
+
+    # ---- operators
+
+    __hash__ = None  # type: ignore[assignment]  # arrays can change
+
+    __add__, __radd__, __iadd__ = _binary("add", np.add)
+    __sub__, __rsub__, __isub__ = _binary("sub", np.subtract)
+    __mul__, __rmul__, __imul__ = _binary("mul", np.multiply)
+    __truediv__, __rtruediv__, __itruediv__ = _binary("truediv", np.divide)
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _binary("floordiv", np.floor_divide)
+    __mod__, __rmod__, __imod__ = _binary("mod", np.remainder)
+    __pow__, __rpow__, __ipow__ = _binary("pow", np.power)
+    __and__, __rand__, __iand__ = _binary("and_", np.bitwise_and)
+    __or__, __ror__, __ior__ = _binary("or_", np.bitwise_or)
+    __xor__, __rxor__, __ixor__ = _binary("xor", np.bitwise_xor)
+    __lshift__, __rlshift__, __ilshift__ = _binary("lshift", np.left_shift)
+    __rshift__, __rrshift__, __irshift__ = _binary("rshift", np.right_shift)
+    __matmul__, __rmatmul__, __imatmul__ = _binary("matmul", np.matmul)
+
+    def __divmod__(self: Any, other: Any) -> Any:
+        return self._called(None, np.divmod, (self, other), {})
+
+    def __rdivmod__(self: Any, other: Any) -> Any:
+        return self._called(None, np.divmod, (other, self), {})
+
+    (__eq__, *_), (__ne__, *_) = _binary("eq", np.equal), _binary("ne", np.not_equal)
+    (__lt__, *_), (__le__, *_) = _binary("lt", np.less), _binary("le", np.less_equal)
+    (__gt__, *_), (__ge__, *_) = _binary("gt", np.greater), _binary("ge", np.greater_equal)
+    __neg__, __pos__ = _unary("neg", np.negative), _unary("pos", np.positive)
+    __abs__, __invert__ = _unary("abs", np.absolute), _unary("invert", np.invert)
 
     def __repr__(self) -> str:
         count = self.pending
@@ -385,32 +412,18 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
         raise ArgumentError(f"tcgen.lazy cannot make an array of this: {error}") from None
 
 
-def _made_lazy(function: Any, array: Array, args: tuple[Any, ...], options: Any) -> LazyArray:
-    """A result of NumPy as a lazy array; an argument that NumPy passes on stays itself."""
-    first = args[0] if args else None
-    if function in _PASSING and isinstance(first, LazyArray) and not options.get("copy"):
-        own = first._values()
-        if (own.dtype, own.strides) == (array.dtype, array.strides):
-            return first
-    read_limits()
-    is_new = array.flags.owndata and not any(array is given for given in args)
-    return LazyArray._of_array(array, mine=is_new)
-
-
 _PASSING = (np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)
 
 
-class ArrayNamespace:
+class _Namespace:
     """NumPy, or a part of it, whose functions return lazy arrays.
 
     NumPy's own functions also take lazy arrays, but functions without array arguments, such as
     ``zeros``, make NumPy's arrays. Code that takes the namespace of an array expects its kind.
-    ``made_lazy`` makes a lazy array of a function, its result, and its arguments.
     """
 
-    def __init__(self, module: ModuleType, made_lazy: Callable[..., Any]) -> None:
-        self._module, self._made_lazy = module, made_lazy
-        self._wrapped = cache(self._function)  # equal functions at each access
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
 
     def __dir__(self) -> list[str]:
         return [name for name in dir(self._module) if not name.startswith("_")]
@@ -420,32 +433,39 @@ class ArrayNamespace:
             raise AttributeError(name)
         found = getattr(self._module, name)
         if isinstance(found, ModuleType):
-            return ArrayNamespace(found, self._made_lazy)
-        if isinstance(found, type) or not callable(found):
-            return found
-        return self._wrapped(found)
-
-    def _function(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(function, updated=())
-        def called(*args: Any, **options: Any) -> Any:
-            made = function(*args, **options)
-            return self._lazy(made, lambda array: self._made_lazy(function, array, args, options))
-
-        return called
-
-    def _lazy(self, made: Any, made_lazy: Callable[[Any], Any]) -> Any:
-        """A result with its arrays lazy, also in tuples, which may have named fields."""
-        if isinstance(made, np.ndarray | np.generic):
-            return made_lazy(np.asarray(made))
-        if type(made) is list:
-            return [self._lazy(part, made_lazy) for part in made]
-        if isinstance(made, tuple):
-            parts = [self._lazy(part, made_lazy) for part in made]
-            return type(made)(*parts) if hasattr(made, "_fields") else tuple(parts)
-        return made
+            return _Namespace(found)
+        return found if isinstance(found, type) or not callable(found) else _wrapped(found)
 
 
-NAMESPACE = ArrayNamespace(np, _made_lazy)
+@cache  # equal functions at each access
+def _wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function, updated=())
+    def called(*args: Any, **options: Any) -> Any:
+        made = function(*args, **options)
+        first = args[0] if args else None
+        if function in _PASSING and isinstance(first, LazyArray) and not options.get("copy"):
+            own = first._values()  # an argument that NumPy passes on stays itself
+            if (own.dtype, own.strides) == (made.dtype, made.strides):
+                return first
+        return _lazy(made, args)
+
+    return called
+
+
+def _lazy(made: Any, args: tuple[Any, ...]) -> Any:
+    """A result with its arrays lazy, also in tuples, which may have named fields."""
+    if isinstance(made, np.ndarray | np.generic):
+        read_limits()
+        array = np.asarray(made)
+        is_new = array.flags.owndata and not any(array is given for given in args)
+        return LazyArray._of_array(array, mine=is_new)
+    if isinstance(made, tuple | list):
+        parts = [_lazy(part, args) for part in made]
+        return type(made)(*parts) if hasattr(made, "_fields") else type(made)(parts)
+    return made
+
+
+NAMESPACE = _Namespace(np)
 
 
 def compute(*arrays: LazyArray | npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:

@@ -23,8 +23,9 @@ from .dispatch import LIMITS
 from .functions import FUNCTIONS, READERS, REDUCES, UPDATES, VIEWS, with_named_out
 from .graph import Node, Reduce
 from .memory import Memory, Step, slice_step
-from .record import RECORDED, record_ufunc
+from .record import record_ufunc
 from .run import evaluate
+from .ufuncs import RECORDED
 from .views import sliced
 
 Recorder = Callable[..., Any]

@@ -24,6 +24,7 @@ from ..errors import VerifyError
 from ..ir.reduction import Reduction
 from ..options import DTYPES
 from .backend import HOST, Backend, backend_of, mixed
+from .ufuncs import CHEAP
 
 Array: TypeAlias = npt.NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
@@ -257,59 +258,6 @@ class Node:
             whole.is_read_by(self)
 
 
-UFUNCS: dict[str, Callable[..., Any]] = {
-    "add": np.add,
-    "subtract": np.subtract,
-    "multiply": np.multiply,
-    "divide": np.divide,
-    "negative": np.negative,
-    "sqrt": np.sqrt,
-    "exp": np.exp,
-    "log": np.log,
-    "abs": np.absolute,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tanh": np.tanh,
-    "conj": np.conjugate,
-    "tan": np.tan,
-    "sinh": np.sinh,
-    "cosh": np.cosh,
-    "arcsin": np.arcsin,
-    "arccos": np.arccos,
-    "arctan": np.arctan,
-    "floor": np.floor,
-    "sign": np.sign,
-    "log1p": np.log1p,
-    "expm1": np.expm1,
-    "exp2": np.exp2,
-    "cbrt": np.cbrt,
-    "rint": np.rint,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "arctan2": np.arctan2,
-    "pow": np.power,
-    "mod": np.remainder,
-    "hypot": np.hypot,
-    "logaddexp": np.logaddexp,
-    "less": np.less,
-    "less_equal": np.less_equal,
-    "greater": np.greater,
-    "greater_equal": np.greater_equal,
-    "equal": np.equal,
-    "not_equal": np.not_equal,
-    "and": np.logical_and,
-    "or": np.logical_or,
-    "xor": np.logical_xor,
-    "not": np.logical_not,
-}
-# Operations that take less time than reading their operands from memory.
-CHEAP = frozenset(
-    (
-        *("add", "subtract", "multiply", "divide", "negative", "conj", "abs", "power"),
-        *("maximum", "minimum", "where", "less", "less_equal", "greater", "greater_equal"),
-        *("equal", "not_equal", "and", "or", "xor", "not", "floor", "sign"),
-    )
-)
 KERNEL_TYPES = frozenset(map(np.dtype, DTYPES))
 
 

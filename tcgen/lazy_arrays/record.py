@@ -1,4 +1,4 @@
-"""Nodes of calls of NumPy's universal functions and products.
+"""Nodes of calls of NumPy's universal functions, products and reductions.
 
 A call becomes a node if generated code gives NumPy's result: its operation is known, its arrays
 have one element type with kernels, and its numbers do not change that type. For every other call
@@ -21,16 +21,17 @@ import numpy as np
 
 from ..errors import TcgenError
 from ..frontend.einsum import express, extents_of
+from ..ir.reduction import Reduction
 from .backend import BACKENDS
 from .graph import (
     KERNEL_TYPES,
-    UFUNCS,
     Array,
     Elementwise,
     Labels,
     Leaf,
     Node,
     Product,
+    Reduce,
     Roll,
     Scalar,
     Work,
@@ -39,7 +40,8 @@ from .graph import (
     with_axes,
 )
 from .run import evaluate
-from .views import rolled_array
+from .ufuncs import COMPARISONS, LOGICAL, OF_COMPLEX, OPERATIONS, REWRITTEN
+from .views import rolled_array, sliced
 
 # Beyond these numbers, operands are computed first.
 _HEAVIEST = 200  # operations of one kernel
@@ -47,6 +49,9 @@ _DEEPEST = 64  # operations on the longest path: each takes several frames of Py
 _MOST_ARRAYS = 32  # arrays that one kernel reads: their memory cannot be freed before it runs
 _FEW = 4  # bits of the number of operations and arrays below which graphs of small arrays stay
 _HELD_BYTES = 2**22  # bytes of arrays held only by operations: about the size of a cache
+
+
+Recorder = Callable[..., Node | None]
 
 
 def record(work: Work, shape: tuple[int, ...] | None, dtype: np.dtype[Any]) -> Node | None:
@@ -114,27 +119,6 @@ def _count(node: Node) -> tuple[int, int, int]:
 
 _LARGEST_POWER = 16  # largest integer exponent of a recorded power
 _BOOL = np.dtype(bool)
-_OPERATIONS: dict[Any, str] = {ufunc: name for name, ufunc in UFUNCS.items()}
-# Operations on real numbers with a boolean result.
-_COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"))
-# Operations on booleans.
-_LOGICAL = frozenset(("and", "or", "xor", "not"))
-# Operations on complex numbers with a complex result.
-_OF_COMPLEX = frozenset(
-    ("add", "subtract", "multiply", "divide", "negative", "sqrt", "exp", "log", "sin", "cos")
-) | {"tanh", "conj"}
-# Functions that are another one of the same, or of other arguments.
-_REWRITTEN: dict[Any, Callable[..., tuple[Any, ...]]] = {
-    np.square: lambda x: (np.power, x, 2),
-    np.reciprocal: lambda x: (np.divide, 1.0, x),
-    np.isnan: lambda x: (np.not_equal, x, x),
-    np.bitwise_and: lambda x, y: (np.logical_and, x, y),
-    np.bitwise_or: lambda x, y: (np.logical_or, x, y),
-    np.bitwise_xor: lambda x, y: (np.logical_xor, x, y),
-    np.invert: lambda x: (np.logical_not, x),
-}
-# Universal functions with recorded calls.
-RECORDED = frozenset((*_OPERATIONS, *_REWRITTEN, np.matmul))
 
 
 def _operand(value: Any, dtype: np.dtype[Any]) -> Node | None:
@@ -219,13 +203,13 @@ def record_ufunc(ufunc: np.ufunc, *inputs: Any) -> Node | None:
     """Record a call of a universal function."""
     if ufunc is np.matmul:
         return _matmul(*inputs)
-    if ufunc in _REWRITTEN:
-        ufunc, *rest = _REWRITTEN[ufunc](*inputs)
+    if ufunc in REWRITTEN:
+        ufunc, *rest = REWRITTEN[ufunc](*inputs)
         inputs = tuple(rest)
-    operation = _OPERATIONS.get(ufunc)
+    operation = OPERATIONS.get(ufunc)
     if operation is None:
         return None
-    if operation in _LOGICAL:
+    if operation in LOGICAL:
         return _logical(operation, inputs)
     if operation == "pow" and (made := _integer_power(*inputs)) is not None:
         return made
@@ -233,9 +217,9 @@ def record_ufunc(ufunc: np.ufunc, *inputs: Any) -> Node | None:
     if common is None:
         return None
     dtype, nodes = common
-    if dtype.kind == "c" and operation not in _OF_COMPLEX:
+    if dtype.kind == "c" and operation not in OF_COMPLEX:
         return None  # its result is real, or NumPy orders complex numbers
-    result = _BOOL if operation in _COMPARISONS else dtype
+    result = _BOOL if operation in COMPARISONS else dtype
     return record(Elementwise(operation, nodes), _broadcast(nodes), result)
 
 
@@ -247,7 +231,7 @@ def _logical(operation: str, inputs: Sequence[Any]) -> Node | None:
     return record(Elementwise(operation, common[1]), _broadcast(common[1]), _BOOL)
 
 
-def where(condition: Any, *chosen: Any) -> Node | None:
+def choose(condition: Any, *chosen: Any) -> Node | None:
     """``numpy.where`` with a recorded condition, or with recorded values."""
     if len(chosen) != 2 or getattr(condition, "dtype", None) != _BOOL:
         return None
@@ -451,3 +435,195 @@ def rolled(array: Any, shift: Any, axis: Any = None) -> Node | None:
     if type(array.work) is not Leaf:
         evaluate((array,))
     return record(Roll(array, found), array.shape, array.dtype)
+
+
+def _totals(reduction: Reduction) -> Recorder:
+    """``numpy.sum`` or ``prod`` over axes, all of them for None; the arguments are NumPy's."""
+
+    def recorder(
+        array: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = np._NoValue,
+        initial: Any = np._NoValue,
+        where: Any = True,
+    ) -> Node | None:
+        if not isinstance(array, Node) or dtype is not None:
+            return None
+        result = array.dtype
+        if reduction is Reduction.SUM and result.kind == "b" and array.computes == np.float64:
+            result = np.dtype(np.intp)  # the number of true elements: double precision is exact
+        elif not array.has_kernels:
+            return None
+        return _reduced(reduction, array, result, axis, out, keepdims, initial, where)
+
+    return recorder
+
+
+def _extremes(reduction: Reduction, kinds: str) -> Recorder:
+    """``numpy.max`` or ``min``, or of booleans ``any`` or ``all``."""
+
+    def recorder(
+        array: Any,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = np._NoValue,
+        initial: Any = np._NoValue,
+        where: Any = True,
+    ) -> Node | None:
+        if not isinstance(array, Node) or array.computes is None or array.dtype.kind not in kinds:
+            return None
+        if 0 in array.shape:  # NumPy knows what no elements give
+            return None
+        return _reduced(reduction, array, array.dtype, axis, out, keepdims, initial, where)
+
+    return recorder
+
+
+sum_of, prod_of = _totals(Reduction.SUM), _totals(Reduction.PROD)
+max_of, min_of = _extremes(Reduction.MAX, "fb"), _extremes(Reduction.MIN, "fb")
+any_of, all_of = _extremes(Reduction.MAX, "b"), _extremes(Reduction.MIN, "b")
+_NEUTRAL = {Reduction.SUM: 0.0, Reduction.PROD: 1.0}
+
+
+def _reduced(
+    reduction: Reduction,
+    array: Node,
+    dtype: np.dtype[Any],
+    axis: Any,
+    out: Any,
+    keepdims: Any,
+    initial: Any,
+    where: Any,
+) -> Node | None:
+    """A reduction, for the arguments of NumPy's functions; None if NumPy has to compute it."""
+    if out is not None or initial is not np._NoValue:
+        return None
+    if where is not True and where is not np._NoValue:
+        whole = choose(where, array, _NEUTRAL[reduction]) if reduction in _NEUTRAL else None
+        if whole is None or (whole.shape, whole.dtype) != (array.shape, dtype):
+            return None
+        array = whole
+    if array.ndim == 0 and axis in (0, -1):  # NumPy lets a number have this axis here
+        axis = None
+    axes = _axes(axis, array.ndim)
+    if axes is None:
+        return None
+    shape = tuple(n for axis, n in enumerate(array.shape) if axis not in axes)
+    total = record(Reduce(array, axes, reduction), shape, dtype)
+    if total is None or keepdims is np._NoValue or not keepdims:
+        return total
+    kept = [n for n in range(array.ndim) if n not in axes]
+    return with_axes(total, tuple(kept.index(n) if n in kept else None for n in range(array.ndim)))
+
+
+def _axes(axis: Any, ndim: int) -> tuple[int, ...] | None:
+    return tuple(range(ndim)) if axis is None else axes_of(axis, ndim)
+
+
+def argmax_of(
+    array: Any, axis: Any = None, out: Any = None, *, keepdims: Any = np._NoValue
+) -> Node | None:
+    """``numpy.argmax`` of recorded real numbers over one axis, or over all."""
+    return _position(array, axis, out, keepdims, Reduction.MAX)
+
+
+def argmin_of(
+    array: Any, axis: Any = None, out: Any = None, *, keepdims: Any = np._NoValue
+) -> Node | None:
+    """``numpy.argmin``."""
+    return _position(array, axis, out, keepdims, Reduction.MIN)
+
+
+def _position(array: Any, axis: Any, out: Any, keepdims: Any, extreme: Reduction) -> Node | None:
+    """The least place whose element equals the extreme one, counted in C order over the axes.
+
+    NumPy takes the first of several equal elements, and the first NaN if there is one. None for
+    known values, of which NumPy finds the place in one pass.
+    """
+    if not isinstance(array, Node) or not array.has_kernels or array.dtype.kind != "f":
+        return None
+    if out is not None or not array.ndim or 0 in array.shape or isinstance(axis, tuple | list):
+        return None
+    if isinstance(array.work, Leaf):
+        return None
+    axes = _axes(axis, array.ndim)
+    if axes is None:
+        return None
+    dtype = array.dtype
+    numbers: Any = np if array.backend is None else array.backend.module
+    count = 1
+    place: Node | None = None
+    for axis in reversed(axes):
+        shape = [1] * array.ndim
+        shape[axis] = array.shape[axis]
+        steps = numbers.arange(shape[axis], dtype=dtype).reshape(shape) * dtype.type(count)
+        place = leaf(steps) if place is None else record_ufunc(np.add, leaf(steps), place)
+        count *= shape[axis]
+    if count > 2 ** (np.finfo(dtype).nmant + 1):  # kernels count less far
+        return None
+    found = _reduced(extreme, array, dtype, axes, None, True, np._NoValue, True)
+    equal = record_ufunc(np.equal, array, found)
+    unordered = record_ufunc(np.not_equal, array, array)
+    chosen = choose(record_ufunc(np.logical_or, equal, unordered), place, float(count))
+    if chosen is None:
+        return None
+    intp = np.dtype(np.intp)
+    return _reduced(Reduction.MIN, chosen, intp, axes, None, keepdims, np._NoValue, True)
+
+
+def mean_of(array: Any, axis: Any = None, *rest: Any, **options: Any) -> Node | None:
+    """``numpy.mean``."""
+    if options.get("where", True) is not True:
+        return None  # the number of elements is that of the mask
+    total = sum_of(array, axis, *rest, **options)
+    if total is None or _axes(axis, array.ndim) is None:
+        return None
+    return record_ufunc(np.divide, total, float(_terms(array, axis)))
+
+
+def _terms(array: Node, axis: Any) -> int:
+    return math.prod(array.shape[n] for n in _axes(axis, array.ndim) or ())
+
+
+def var_of(
+    array: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = np._NoValue,
+    **rest: Any,
+) -> Node | None:
+    """``numpy.var`` of real numbers: as in NumPy, the mean is subtracted before the squares."""
+    if not isinstance(array, Node) or array.dtype.kind != "f" or rest or type(ddof) is not int:
+        return None
+    mean = mean_of(array, axis, dtype, out, True)
+    if mean is None:
+        return None
+    apart = record_ufunc(np.subtract, array, mean)
+    squares = record_ufunc(np.multiply, apart, apart)
+    total = sum_of(squares, axis, keepdims=keepdims)
+    count = _terms(array, axis) - ddof
+    if total is None or count <= 0:  # NumPy warns
+        return None
+    return record_ufunc(np.divide, total, count)
+
+
+def diff(array: Any, n: Any = 1, axis: Any = -1, **ends: Any) -> Node | None:
+    """``numpy.diff`` of neighbours, whose slices can be taken."""
+    if not isinstance(array, Node) or not array.has_kernels or type(n) is not int or n != 1 or ends:
+        return None
+    along = axes_of(axis, array.ndim)
+    if along is None:
+        return None
+    keys = [(*(slice(None),) * along[0], part) for part in (slice(1, None), slice(None, -1))]
+    later, earlier = (sliced(array, key) for key in keys)
+    return None if None in (later, earlier) else record_ufunc(np.subtract, later, earlier)
+
+
+def std_of(array: Any, *args: Any, **options: Any) -> Node | None:
+    """``numpy.std`` of real numbers."""
+    variance = var_of(array, *args, **options)
+    return None if variance is None else record_ufunc(np.sqrt, variance)

@@ -22,7 +22,6 @@ from .backend import Backend
 from .compile import LazySystem, kernel_of, lazy_system
 from .dispatch import LIMITS, Form, form_of, in_background
 from .graph import (
-    UFUNCS,
     Array,
     Elementwise,
     Leaf,
@@ -40,6 +39,7 @@ from .graph import (
     linearize,
     with_axes_of_array,
 )
+from .ufuncs import UFUNCS
 from .views import blocks_of, part_of, rolled_array
 
 

@@ -20,7 +20,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .graph import (
-    CHEAP,
     Array,
     Elementwise,
     Leaf,
@@ -32,6 +31,7 @@ from .graph import (
     in_order,
     with_axes,
 )
+from .ufuncs import CHEAP
 
 Pick: TypeAlias = int | slice
 Block: TypeAlias = tuple[slice, ...]
