@@ -227,18 +227,18 @@ class Calls(Memory):
         lent = root._open  # another thread may change it after this line
         array = self._part_of(root._array if lent is None else lent)
         found = array[key]
-        if type(found) not in BACKENDS:
-            return found
-        few = found.size < LIMITS.elements and found.ndim <= array.ndim
+        is_element = type(found) not in BACKENDS
+        few = is_element or (found.size < LIMITS.elements and found.ndim <= array.ndim)
         if few and lent is not None:
             return found
-        if found.base is None or not np.may_share_memory(found, array):
-            return found if found.size < LIMITS.elements else self._of_array(found, True)
-        if few and type(found) is np.ndarray and found.dtype.kind in "biufc":
-            root._taken += _VIEW
+        is_view = is_element or (found.base is not None and np.may_share_memory(found, array))
+        if few and is_view and type(array) is np.ndarray and array.dtype.kind in "biufc":
+            root._taken += 0 if is_element else _VIEW
             if (root._mine and not root._is_read()) or root._taken >= array.size:
                 return self._lent()[key]
-        return self._view(slice_step(key))
+        if is_view:
+            return found if is_element else self._view(slice_step(key))
+        return found if found.size < LIMITS.elements else self._of_array(found, True)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         target = self._open

@@ -97,8 +97,8 @@ def _is_checked(node: Node) -> bool:
     if node.weight > _HEAVIEST or node.weight.bit_length() > max(most.bit_length(), _FEW):
         return True
     large = max(math.prod(operand.shape) for operand in node.work.operands)
-    held = node.weight * large * node.dtype.itemsize  # at most
-    return node.weight < 1 << _FEW and held >= _HELD_BYTES
+    most_held = node.weight * large * node.dtype.itemsize
+    return node.weight < 1 << _FEW and most_held >= _HELD_BYTES
 
 
 def _count(node: Node) -> tuple[int, int, int]:
