@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ..compiler.target import kernel_target
 from ..errors import ArgumentError
-from .backend import BACKENDS, array_on_gpu
+from .backend import BACKENDS, array_on_gpu, sent_to_gpu
 from .calls import NUMBERS, Calls, is_little, is_number, refuse_other_arrays, settle
 from .compile import kernel_of, lazy_system
 from .dispatch import read_limits
@@ -377,7 +377,7 @@ class LazyArray(Calls):
         return f"<lazy array of shape {self.shape}, {self.dtype}, {operations}>"
 
 
-def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
+def lazy(array: npt.ArrayLike, *, copy: bool = False, device: str | None = None) -> LazyArray:
     """A lazy array: its operations are recorded, and later run as a few fused kernels.
 
     Args:
@@ -385,10 +385,12 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
             GPU's. Recorded operations read it later: do not change it before they have run, or
             pass ``copy``.
         copy: copy the array; pending operations of a lazy array run first.
+        device: ``"cuda"`` sends an array of the CPU's memory to the current GPU; None leaves it.
 
     Raises:
-        ArgumentError: ``array`` is not an array, or is on another GPU than the current one.
-        UnavailableError: ``array`` is on a GPU, and CuPy cannot be used.
+        ArgumentError: ``array`` is not an array, or is on another GPU than the current one, or
+            ``device`` is another one.
+        UnavailableError: ``array`` is or goes to a GPU, and CuPy cannot be used.
 
     Example:
         >>> import numpy as np
@@ -400,9 +402,14 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
         array([1., 1., 1., ..., 1., 1., 1.], shape=(200000,))
     """
     read_limits()
-    if isinstance(array, LazyArray):
+    if device not in (None, "cuda"):
+        raise ArgumentError(f'lazy: {device!r} is not a device: give "cuda", or None')
+    if isinstance(array, LazyArray) and (device is None or array._backend.on_gpu):
         return LazyArray._of_array(array._values().copy(), True) if copy else array
     own = array_on_gpu(array)
+    if own is None and device is not None:
+        refuse_other_arrays(array)
+        return LazyArray._of_array(sent_to_gpu(np.asarray(array)), True)
     if own is not None:
         return LazyArray._of_array(own.copy() if copy else own, copy)
     refuse_other_arrays(array)

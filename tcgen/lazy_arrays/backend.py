@@ -114,6 +114,11 @@ def array_on_gpu(array: Any) -> Any | None:
     return own
 
 
+def sent_to_gpu(array: Array) -> Any:
+    """A copy in the memory of the current GPU, as CuPy's."""
+    return array_on_gpu(open_device().library.asarray(array))
+
+
 def mixed() -> ArgumentError:
     """The error of an operation on arrays of the CPU and of a GPU."""
     return ArgumentError(

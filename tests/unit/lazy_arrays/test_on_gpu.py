@@ -261,6 +261,21 @@ def test_values_go_to_the_cpu_when_they_are_asked_for() -> None:
         x.__array_namespace__()
 
 
+@pytest.mark.parametrize("least", ["0", "1000"])
+def test_arrays_are_sent_to_the_gpu(least: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", least)
+    for given in (X, X.tolist(), tcgen.lazy(X), tcgen.lazy(X / 2) * 2, on_gpu(X)):
+        x = tcgen.lazy(given, device="cuda")
+        np.testing.assert_allclose(values(np.exp(x) + x), np.exp(X) + X)
+        x[0] = 5  # a copy
+    assert tcgen.lazy(x, device="cuda") is x
+    given = CUPY.asarray(X)
+    tcgen.lazy(given, device="cuda", copy=True)[0] = 5
+    np.testing.assert_array_equal(given.get(), X)
+    with pytest.raises(ArgumentError, match=mentions("device 'gpu' cuda")):
+        tcgen.lazy(X, device="gpu")
+
+
 def test_arrays_of_both_memories_are_computed_together() -> None:
     x, y = on_gpu(X) + 1, tcgen.lazy(Y) + 1
     one, other = tcgen.compute(x, y)
