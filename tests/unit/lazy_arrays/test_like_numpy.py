@@ -43,103 +43,74 @@ def grid(*shape: int) -> Array:
 # ---- where results go
 
 
-@pytest.mark.parametrize("lazy_out", [True, False])
-@pytest.mark.parametrize("lazy_mask", [True, False])
-@pytest.mark.parametrize("lazy_operand", [True, False])
-def test_elements_that_a_mask_leaves_out_stay(
-    lazy_out: bool, lazy_mask: bool, lazy_operand: bool
-) -> None:
-    mask = np.array([[True, False, True], [False, False, True]])
-    for ufunc, arguments in ((np.add, (1,)), (np.exp, ())):
-        wanted, held = np.full((2, 3), -7.0), np.full((2, 3), -7.0)
-        ufunc(grid(2, 3), *arguments, out=wanted, where=mask)
-        out: Any = tcgen.lazy(held) if lazy_out else held
-        operand: Any = tcgen.lazy(grid(2, 3)) if lazy_operand else grid(2, 3)
-        chosen: Any = tcgen.lazy(mask) if lazy_mask else mask
-        assert ufunc(operand, *arguments, out=out, where=chosen) is out
-        np.testing.assert_allclose(out, wanted)
-        assert not lazy_out or (held == -7).all()  # the caller's array is never written to
-
-
-def test_a_masked_sum_goes_into_out() -> None:
-    mask = np.array([[True, False, True], [False, False, True]])
-    out = tcgen.lazy(np.zeros(2))
-    np.sum(tcgen.lazy(grid(2, 3)), axis=1, where=mask, out=out)
-    np.testing.assert_allclose(out, np.sum(grid(2, 3), axis=1, where=mask))
-
-
-def test_several_results_go_where_out_says() -> None:
-    whole = tcgen.lazy(np.zeros(3))
-    part, found = np.modf(tcgen.lazy(grid(3) / 2), out=(None, whole))
-    assert found is whole
-    np.testing.assert_allclose(part, [0.5, 0, 0.5])
-    np.testing.assert_allclose(whole, [0, 1, 1])
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda a, out: np.add(a, a, out=out),
-        lambda a, out: np.exp(a, out=out),
-        lambda a, out: np.square(a, out=out),
-        lambda a, out: np.matmul(a, a, out=out),
-        lambda a, out: np.dot(a, a, out=out),
-        lambda a, out: np.einsum("ij->ij", a, out=out),
-        lambda a, out: np.einsum(a, [0, 1], [1, 0], out=out),
-        lambda a, out: np.cumsum(a, axis=0, out=out),
-        lambda a, out: np.clip(a, 2, 5, out=out),
-    ],
+# Of a matrix, a vector, a mask and a matrix for the result; None for a part of it.
+OUT: tuple[Callable[[Any, Any, Any, Any], Any], ...] = (
+    lambda x, v, m, out: np.add(x, x, out=out),
+    lambda x, v, m, out: np.exp(x, out=out),
+    lambda x, v, m, out: np.square(x, out=out),
+    lambda x, v, m, out: np.matmul(x, x, out=out),
+    lambda x, v, m, out: np.dot(x, x, out=out),
+    lambda x, v, m, out: np.einsum("ij->ij", x, out=out),
+    lambda x, v, m, out: np.einsum(x, [0, 1], [1, 0], out=out),
+    lambda x, v, m, out: np.cumsum(x, axis=0, out=out),
+    lambda x, v, m, out: np.clip(x, 2, 5, out=out),
+    lambda x, v, m, out: np.add(x, v, out=out),
+    lambda x, v, m, out: np.add(v, 1, out=out),
+    lambda x, v, m, out: np.add(x, 1, out=out, where=m),
+    lambda x, v, m, out: np.exp(x, out=out, where=m),
+    lambda x, v, m, out: np.add(x, x, out=x),
+    lambda x, v, m, out: np.multiply(x, v, out=x),
+    lambda x, v, m, out: np.exp(v, out=x),
+    # parts of the result, also by position
+    lambda x, v, m, out: np.sum(x, 0, None, out[0]),
+    lambda x, v, m, out: np.sum(x, 0, None, out[0], False),
+    lambda x, v, m, out: np.mean(x, 0, None, out[0]),
+    lambda x, v, m, out: np.max(x, 0, out[1]),
+    lambda x, v, m, out: x.sum(1, out=out[:, 1]),
+    lambda x, v, m, out: np.sum(x, axis=1, where=m, out=out[0]),
+    lambda x, v, m, out: np.clip(x[0], 1.0, 2.0, out[0]),
+    lambda x, v, m, out: np.round(x[1] / 3, 1, out[0]),
+    lambda x, v, m, out: np.dot(x[:1, 0], x[:1], out[0]),
+    lambda x, v, m, out: np.concatenate([x[0, :1], x[1, 1:]], 0, out[0]),
+    lambda x, v, m, out: np.subtract(x[1:], x[:-1], out=x[:-1]),
+    lambda x, v, m, out: np.add(x, x.T, out=x.T),
+    lambda x, v, m, out: np.modf(x / 2, out=(None, out))[0],
+    lambda x, v, m, out: np.divmod(x, v, out=(x, out[::-1]))[1],
+    # other types and shapes
+    lambda x, v, m, out: np.add(x, v, out=np.zeros(x.shape, "f4")),
+    lambda x, v, m, out: np.add(x, 0.5, out=np.zeros_like(x, int)),
+    lambda x, v, m, out: np.add(x, 0.5, out=np.zeros_like(x, int), casting="unsafe"),
+    lambda x, v, m, out: np.add(x, 0.5, out=m),
+    lambda x, v, m, out: np.sum(x, axis=0, out=out),
+    lambda x, v, m, out: np.add(x, v, out=v),
 )
-@pytest.mark.parametrize("lazy_operand", [True, False])
-def test_only_the_place_of_the_result_is_lazy(
-    call: Callable[[Any, Any], Any], lazy_operand: bool
-) -> None:
-    out, wanted, a = tcgen.lazy(np.ones((3, 3))), np.ones((3, 3)), grid(3, 3)
-    call(a.copy(), wanted)
-    assert call(tcgen.lazy(a.copy()) if lazy_operand else a, out) is out
-    a[:] = 99  # the result must not alias the operand
-    np.testing.assert_allclose(out, wanted)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda x, out: np.sum(x, 0, None, out),
-        lambda x, out: np.sum(x, 0, None, out, False),
-        lambda x, out: np.mean(x, 0, None, out),
-        lambda x, out: np.max(x, 0, out),
-        lambda x, out: np.clip(x[0], 1.0, 2.0, out),
-        lambda x, out: np.round(x[1] / 3, 1, out),
-        lambda x, out: np.dot(x[:1, 0], x[:1], out),
-        lambda x, out: np.concatenate([x[0, :1], x[1, 1:]], 0, out),
-    ],
-)
-@pytest.mark.parametrize("lazy_operand", [True, False])
-def test_out_may_come_by_position(call: Callable[[Any, Any], Any], lazy_operand: bool) -> None:
-    given = np.arange(6.0).reshape(2, 3)
-    wanted, out = np.zeros(3), tcgen.lazy(np.zeros(3))
-    before = out + 0
-    call(given, wanted)
-    assert call(tcgen.lazy(given) if lazy_operand else given, out) is out
-    np.testing.assert_array_equal(out, wanted)
-    np.testing.assert_array_equal(before, np.zeros(3))
+@pytest.mark.parametrize("call", OUT)
+@pytest.mark.parametrize("lazy", ["x v m out", "x", "out", "m", "x out"])
+def test_results_go_where_out_says(call: Callable[..., Any], lazy: str) -> None:
+    """Operations recorded before read what was there; the caller's arrays are not written to."""
 
+    def run(x: Any, v: Any, m: Any, out: Any) -> list[Any]:
+        before = [x + 0, out + 0]
+        try:
+            made = call(x, v, m, out)
+        except (TypeError, ValueError) as error:
+            return [type(error), x, v, m, out, *before]
+        whole = [n for n, array in enumerate((x, out)) if made is array]
+        return [whole, made, x, v, m, out, *before]
 
-def test_casts_into_out_are_those_asked_for() -> None:
-    for out in (np.zeros(3, "int64"), tcgen.lazy(np.zeros(3, "int64"))):
-        with pytest.raises(TypeError, match="Cannot cast"):
-            np.add(tcgen.lazy(grid(3)), 0.5, out=out)
-        np.add(tcgen.lazy(grid(3)), 0.5, out=out, casting="unsafe")
-        np.testing.assert_array_equal(out, [1, 2, 3])
-        assert out.dtype == np.int64
-
-
-def test_a_sum_is_not_broadcast_into_out() -> None:
-    for out in (np.zeros((2, 3)), tcgen.lazy(np.zeros((2, 3)))):
-        with pytest.raises(ValueError, match="output parameter"):
-            np.sum(tcgen.lazy(grid(2, 3)), axis=0, out=out)
-        np.add(tcgen.lazy(grid(3)), 1, out=out)  # operations on elements are
-        np.testing.assert_allclose(out, [grid(3) + 1] * 2)
+    given = grid(3, 3), grid(3) / 2, grid(3, 3) % 2 == 0, np.full((3, 3), -7.0)
+    wanted = run(*(a.copy() for a in given))
+    named = zip(["x", "v", "m", "out"], given, strict=True)
+    kept = [a.copy() for a in given]
+    found = run(*(tcgen.lazy(a) if n in lazy.split() else a.copy() for n, a in named))
+    assert found[0] == wanted[0]
+    for one, other in zip(found[1:], wanted[1:], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-14)
+        assert one.dtype == other.dtype
+    for array, before in zip(given, kept, strict=True):
+        np.testing.assert_array_equal(array, before)
 
 
 # ---- memory that changes

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import tcgen
 from support import cuda_compile, cupy_stand_in
 from support.cupy_dispatch import plain
 from support.cupy_stand_in import Array, Stream
+from support.lazy_programs import ARRAYS, OTHERS, RECORDED, X, Y, check
 from support.marks import slow, slow_where
 from support.messages import mentions
 from tcgen.errors import ArgumentError
@@ -32,8 +34,6 @@ pytestmark = pytest.mark.skipif(
 )
 CUPY = cupy_stand_in.module
 RANDOM = np.random.default_rng(0)
-X, Y = RANDOM.standard_normal((6, 7)), RANDOM.standard_normal((6, 7))
-WHOLE, MASK = RANDOM.integers(-3, 4, (6, 7)), RANDOM.random((6, 7)) > 0.5
 
 
 @pytest.fixture(autouse=True)
@@ -59,108 +59,44 @@ def values(array: Any) -> Any:
     return found.get()
 
 
-def softmax(x: Any) -> Any:
-    e = np.exp(x - x.max(1, keepdims=True))
-    return e / e.sum(1, keepdims=True)
+FEW = ("chain of functions", "argmax", "integers", "softmax", "stencil", "red-black", "updates")
+NAMES = [
+    *(
+        *FEW,
+        "broadcast",
+        "masks",
+        "clip",
+        "comparison",
+        "max",
+        "min",
+        "variance",
+        "any",
+        "booleans",
+    ),
+    *("reversed", "product", "periodic", "masked sum", "slices of functions", "complex: arrays"),
+]
+MORE = [n for n in OTHERS if n.startswith("cupy: ")]
 
 
-def red_black(x: Any, y: Any) -> Any:
-    x[1::2] -= 0.5 * (y[1::2] - y[::2])
-    x[:, 1:-1] += 0.25 * (y[:, 2:] - y[:, :-2])
-    return x + y
-
-
-def periodic(x: Any, y: Any) -> Any:
-    return y + 0.1 * (np.roll(x, 1, 0) + np.roll(x, (1, -1), (0, 1)) - 2 * x)
-
-
-def updated(x: Any, y: Any) -> Any:
-    before = x * 2
-    part = x[1:]
-    part += y[1:]
-    x[0] = 5
-    x[2, 1:3] = y[0, 1:3]
-    np.maximum(x, 0, out=x)
-    return before + x
-
-
-Work = Callable[[Any, Any, Any, Any], Any]
-# Of two arrays of real numbers, one of integers, and one of booleans.
-DELAYED: dict[str, Work] = {
-    "functions": lambda x, y, i, b: np.sin(x) ** 2 + np.cos(y) * np.exp(-x) - 2 / (3 + abs(y)),
-    "broadcast": lambda x, y, i, b: x[:, None, :] - y[None, :, :1],
-    "where": lambda x, y, i, b: np.where((x > y) & (y < 1), x, -y) + np.clip(x, -0.5, 0.5),
-    "comparison": lambda x, y, i, b: x >= 0.25,
-    "sum": lambda x, y, i, b: (x * x + y).sum(),
-    "sums": lambda x, y, i, b: np.sum(abs(x), axis=0) + y.mean(0),
-    "maxima": lambda x, y, i, b: (x * y).max(1, keepdims=True) + x.min(),
-    "argmax": lambda x, y, i, b: (x * y).argmax(1),
-    "variance": lambda x, y, i, b: x.var(0) + x.std(0),
-    "counts": lambda x, y, i, b: (x > 0).any(0),
-    "mixed types": lambda x, y, i, b: x * i + np.where(b, y, 0) + b * y,
-    "softmax": lambda x, y, i, b: softmax(x),
-    "stencil": lambda x, y, i, b: (x[1:-1, 2:] + x[1:-1, :-2] + x[2:, 1:-1] + x[:-2, 1:-1]) / 4,
-    "reversed": lambda x, y, i, b: x[::-1, ::2] * y[:, ::-2] + (x + y)[::-1, ::2],
-    "transposed": lambda x, y, i, b: (x.T @ y).T + x.T[:, :1] * 2,
-    "product": lambda x, y, i, b: np.einsum("ij,kj->ik", x, y) + 1,
-    "red-black": lambda x, y, i, b: red_black(x, y),
-    "periodic": lambda x, y, i, b: periodic(x, y),
-    "updates": lambda x, y, i, b: updated(x, y),
-}
-# What CuPy computes from the values.
-OTHERS: dict[str, Work] = {
-    "cumsum": lambda x, y, i, b: np.cumsum(x * 2, axis=1),
-    "sort": lambda x, y, i, b: np.sort(x + y, axis=0),
-    "concatenate": lambda x, y, i, b: np.concatenate([x + 1, y]),
-    "reshape": lambda x, y, i, b: (x + y).reshape(7, 6),
-    "masked": lambda x, y, i, b: x[x > 0] * 2,
-    "cast": lambda x, y, i, b: (x * 2).astype("float32"),
-    "integers": lambda x, y, i, b: i // 2,
-}
-
-
-def check(work: Work, dtype: str = "float64") -> Any:
-    given = X.astype(dtype), Y.astype(dtype), WHOLE, MASK
-    wanted = np.asarray(work(*(a.copy() for a in given)))
-    found = work(*map(on_gpu, given))
-    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-    pending = getattr(found, "pending", 0)
-    tolerance = 1e-5 if dtype == "float32" else 1e-12
-    np.testing.assert_allclose(values(found), wanted, rtol=10 * tolerance, atol=tolerance)
-    return pending
-
-
-FEW = ("functions", "sums", "argmax", "mixed types", "softmax", "stencil", "red-black")
-
-
-@pytest.mark.parametrize("name", [*DELAYED, *OTHERS])
-@pytest.mark.parametrize("how", ["recorded", "at once"])
-def test_values(how: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Noted, but run by CuPy, and by CuPy at once."""
-    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "3" if how == "recorded" else "1000")
-    pending = check({**DELAYED, **OTHERS}[name])
-    if name in DELAYED and how == "recorded":
-        assert pending > 0
+@pytest.mark.parametrize("name", [*NAMES, *MORE])
+@pytest.mark.parametrize("least", ["3", "1000"])
+def test_values(least: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recorded, but run by CuPy, and by CuPy at once."""
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", least)
+    pending = check({**RECORDED, **OTHERS}[name], on_gpu, values)
+    assert pending > 0 or name in MORE or least == "1000"
 
 
 @pytest.mark.few(4)
-@pytest.mark.parametrize("name", slow_where(lambda name: name not in FEW, [*DELAYED, *OTHERS]))
+@pytest.mark.parametrize("name", slow_where(lambda name: name not in FEW, [*NAMES, *MORE]))
 def test_values_by_kernels(name: str) -> None:
     """From the first time on."""
-    pending = check({**DELAYED, **OTHERS}[name])
-    assert pending > 0 or name in OTHERS
+    assert check({**RECORDED, **OTHERS}[name], on_gpu, values) > 0 or name in MORE
 
 
-def test_choices_of_complex_numbers() -> None:
-    z, w = X + 1j * Y, Y - 1j * X
-    found = np.where(on_gpu(MASK), on_gpu(z) * on_gpu(w), 1j)
-    assert found.pending > 1
-    np.testing.assert_allclose(values(found), np.where(MASK, z * w, 1j), rtol=1e-13)
-
-
-@pytest.mark.parametrize("name", ["functions", *slow("softmax", "mixed types", "variance")])
+@pytest.mark.parametrize("name", ["chain of functions", *slow("softmax", "integers", "variance")])
 def test_values_of_single_precision(name: str) -> None:
-    check(DELAYED[name], "float32")
+    check(RECORDED[name], on_gpu, values, single=True)
 
 
 @pytest.mark.skipif(not cuda_compile.can_compile(), reason=cuda_compile.MISSING)
@@ -170,17 +106,16 @@ def test_values_of_single_precision(name: str) -> None:
 def test_kernels_compile(dtype: str) -> None:
     """Operations, reductions, mixed types and slices, by the compiler for a GPU."""
     kind = dtype.split()[-1]
-    rest = [n for n in DELAYED if n not in ("periodic", "updates")]
-    names = ["softmax", "argmax"] if kind == dtype else rest
-    works = [DELAYED[name] for name in names]
+    rest = [n for n in NAMES if n not in ("periodic", "updates", "complex: arrays")]
+    works = [RECORDED[name] for name in (["softmax", "argmax"] if kind == dtype else rest)]
     if kind == "complex128":
         works = [
             lambda x, y, i, b: np.exp(x * y).sum(0) / np.sqrt(y[1:]) - np.conj(x[:-1]),
             lambda x, y, i, b: np.where(b, x * y, 1j) + i,
         ]
-    given = [tcgen.lazy(a) for a in (X.astype(kind), Y.astype(kind), WHOLE, MASK)]
+    named = {"x": X.astype(kind), "y": Y.astype(kind), "i": ARRAYS["i"], "b": ARRAYS["b"]}
     for work in works:
-        line = linearize((work(*given)._node,))
+        line = linearize((work(*(tcgen.lazy(named[n]) for n in signature(work).parameters))._node,))
         if line.operands[-1]:  # else NumPy has computed it, in another type
             program = kernel_of(lazy_system(line), kind, "cuda").program
             for arch in (80, 90):

@@ -54,36 +54,6 @@ def test_blocks_of_a_result() -> None:
     assert blocks_of(Node(Elementwise("add", (number, number)), (), x.dtype)) is not None
 
 
-@pytest.mark.few(15)
-@pytest.mark.parametrize(
-    "work",
-    [
-        lambda x, y: np.roll(x, 1, 0),
-        lambda x, y: np.roll(x, 3),
-        lambda x, y: np.roll(x, 0, 1) + y,
-        lambda x, y: np.roll(x, (1, 2), (0, 0)) - y,
-        lambda x, y: np.roll(x, [1, 2], [0, 1]) - y,
-        lambda x, y: np.roll(x, 1, (0, 1)) - y,
-        lambda x, y: np.roll(x.T, 2, 1).T + y,
-        lambda x, y: np.roll(x[::-1, 1:], -7, 0) + y[:, 1:],
-        lambda x, y: np.roll(x + y, 1, 1) * y,
-        lambda x, y: (np.roll(x, 1, 0) * y).sum(0),
-        lambda x, y: np.roll(x, 1, 0) @ y.T,
-        lambda x, y: (np.roll(x, 1, 0) + y)[1:, ::2] - np.roll(y, 1, 1)[1:, ::2],
-        lambda x, y: np.roll(x[0], 2) + y,
-        lambda x, y: np.roll(x[:1], 2, 1) + y,
-        lambda x, y: np.where(np.roll(x, 1, 0) > y, x, np.roll(y, 1, 1)),
-        lambda x, y: (np.roll(x, 1, 0) + y).argmax(1),
-        lambda x, y: np.exp(np.roll(x, 1, 1)).max() + y,
-    ],
-)
-def test_values_are_numpys(work) -> None:
-    x, y = arrays((6, 5))
-    found, wanted = work(tcgen.lazy(x), tcgen.lazy(y)), work(x, y)
-    assert found.dtype == wanted.dtype
-    np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-14)
-
-
 def test_several_results_share_a_rolled_array() -> None:
     x, y = arrays((6, 5))
     moved = np.roll(tcgen.lazy(x), 1, 0)

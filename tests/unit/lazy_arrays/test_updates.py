@@ -391,41 +391,6 @@ def test_a_function_that_returns_its_argument_gives_a_view(
     assert np.asarray(view).tolist() == x.compute().tolist() == [[4, 7, 4], [4, 4, 4]]
 
 
-OUT: dict[str, Callable[[Any, Any], Any]] = {
-    "the operand itself": lambda x, v: np.add(x, x, out=x),
-    "a row for each": lambda x, v: np.multiply(x, v, out=x),
-    "a slice that overlaps": lambda x, v: np.subtract(x[1:], x[:-1], out=x[:-1]),
-    "its transpose": lambda x, v: np.add(x, x.T, out=x.T),
-    "one operand": lambda x, v: np.exp(v, out=x[0]),
-    "a broadcast result": lambda x, v: np.exp(v, out=x),
-    "another type": lambda x, v: np.add(x, v, out=np.zeros(x.shape, "f4")),
-    "two results": lambda x, v: np.divmod(x, v, out=(x, x[::-1])),
-    "too few axes": lambda x, v: np.add(x, v, out=v),
-    "integers": lambda x, v: np.add(x, v, out=np.zeros_like(x, int)),
-}
-
-
-@pytest.mark.parametrize("least", ["0", "1000"])
-@pytest.mark.parametrize("name", OUT)
-def test_out_of_few_and_many_elements(
-    name: str, least: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", least)
-
-    def run(x: Any, v: Any) -> Any:
-        before = x + 0
-        try:
-            made = OUT[name](x, v)
-        except (TypeError, ValueError) as error:
-            made = isinstance(error, TypeError)
-        return before, x, v, made
-
-    given = np.arange(16.0).reshape(4, 4) / 8, np.linspace(1, 2, 4)
-    wanted = run(*(a.copy() for a in given))
-    for array, right in zip(run(*map(tcgen.lazy, given)), wanted, strict=True):
-        np.testing.assert_allclose(array, right, rtol=1e-14)
-
-
 # Functions of a square matrix.
 VIEWS: dict[str, Callable[[Any], Any]] = {
     **{f"einsum {t}": lambda a, t=t: np.einsum(t, a) for t in ("ii->i", "ij->ji", "ij", "...j")},
