@@ -260,24 +260,17 @@ def _computed(node: Node) -> Node:
     return leaf(node.work.array)
 
 
-def clip(
-    array: Any,
-    a_min: Any = np._NoValue,
-    a_max: Any = np._NoValue,
-    out: Any = None,
-    *,
-    min: Any = np._NoValue,
-    max: Any = np._NoValue,
-) -> Node | None:
-    """``numpy.clip`` of real numbers by numbers or arrays."""
-    if out is not None or not isinstance(array, Node) or array.dtype.kind != "f":
+def clip(array: Any, *bounds: Any, **named: Any) -> Node | None:
+    """``numpy.clip`` of real numbers by numbers or arrays, by position or by name."""
+    named |= zip(("a_min", "a_max"), bounds, strict=False)
+    if not isinstance(array, Node) or array.dtype.kind != "f" or len(bounds) > 2:
         return None
-    low, high = (b if b is not np._NoValue else c for b, c in ((a_min, min), (a_max, max)))
     made: Node | None = array
-    for ufunc, bound in ((np.maximum, low), (np.minimum, high)):
-        if bound is not None and bound is not np._NoValue and made is not None:
-            made = record_ufunc(ufunc, made, bound)
-    return None if made is array else made
+    for ufunc, names in ((np.maximum, ("a_min", "min")), (np.minimum, ("a_max", "max"))):
+        for bound in [named.pop(name) for name in names if name in named]:
+            if bound is not None and bound is not np._NoValue and made is not None:
+                made = record_ufunc(ufunc, made, bound)
+    return None if made is array or named else made
 
 
 def _integer_power(base: Any, exponent: Any) -> Node | None:
@@ -437,72 +430,50 @@ def rolled(array: Any, shift: Any, axis: Any = None) -> Node | None:
     return record(Roll(array, found), array.shape, array.dtype)
 
 
-def _totals(reduction: Reduction) -> Recorder:
-    """``numpy.sum`` or ``prod`` over axes, all of them for None; the arguments are NumPy's."""
-
-    def recorder(
-        array: Any,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: Any = np._NoValue,
-        initial: Any = np._NoValue,
-        where: Any = True,
-    ) -> Node | None:
-        if not isinstance(array, Node) or dtype is not None:
-            return None
-        result = array.dtype
-        if reduction is Reduction.SUM and result.kind == "b" and array.computes == np.float64:
-            result = np.dtype(np.intp)  # the number of true elements: double precision is exact
-        elif not array.has_kernels:
-            return None
-        return _reduced(reduction, array, result, axis, out, keepdims, initial, where)
-
-    return recorder
+_NEUTRAL = {Reduction.SUM: 0.0, Reduction.PROD: 1.0}
 
 
-def _extremes(reduction: Reduction, kinds: str) -> Recorder:
-    """``numpy.max`` or ``min``, or of booleans ``any`` or ``all``."""
+def _reduction(reduction: Reduction, kinds: str) -> Recorder:
+    """A reduction of arrays of some kinds over axes; the arguments are those of NumPy."""
+    is_total = reduction in _NEUTRAL
+    names = (*(("dtype",) if is_total else ()), "out", "keepdims", "initial", "where")
 
-    def recorder(
-        array: Any,
-        axis: Any = None,
-        out: Any = None,
-        keepdims: Any = np._NoValue,
-        initial: Any = np._NoValue,
-        where: Any = True,
-    ) -> Node | None:
+    def recorder(array: Any, axis: Any = None, *rest: Any, **options: Any) -> Node | None:
         if not isinstance(array, Node) or array.computes is None or array.dtype.kind not in kinds:
             return None
-        if 0 in array.shape:  # NumPy knows what no elements give
+        result = array.dtype
+        if is_total and result.kind == "b":  # the number of true elements
+            if array.computes != np.float64:  # double precision is exact
+                return None
+            result = np.dtype(np.intp)
+        if not is_total and 0 in array.shape:  # NumPy knows what no elements give
             return None
-        return _reduced(reduction, array, array.dtype, axis, out, keepdims, initial, where)
+        options |= zip(names, rest, strict=False)
+        return _reduced(reduction, array, result, axis, **options)
 
     return recorder
 
 
-sum_of, prod_of = _totals(Reduction.SUM), _totals(Reduction.PROD)
-max_of, min_of = _extremes(Reduction.MAX, "fb"), _extremes(Reduction.MIN, "fb")
-any_of, all_of = _extremes(Reduction.MAX, "b"), _extremes(Reduction.MIN, "b")
-_NEUTRAL = {Reduction.SUM: 0.0, Reduction.PROD: 1.0}
+sum_of, prod_of = _reduction(Reduction.SUM, "fcb"), _reduction(Reduction.PROD, "fc")
+max_of, min_of = _reduction(Reduction.MAX, "fb"), _reduction(Reduction.MIN, "fb")
+any_of, all_of = _reduction(Reduction.MAX, "b"), _reduction(Reduction.MIN, "b")
 
 
 def _reduced(
     reduction: Reduction,
     array: Node,
-    dtype: np.dtype[Any],
+    result: np.dtype[Any],
     axis: Any,
-    out: Any,
-    keepdims: Any,
-    initial: Any,
-    where: Any,
+    keepdims: Any = False,
+    where: Any = True,
+    **others: Any,
 ) -> Node | None:
     """A reduction, for the arguments of NumPy's functions; None if NumPy has to compute it."""
-    if out is not None or initial is not np._NoValue:
+    if any(given is not None and given is not np._NoValue for given in others.values()):
         return None
     if where is not True and where is not np._NoValue:
         whole = choose(where, array, _NEUTRAL[reduction]) if reduction in _NEUTRAL else None
-        if whole is None or (whole.shape, whole.dtype) != (array.shape, dtype):
+        if whole is None or (whole.shape, whole.dtype) != (array.shape, result):
             return None
         array = whole
     if array.ndim == 0 and axis in (0, -1):  # NumPy lets a number have this axis here
@@ -511,7 +482,7 @@ def _reduced(
     if axes is None:
         return None
     shape = tuple(n for axis, n in enumerate(array.shape) if axis not in axes)
-    total = record(Reduce(array, axes, reduction), shape, dtype)
+    total = record(Reduce(array, axes, reduction), shape, result)
     if total is None or keepdims is np._NoValue or not keepdims:
         return total
     kept = [n for n in range(array.ndim) if n not in axes]
@@ -563,14 +534,14 @@ def _position(array: Any, axis: Any, out: Any, keepdims: Any, extreme: Reduction
         count *= shape[axis]
     if count > 2 ** (np.finfo(dtype).nmant + 1):  # kernels count less far
         return None
-    found = _reduced(extreme, array, dtype, axes, None, True, np._NoValue, True)
+    found = _reduced(extreme, array, dtype, axes, True)
     equal = record_ufunc(np.equal, array, found)
     unordered = record_ufunc(np.not_equal, array, array)
     chosen = choose(record_ufunc(np.logical_or, equal, unordered), place, float(count))
     if chosen is None:
         return None
     intp = np.dtype(np.intp)
-    return _reduced(Reduction.MIN, chosen, intp, axes, None, keepdims, np._NoValue, True)
+    return _reduced(Reduction.MIN, chosen, intp, axes, keepdims)
 
 
 def mean_of(array: Any, axis: Any = None, *rest: Any, **options: Any) -> Node | None:
