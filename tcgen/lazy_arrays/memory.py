@@ -200,7 +200,8 @@ class Memory:
             if self._number:
                 found = array[()]
             else:
-                self._unshare()
+                if not self._mine or self._leaf is not None:
+                    self._unshare()
                 found = self._array
             self._open = found
         elif not self._number and found.size >= LIMITS.elements:

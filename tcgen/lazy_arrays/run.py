@@ -6,7 +6,7 @@ NumPy, or CuPy, runs them one by one, as the user's program would have.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from math import prod
@@ -50,14 +50,31 @@ def evaluate(nodes: Sequence[Node]) -> None:
     Several threads may evaluate a node at the same time.
     """
     for kind in {(node.computes, node.backend): None for node in nodes}:
-        group = [node for node in nodes if (node.computes, node.backend) == kind]
-        take_parts(group)
-        while pending := [node for node in group if node.work.operands]:
-            line = linearize(pending)
-            # Kernels only read arrays of the operations that they compute.
-            if all(line.operands[place] for place in line.roots):
-                _evaluate(line)
-                break
+        for group in _groups([n for n in nodes if (n.computes, n.backend) == kind]):
+            take_parts(group)
+            while pending := [node for node in group if node.work.operands]:
+                line = linearize(pending)
+                # Kernels only read arrays of the operations that they compute.
+                if all(line.operands[place] for place in line.roots):
+                    _evaluate(line)
+                    break
+
+
+_HEAVIEST = 1000  # operations and arrays of one program; more take long to plan
+
+
+def _groups(nodes: Sequence[Node]) -> Iterator[list[Node]]:
+    """The nodes in groups that are not too large for one program."""
+    group: list[Node] = []
+    weight = 0
+    for node in nodes:
+        weight += node.weight
+        if group and weight > _HEAVIEST:
+            yield group
+            group, weight = [], node.weight
+        group.append(node)
+    if group:
+        yield group
 
 
 def _evaluate(line: Linearized) -> None:

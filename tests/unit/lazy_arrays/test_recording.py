@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import tcgen
 from support.campaigns import cases
 from tcgen.lazy_arrays import record as recording
+from tcgen.lazy_arrays import run as evaluation
 from tcgen.lazy_arrays.graph import Leaf, Node, in_order
 
 
@@ -86,6 +87,22 @@ def test_many_operations_and_many_arrays_are_computed_in_pieces() -> None:
         total = total + tcgen.lazy(np.full(9, float(n)))
         assert exact(total._node)[1] <= 65
     assert (total.compute() == 4950).all()
+
+
+def test_an_update_evaluates_many_readers_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[int] = []
+    original = evaluation._run
+    monkeypatch.setattr(
+        evaluation, "_run", lambda line: lines.append(len(line.works)) or original(line)
+    )
+    x = tcgen.lazy(np.arange(9.0), copy=True)
+    readers = [(x + n) * n for n in range(400)]
+    x[2:] = 0
+    assert not any(reader.pending for reader in readers)
+    assert len(lines) > 1
+    assert max(lines) < 1200
+    for n, reader in enumerate(readers):
+        np.testing.assert_array_equal(reader, (np.arange(9.0) + n) * n)
 
 
 @given(st.integers(0, 2**32))
