@@ -99,7 +99,9 @@ def reshaped(node: Node, shape: tuple[int, ...]) -> Node | None:
             return node.part(array.reshape(shape))
         case Elementwise(operation, operands, exponent) if _is_cheap(node):
             whole = all(o.shape in ((), node.shape) for o in operands)
-            parts = [reshaped(o, shape) for o in operands if whole]
+            # A number is broadcast, whatever the axes.
+            number = () if node.shape else None
+            parts = [o if o.shape == number else reshaped(o, shape) for o in operands if whole]
             known = tuple(p for p in parts if p is not None)
             if len(known) == len(operands):
                 return Node(Elementwise(operation, known, exponent), shape, node.dtype)

@@ -181,6 +181,13 @@ def test_a_slice_of_a_function_is_work_on_slices() -> None:
     np.testing.assert_allclose(e, wanted)
 
 
+@pytest.mark.parametrize("shape", [(6,), (0,), (1,)])
+def test_other_axes_of_an_array_and_a_number(shape: tuple[int, ...]) -> None:
+    x, two = drawn(*shape), np.array(2.0)
+    made = (tcgen.lazy(x) * tcgen.lazy(two)).reshape(-1, 1)
+    np.testing.assert_array_equal(made + 0, (x * two).reshape(-1, 1))
+
+
 def test_columns_are_not_summed_one_after_the_other() -> None:
     x = tcgen.lazy(drawn(300, 400))
     e = np.exp(x)
