@@ -17,6 +17,7 @@ from ..records.quantity import Quantity
 from ..records.signature import Signature
 from .conserved_factors import (
     Conserved,
+    Fault,
     NotConservedError,
     Product,
     left_signatures,
@@ -25,22 +26,13 @@ from .conserved_factors import (
     times,
 )
 from .expr import Delta, format_expr
+from .orbital_phases import Products, phase_faults
 from .program import FormulaSequence
 from .system import Apply, Factor, Permutation, System
 from .tensor import Index, Ref, Role, Space, Tensor, symmetry_group
 
 # Choices of signatures of intermediates that are tried where several are possible.
 _MOST_CHOICES = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Why equations conserve nothing: at a place, or at the declaration of ``tensor``."""
-
-    tensor: str
-    span: Span | None
-    message: str
-    advice: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +105,8 @@ def conservation(
         graded = [space.name for space in equations.spaces if space.graded]
     names = frozenset(graded)
     first = _Analysis(equations, names, own_inverse, ())
+    if not first.faults and isinstance(equations, System) and not own_inverse:
+        return first.signatures, tuple(first.phase_faults(equations))
     if not first.faults or not first.open:
         return first.signatures, tuple(first.faults)
     # An intermediate that is a product of tensors without common indices may be turned around in
@@ -209,6 +203,22 @@ class _Analysis:
                 continue
             self._joined(tensor, lines[0].span if lines else None)
             self.signatures[tensor.name] = self._defined(tensor, lines)
+
+    def phase_faults(self, system: System) -> list[Fault]:
+        """The terms that hold for real orbitals only, if some orbitals are complex."""
+        if not any(space.strict for space in system.spaces):
+            return []
+        terms = [
+            (
+                tensor,
+                [
+                    Products(x.left, self.products(x), x.bound, x.perms, x.span, x.text)
+                    for x in lines
+                ],
+            )
+            for tensor, lines in lines_of(system)
+        ]
+        return phase_faults(system.inputs, terms, self.signatures)
 
     def _axes(self, spaces: Sequence[Space]) -> list[int]:
         """The graded axes."""

@@ -15,7 +15,7 @@ from itertools import product
 from math import prod
 from typing import assert_never
 
-from ..errors import TcgenError
+from ..errors import Span, TcgenError
 from ..records.signature import Charge, Signature
 from .expr import (
     Access,
@@ -45,6 +45,16 @@ class NotConservedError(TcgenError):
     def __init__(self, message: str, advice: str) -> None:
         super().__init__(message, advice)
         self.message, self.advice = message, advice
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong at a place, or at the declaration of ``tensor``, and what to do."""
+
+    tensor: str
+    span: Span | None
+    message: str
+    advice: str
 
 
 @dataclass(frozen=True, slots=True)
