@@ -45,16 +45,14 @@ def phase_faults(
     """Declarations and terms that hold for real orbitals only, in order.
 
     Args:
-        inputs: all inputs. Integrals and Fock matrices (``from``) have the phases of bra and ket,
-            and inputs that declare ``conserves`` those of its sides. All others may have the
-            opposite phases: most terms decide.
+        inputs: all inputs. Integrals and Fock matrices (``from``) have the phases of bra and ket.
+            All others may have the opposite phases of what they conserve: most terms decide.
         equations: tensors with the terms that define them, each before it is read.
         signatures: what all tensors conserve.
     """
     known = {t.name: _strict_signs(t, signatures[t.name]) for t in inputs}
     found = [v for t in inputs for v in _declaration(t, known[t.name])]
-    undeclared = [t.name for t in inputs if t.conserves is None and t.quantity is None]
-    free = [name for name in undeclared if any(known[name])]
+    free = [t.name for t in inputs if t.quantity is None and any(known[t.name])]
     signs = _first_guess(free, equations, known, signatures)
     best, wrong = _Terms(equations, _turned(known, signs), signatures), True
     while wrong and best.wrong:
@@ -159,8 +157,6 @@ class _Terms:
             found = [self._left_phases(term) for term in terms]
             counts = Counter(p for ps in found for p in ps if p is not None)
             phases = counts.most_common(1)[0][0] if counts else (0,) * tensor.rank
-            if tensor.conserves is not None:
-                phases = _strict_signs(tensor, signatures[tensor.name])
             self._phases[tensor.name] = phases
             self.wrong += [term for term, ps in zip(terms, found, strict=True) if ps - {phases}]
 
