@@ -79,7 +79,7 @@ def derived_spec(
     """The text of :func:`derive` as a .spec, with the derivation as its heading."""
     method = _method(ansatz, commutators, name)
     system = _derived(method, spin, real=real)
-    orbitals = _ORBITALS[spin]
+    orbitals = _ORBITALS[spin] if real else f"complex {_ORBITALS[spin]}"
     amplitudes = _amplitudes(system)
     named = ", ".join(f"{t.name}[{','.join(_letters(t))}]" for t in amplitudes)
     heading = [

@@ -1,9 +1,9 @@
-"""What each tensor of equations over graded spaces conserves, and whether the equations agree.
+"""Conservation by tensors over graded spaces: their signs and charges, and whether equations agree.
 
 Orbitals of a graded space have irreps of an abelian group, momenta or spins. A tensor differs from
 zero only where what enters through some axes leaves through the others, up to a charge. Which axes
 these are follows for inputs from their declarations, and for intermediates and outputs from their
-equations. The group and the irreps are no part of it: calls give them.
+equations. The group and the irreps come with a call.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def axis_signs(
     graded: Collection[str] | None = None,
     own_inverse: bool = False,
 ) -> dict[str, Signature]:
-    """What each tensor conserves, by name, intermediates included.
+    """The signature of each tensor, by name, intermediates included.
 
     Args:
         equations: a system or a formula sequence.
@@ -100,7 +100,7 @@ def conservation(
     graded: Collection[str] | None = None,
     own_inverse: bool = False,
 ) -> tuple[dict[str, Signature], tuple[Fault, ...]]:
-    """What each tensor conserves as far as it is known, and all faults."""
+    """The signatures of all tensors, as far as they are known, and all faults."""
     if graded is None:
         graded = [space.name for space in equations.spaces if space.graded]
     names = frozenset(graded)
@@ -243,7 +243,7 @@ class _Analysis:
                 return
 
     def _declared(self, tensor: Tensor) -> Signature:
-        """What an input conserves, as declared; an axis alone is a label unless it has a charge."""
+        """The declared signature of an input; an axis alone is a label unless it has a charge."""
         before = len(self.faults)
         self._joined(tensor, None)
         axes = self._axes(tensor.spaces)
@@ -331,7 +331,7 @@ class _Analysis:
         )
 
     def _defined(self, tensor: Tensor, lines: Sequence[Line]) -> Signature:
-        """What the tensor on the left conserves: the first signature that all its lines allow."""
+        """The first signature that all lines allow the tensor on their left."""
         axes = self._axes(tensor.spaces)
         nothing = Signature((0,) * tensor.rank)
         if tensor.label:

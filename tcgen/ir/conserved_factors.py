@@ -49,7 +49,7 @@ class NotConservedError(TcgenError):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong at a place, or at the declaration of ``tensor``, and what to do."""
+    """A fault at a place, or in the declaration of ``tensor``, and what to do about it."""
 
     tensor: str
     span: Span | None
@@ -110,7 +110,7 @@ def products_of(expr: Expr, leaf: Callable[[Ref | Delta], Product]) -> tuple[Pro
         case Ref() | Delta():
             return (leaf(expr),)
         case Access() | Equal():
-            raise AssertionError("elements of buffers are no part of equations")
+            raise AssertionError("equations have references, not elements of buffers")
         case Sum(args):
             return tuple(p for arg in args for p in products_of(arg, leaf))
         case Prod(args):
@@ -180,7 +180,7 @@ def text_of(factor: Ref | Delta) -> str:
 def left_signatures(
     made: Product, left: Sequence[Index], bound: Collection[Index], *, own_inverse: bool
 ) -> tuple[Signature, ...]:
-    """What a product can conserve on its left side, best first; factors may be turned around.
+    """The signatures that a product allows its left side, best first; factors may be turned around.
 
     With ``own_inverse``, weights count modulo 2.
 

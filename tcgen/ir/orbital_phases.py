@@ -48,18 +48,18 @@ def phase_faults(
         inputs: all inputs. Integrals and Fock matrices (``from``) have the phases of bra and ket.
             All others may have the opposite phases of what they conserve: most terms decide.
         equations: tensors with the terms that define them, each before it is read.
-        signatures: what all tensors conserve.
+        signatures: those of all tensors.
     """
     known = {t.name: _strict_signs(t, signatures[t.name]) for t in inputs}
     found = [v for t in inputs for v in _declaration(t, known[t.name])]
     free = [t.name for t in inputs if t.quantity is None and any(known[t.name])]
     signs = _first_guess(free, equations, known, signatures)
-    best, wrong = _Terms(equations, _turned(known, signs), signatures), True
+    best, wrong = _Terms(equations, _turned(known, signs)), True
     while wrong and best.wrong:
         wrong = False
         for name in free:
             signs[name] *= -1
-            other = _Terms(equations, _turned(known, signs), signatures)
+            other = _Terms(equations, _turned(known, signs))
             if len(other.wrong) < len(best.wrong):
                 best, wrong = other, True
             else:
@@ -149,7 +149,6 @@ class _Terms:
         self,
         equations: Equations,
         inputs: Mapping[str, Phases],
-        signatures: Mapping[str, Signature],
     ) -> None:
         self._phases = dict(inputs)
         self.wrong: list[Products] = []
@@ -161,7 +160,7 @@ class _Terms:
             self.wrong += [term for term, ps in zip(terms, found, strict=True) if ps - {phases}]
 
     def violation(self, term: Products) -> Fault:
-        """What to do about a term: of which factor it needs the conjugate."""
+        """The fault of a term, with the factor of which it needs the conjugate."""
         name = term.left.tensor.name
         wanted = {self._phases[name]}
         factors = term.products[0].factors if len(term.products) == 1 else ()
