@@ -274,3 +274,35 @@ def test_einsum_of_graded_spaces() -> None:
     spaces = [s.name for s in made.spaces]
     found = axis_signs(made, graded=spaces)
     assert all(found[t.name].signs == (1, -1) for t in made.tensors)
+
+
+@pytest.mark.parametrize("form", ["closed-shell", "unrestricted"])
+@pytest.mark.parametrize("method", ["cepa0", "ccd", "mp2", "eom_ip_ccsd", "eom_ea_ccsd"])
+def test_spin_integration_keeps_what_is_conserved(method: str, form: str) -> None:
+    equations = tcgen.read_spec_file(tcgen.spec_path(f"{method}_complex_spin_orbital"))
+    made = tcgen.spin_integrated(equations, form)
+    assert all(s.graded and s.strict for s in made.spaces)
+    found = axis_signs(made)
+    whole = axis_signs(equations)
+    for tensor in made.inputs:
+        if tensor.name in whole:
+            assert found[tensor.name] == whole[tensor.name]
+        assert sum(found[tensor.name].signs) in (-1, 0, 1)
+        assert bool(found[tensor.name].charge) == tensor.name.startswith("r")
+    again = read_spec(tcgen.spec_text(made))
+    assert axis_signs(again) == found
+
+
+def test_derivatives_keep_what_is_conserved() -> None:
+    lagrangian = tcgen.read_spec_file(tcgen.spec_path("ccsd_lagrangian_complex_spin_orbital"))
+    made = tcgen.derivative(lagrangian, ["t1", "l2", "f_oo"], of="L")
+    found = axis_signs(made)
+    assert found["d_L_t1"].signs in ((1, -1), (-1, 1))
+    assert found["d_L_l2"].signs in ((1, 1, -1, -1), (-1, -1, 1, 1))
+    assert found["d_L_f_oo"].signs in ((1, -1), (-1, 1))
+    tangent = tcgen.jvp(lagrangian, {"t1": "r1"})
+    assert not conservation(tangent)[1]
+    shipped = tcgen.spec_path("ccsd_lambda_complex_spin_orbital").read_text(encoding="utf-8")
+    text = tcgen.spec_text(tcgen.derivative(lagrangian, ["t1", "t2"], of="L"))
+    body = [line for line in shipped.splitlines() if not line.startswith("#")]
+    assert body == [line for line in text.splitlines() if not line.startswith("#")]
