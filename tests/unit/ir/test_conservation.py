@@ -347,3 +347,17 @@ def test_artifacts_hold_what_is_declared(tmp_path: Path) -> None:
     values = {"f_ov": np.ones((2, 3)), "e_o": np.array([1.0, 2.0]), "w": np.ones(1)}
     found = tcgen.load(tmp_path / "a")(**values)
     assert np.array_equal(found["r"], [[1, 1, 1], [2, 2, 2]])
+
+
+def test_graded_auxiliary_functions() -> None:
+    head = HEAD.replace("auxiliary", "auxiliary graded") + "output r\n"
+    declared = "input B[x,o,v] from df, C[x,v,o] from df, g[o,v,o,v] from eri(chemist)\n"
+    found = axis_signs(read_spec(head + declared + "r[i,a,j,b] = B[Q,i,a]*C[Q,b,j] + g[i,a,j,b]"))
+    assert found["B"].signs == (-1, 1, -1)
+    assert found["r"].signs == (1, -1, 1, -1)
+    with pytest.raises(SpecError, match=mentions("g[i,a,j,b] (i,b)->(a,j) momentum")):
+        read_spec(head + declared + "r[i,a,j,b] = B[Q,i,a]*B[Q,j,b]\nr[i,a,j,b] += g[i,a,j,b]")
+    with pytest.raises(SpecError, match=mentions("B[x,o,v] 3 graded axes conserves")):
+        read_spec(
+            head + declared.replace("v] from df, C", "v], C") + "r[i,a,j,b] = B[Q,i,a]*C[Q,b,j]"
+        )
