@@ -119,6 +119,8 @@ def test_charges_of_intermediates() -> None:
         ("r[i,a] = f_ov[i,a] + e_o[i]*e_v[a]", "test.spec:10 e_o[i]*e_v[a] nothing (i)->(a)"),
         ("r[i,a] = f_ov[i,a] + exp(t1[i,a])", "test.spec:10 exp(t1[i,a]) not zero at zero label"),
         ("r[i,a] = 1/t1[i,a]", "test.spec:10 denominator t1[i,a] label"),
+        ("r[i] = max(a) t1[i,a]", "test.spec:10 max zeros t1[i,a] label"),
+        ("r[i] = prod(a) abs(t1[i,a])", "test.spec:10 prod zeros t1[i,a]"),
         ("r[i,a] = e_o[i]*e_v[a]/(1 + t1[i,a])", "test.spec:10 denominator t1[i,a]"),
         ("r[a] = sum(i) t1[i,b]*f_vv[b,a]", "test.spec:10 index i t1[i,b] no other factor label"),
         (
