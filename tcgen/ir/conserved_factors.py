@@ -163,7 +163,8 @@ def _refuse_conserved(products: Iterable[Product], what: str) -> None:
     for made in products:
         for factor in made.factors:
             raise NotConservedError(
-                f"{what} reads {format_expr(factor.factor)}, which is zero between different irreps",
+                f"{what} reads {format_expr(factor.factor)}, which is zero between different "
+                f"irreps",
                 "write it with labels only, such as orbital energies, or declare the tensor label",
             )
 
