@@ -43,7 +43,7 @@ class SpecLexer(RegexLexer):
             (r"^(space|index|input|output|include)\b", Keyword),
             (
                 r"\b(symmetric|antisymmetric|symmetry|hermitian|conserves|packed|stored|blocks|others"
-                r"|from|constant|volatile|generated|accumulate|real(?!\())\b",
+                r"|charge|label|graded|strict|from|constant|volatile|generated|accumulate|real(?!\())\b",
                 Keyword.Type,
             ),
             (r"\b(P|S|sum|max|min|prod)(?=\()", Keyword.Pseudo),

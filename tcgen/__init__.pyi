@@ -39,6 +39,7 @@ from .frontend.importers.sympy_indexed import from_sympy as from_sympy
 from .frontend.importers.wicked import from_wicked as from_wicked
 from .frontend.spec.reader import read_spec as read_spec, read_spec_file as read_spec_file
 from .frontend.spec.writer import spec_text as spec_text
+from .grading import Grading as Grading
 from .interp import evaluate_system as evaluate_system
 from .ir.system import System as System
 from .lazy_arrays.array import LazyArray as LazyArray, compute as compute, lazy as lazy

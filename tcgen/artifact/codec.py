@@ -1,9 +1,9 @@
 """Frozen dataclasses as JSON tables and back, exactly. Knows no class; needs no library.
 
 A table writes equal objects once, as rows ``[class, field, ...]`` to which later rows refer: plans
-hold the same tensors in every step. It is read along the annotations of the fields, and a value
-that does not fit them is refused. Fractions are written as text, members of an enumeration as
-their values.
+hold the same tensors in every step. Last fields with the metadata ``if set`` are written up to the
+last one that is set. A table is read along the annotations of the fields, and a value that does not
+fit them is refused. Fractions are written as text, members of an enumeration as their values.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ def to_table(value: object, change: Callable[[Any], Any] = lambda part: part) ->
         place = seen.get(id(part))
         if place is None:
             changed = change(part)
-            row = [type(changed).__name__, *[write(getattr(changed, n)) for n in names]]
+            written = names[: _written(changed)]
+            row = [type(changed).__name__, *[write(getattr(changed, n)) for n in written]]
             key = repr(row)
             place = positions.get(key)
             if place is None:
@@ -94,6 +95,23 @@ def to_table(value: object, change: Callable[[Any], Any] = lambda part: part) ->
         return place
 
     return {"root": write(value), "nodes": nodes}
+
+
+@cache
+def _optional(kind: Any) -> tuple[tuple[str, Any], ...]:
+    """The last fields of a dataclass that are written only if set, each with its default."""
+    return tuple((f.name, f.default) for f in fields(kind) if f.metadata.get("if set"))
+
+
+def _written(part: Any) -> int:
+    """The number of fields of a dataclass up to the last one that is not optional, or is set."""
+    kind: type = type(part)
+    count = len(_field_names(kind) or ())
+    for name, default in reversed(_optional(kind)):
+        if getattr(part, name) != default:
+            break
+        count -= 1
+    return count
 
 
 @cache
@@ -123,9 +141,11 @@ def from_table(kind: type[T], data: Mapping[str, Any]) -> T:
             raise TypeError(f"nodes[{n}]: a {kind.__name__} holds no {name}")
         made, types = classes[name], _field_readers(classes[name])
         row = _Place(f"nodes[{n}].{name}", None, nodes)
-        if len(types) != len(values):
-            raise row.error(f"{len(types)} fields are expected")
-        parts = zip(types, values, strict=True)
+        least = len(types) - len(_optional(classes[name]))
+        if not least <= len(values) <= len(types):
+            count = len(types) if least == len(types) else f"{least} to {len(types)}"
+            raise row.error(f"{count} fields are expected")
+        parts = zip(types, values, strict=False)
         nodes.append(made(*[read(value, row.part(field)) for (field, read), value in parts]))
     root: T = _reader(root_class)(data["root"], _Place("root", None, nodes))
     return root

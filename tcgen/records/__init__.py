@@ -4,6 +4,7 @@ The classes here are frozen dataclasses of tuples. They import nothing but the g
 travel with an artifact, and there is one class for each thing:
 
 - ``quantity`` and ``tensors`` are level 0 without indices: spaces, symmetries, storage, tensors;
+- ``signature`` says which blocks of irreps a tensor over graded spaces has;
 - ``loops`` is the part of level 4 that a call needs after printing: loop variables, buffers,
   accesses, matrix products, and the host program. Kernel bodies and expressions stay in ``ir``;
 - ``parts`` numbers the iterations of its outermost loops, which parts of a call divide;

@@ -7,13 +7,16 @@ times.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from functools import cache
 
 from ..simplices import stored_values
 from .quantity import Quantity
+
+# Rows of this field are written only where it is set: older tables read as they are.
+IF_SET = {"if set": True}
 
 
 class Role(StrEnum):
@@ -34,12 +37,16 @@ class Space:
         extent: default extent, or None.
         parts: spaces joined here; empty for a base space.
         kind: occupied, virtual, ...; for readers and importers only, it does not affect results.
+        graded: its orbitals have irreps of a group, momenta or spins, which calls give.
+        strict: its orbitals are complex, so that equations must hold whatever their phases are.
     """
 
     name: str
     extent: int | None = None
     parts: tuple[Space, ...] = ()
     kind: str | None = None
+    graded: bool = field(default=False, metadata=IF_SET)
+    strict: bool = field(default=False, metadata=IF_SET)
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -137,6 +144,8 @@ class Tensor:
         conserves: axes through which a conserved number such as the spin enters, and those through
             which it leaves; None for the two halves of the axes over orbitals.
         quantity: quantity of a mean field, or None; without effect on the equations.
+        label: its values belong to orbitals, as orbital energies do: it conserves nothing.
+        charge: name of its total charge, which calls give; None if it has none.
     """
 
     name: str
@@ -152,6 +161,8 @@ class Tensor:
     alias: str | None = None
     conserves: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     quantity: Quantity | None = None
+    label: bool = field(default=False, metadata=IF_SET)
+    charge: str | None = field(default=None, metadata=IF_SET)
 
     def __hash__(self) -> int:
         return hash(self.name)

@@ -82,6 +82,7 @@ class _Reader:
     _others_zero: bool = False
     _default: Fraction | None = None
     _quantity: Quantity | None = None
+    _charge: str | None = None
     _pairs: dict[int, int] = field(default_factory=dict)
 
     def read(self, attribute: Attribute) -> None:
@@ -110,6 +111,8 @@ class _Reader:
                 self._stored(attribute)
             case "conserves":
                 self._conserved(attribute)
+            case "charge":
+                self._charge = attribute.names[0].text
             case "blocks":
                 self._blocks = attribute.names
                 self._others_zero = attribute.others_zero
@@ -140,6 +143,11 @@ class _Reader:
         if self._blocks and self._packed:
             advice = "declare the packed block as an input of its own"
             self._wrong(self._packed[0][1], "packed cannot be combined with blocks", advice)
+        label = self._flags.get("label")
+        if label and (self._conserves is not None or self._charge is not None):
+            word = "charge" if self._charge is not None else "conserves"
+            message = f"a label conserves nothing, and {self._name.text} has {word}"
+            self._wrong(label, message, f"remove label or {word}")
         packed = tuple(p for p in map(self._packing, self._packed) if p is not None)
         role = Role.OUTPUT if self._declaration.output else Role.INPUT
         tensor = Tensor(
@@ -154,6 +162,8 @@ class _Reader:
             accumulate="accumulate" in self._flags,
             conserves=self._conserves,
             quantity=self._quantity,
+            label=bool(label),
+            charge=self._charge,
         )
         try:
             symmetry_group(tensor)
@@ -221,11 +231,11 @@ class _Reader:
             return
         for word, axis in zip(left + right, axes, strict=True):
             space = self._spaces[axis]
-            if any(base.kind in _KINDS_WITHOUT_SPIN for base in space.bases):
+            if any(b.kind in _KINDS_WITHOUT_SPIN and not b.graded for b in space.bases):
                 self._wrong(
                     word,
                     f"axis {axis} of {self._name.text} has no spin: space {space.name} is "
-                    f"{space.bases[0].kind}, not over orbitals",
+                    f"{space.bases[0].kind}, neither over orbitals nor graded",
                     "leave the axis out",
                 )
                 return

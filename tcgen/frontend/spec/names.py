@@ -92,6 +92,10 @@ class Names:
             self._unknown(Word(name, span), f"{name} is neither declared nor defined", advice)
         return tensor
 
+    def place(self, name: str) -> Span | None:
+        """Where a tensor, or the tensor of which it is a block, is declared."""
+        return self._places.get(name)
+
     def joined(self, left: Space, right: Space) -> bool:
         """True if one space of this spec contains both."""
         needed = set(left.bases) | set(right.bases)
@@ -137,13 +141,17 @@ class Names:
             return None
         kind = line.kind.text if line.kind else None
         known = tuple(p for p in parts if p is not None)
-        space = Space(word.text, self._extent(line), known, kind)
+        graded, strict = line.graded is not None, line.strict is not None
+        space = Space(word.text, self._extent(line), known, kind, graded, strict)
         message = advice = ""
         if len(known) == 1:
             message, advice = f"{word.text} joins one space only", "write p = o + v"
         elif known and len(set(space.bases)) != len(space.bases):
             message = f"{word.text} contains a space twice"
             advice = "name each base space once"
+        elif known and line.graded is not None:
+            message = f"{word.text} joins spaces, whose orbitals have irreps of their own"
+            advice = f"declare its parts graded: {', '.join(s.name for s in space.bases)}"
         if message:
             self._problems.add(line.name.span, message, advice)
             self._problems.doubtful.add(word.text)
@@ -336,8 +344,10 @@ class Names:
         return f"did you mean {close[0]}?" if close else otherwise
 
 
-def _space_meaning(line: SpaceLine) -> tuple[str | None, str | None, tuple[str, ...]]:
+def _space_meaning(line: SpaceLine) -> tuple[object, ...]:
     return (
+        line.graded is not None,
+        line.strict is not None,
         line.kind.text if line.kind else None,
         line.extent.text if line.extent else None,
         tuple(p.text for p in line.parts),

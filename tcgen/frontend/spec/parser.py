@@ -57,8 +57,8 @@ _SHAPES = {
     None: "r2[i,j,a,b] += 1/2*x[i,k]*y[k,j,a,b]",
 }
 _ATTRIBUTES = (
-    "symmetric, antisymmetric, symmetry, hermitian, conserves, packed, stored, blocks, from, real, "
-    "constant, volatile, generated, accumulate"
+    "symmetric, antisymmetric, symmetry, hermitian, conserves, charge, label, packed, stored, "
+    "blocks, from, real, constant, volatile, generated, accumulate"
 )
 _FUNCTIONS = " ".join((*FUNCTIONS, *REAL_FUNCTIONS, *ARGUMENT_COUNTS))
 # Notation of papers and of other languages, by characters that occur only there.
@@ -149,12 +149,13 @@ class _Builder:
         children = tree.children
         match str(tree.data):
             case "space_line":
-                _, name, kind, value = children
+                _, name, kind, *marks, value = children
                 is_sum = getattr(value, "data", None) == "parts"
                 parts = self._words(value.children) if is_sum else ()
                 extent = None if value is None or parts else self.word(value)
                 word = None if kind is None else self.word(kind)
-                return (SpaceLine(self.word(name), word, extent, parts),)
+                graded, strict = (None if w is None else self.word(w) for w in marks)
+                return (SpaceLine(self.word(name), word, extent, parts, graded, strict),)
             case "index_line":
                 *names, space = self._words(children[1:])
                 return (IndexLine(tuple(names), space),)
@@ -273,7 +274,7 @@ class _Builder:
                     names=self._words(names),
                     others_zero=others is not None,
                 )
-            case "quantity":
+            case "quantity" | "charge":
                 word, *names = tree.children
                 return Attribute(str(word), self._span_of(word), names=self._words(names))
             case "flag":

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ArgumentError, Span, TcgenError
+from ...ir.conservation import conservation
 from ...ir.reduction import Reduction
 from ...ir.system import Equation, System, Term
 from ...ir.tensor import Index, Ref, Tensor
@@ -88,7 +89,13 @@ def _read(text: str, filename: str, folder: Path | None) -> System:
     _check_order(equations, problems)
     problems.raise_any()
     name = Path(filename).stem if filename != "<spec>" else "spec"
-    return assemble(name, names.spaces, names.inputs, names.outputs, equations)
+    system = assemble(name, names.spaces, names.inputs, names.outputs, equations)
+    if any(space.graded for space in system.spaces):
+        for fault in conservation(system)[1]:
+            place = fault.span or names.place(fault.tensor) or Span(filename, 1, 1)
+            problems.add(place, fault.message, fault.advice)
+        problems.raise_any()
+    return system
 
 
 def read_spec_file(path: str | Path) -> System:

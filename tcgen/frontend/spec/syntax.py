@@ -123,7 +123,8 @@ class Attribute:
     """An attribute of a declaration, such as ``symmetric``; the word of a default is ``=``.
 
     ``groups`` are of positions or letters, in pairs for an exchange. ``names`` are those of blocks,
-    or the words of a quantity; with ``others_zero`` blocks that it does not list are zero.
+    the words of a quantity, or the name of a charge; with ``others_zero`` blocks that it does not
+    list are zero.
     """
 
     word: str
@@ -136,12 +137,14 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class SpaceLine:
-    """``space name kind = extent`` or ``space name = part + part``."""
+    """``space name kind graded strict = extent`` or ``space name = part + part``."""
 
     name: Word
     kind: Word | None
     extent: Word | None
     parts: tuple[Word, ...]
+    graded: Word | None = None
+    strict: Word | None = None
 
 
 @dataclass(frozen=True, slots=True)

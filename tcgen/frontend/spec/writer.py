@@ -168,6 +168,7 @@ def _space_line(space: Space) -> str:
     if space.parts:
         return f"{text} = {' + '.join(p.name for p in space.parts)}"
     text += f" {space.kind}" if space.kind else ""
+    text += (" graded" if space.graded else "") + (" strict" if space.strict else "")
     return text if space.extent is None else f"{text} = {space.extent}"
 
 
@@ -202,6 +203,10 @@ def _storage(tensor: Tensor) -> str:
     if tensor.conserves is not None:
         sides = (f"({','.join(map(str, side))})" for side in tensor.conserves)
         text += f" conserves {'->'.join(sides)}"
+    if tensor.label:
+        text += " label"
+    if tensor.charge is not None:
+        text += f" charge {tensor.charge}"
     if tensor.storage.order:
         text += f" stored ({','.join(map(str, tensor.storage.order))})"
     for packing in tensor.storage.packed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from typing import Any, Literal
@@ -129,3 +129,32 @@ def test_other_schemas_and_classes_are_refused() -> None:
         decode(encode(read_spec("input x\noutput y\ny = x\n", "a.spec")), FusionPlan)
     with pytest.raises(ArtifactError, match="damaged"):
         decode("{", System)
+
+
+@dataclass(frozen=True)
+class Extended:
+    name: str
+    first: bool = field(default=False, metadata={"if set": True})
+    last: int | None = field(default=None, metadata={"if set": True})
+
+
+@pytest.mark.parametrize(
+    ("value", "row"),
+    [
+        (Extended("x"), ["Extended", "x"]),
+        (Extended("x", first=True), ["Extended", "x", True]),
+        (Extended("x", last=0), ["Extended", "x", False, 0]),
+    ],
+)
+def test_last_fields_are_written_up_to_the_last_one_that_is_set(
+    value: Extended, row: list[Any]
+) -> None:
+    table = written(value)
+    assert table["nodes"] == [row]
+    assert from_table(Extended, table) == value
+
+
+@pytest.mark.parametrize("row", [["Extended"], ["Extended", "x", False, 0, 1]])
+def test_rows_with_too_few_or_too_many_fields_are_refused(row: list[Any]) -> None:
+    with pytest.raises(TypeError, match="1 to 3 fields"):
+        from_table(Extended, {"root": {"n": 0}, "nodes": [row]})
