@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, SupportsIndex
 
 from ..artifact.folder import Artifact
+from ..artifact.whole_folder import refuse_other, write_folder
 from ..compiler.api import planning_record, signature_with
 from ..compiler.documents import read_artifact_system
 from ..compiler.driver import Compilation, compile_system
@@ -23,7 +24,7 @@ from ..options import Options, Planning, changed_options, parse_bytes, parse_ext
 from .fortran_order import in_fortran_order
 from .processors import read_archs
 from .sources import named, read_program
-from .tree import library_files, write
+from .tree import LIBRARY, library_files
 
 _LONGEST = 20  # characters of a library's name or prefix
 # Headers of C, libraries and modules of compilers, and targets of CMake: a library that has their
@@ -151,6 +152,7 @@ def make_library(
             f"name={name!r} is that of a header, a library or a target of CMake: choose another"
         )
     kinds = read_archs(archs)
+    refuse_other(folder, LIBRARY)  # before the programs are planned
     read = [read_program(source) for source in sources]
     systems = [source for source in read if isinstance(source, System)]
     if not read:
@@ -172,7 +174,9 @@ def make_library(
         own = tuple(e for e in options.extents if e[0] in _bases(system))
         result = compiled(system, replace(options, extents=own))
         found.append((result.artifact, result.system))
-    return write(folder, library_files(name, named(found, name, prefix), prefix, kinds))
+    files = library_files(name, named(found, name, prefix), prefix, kinds)
+    write_folder(folder, files.items(), LIBRARY)
+    return folder
 
 
 def _bases(system: System) -> list[str]:
