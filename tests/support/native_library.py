@@ -195,10 +195,10 @@ class Called:
         return at
 
     def options(self, **values: Any) -> Options_:
-        """Options with the BLAS of SciPy, unless ``blas`` is False."""
+        """Options with the BLAS of SciPy, other ``blas`` pointers, or None for the linked BLAS."""
         made = Options_()
-        pointers = blas_pointers()
-        if values.pop("blas", True) and all(pointers):
+        pointers = values.pop("blas", blas_pointers())
+        if pointers is not None:
             table = (_POINTER * len(pointers))(*pointers)
             self.keep.append(table)
             made.blas = ctypes.addressof(table)

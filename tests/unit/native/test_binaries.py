@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from support.native_library import (
 from tcgen.compiler.driver import read_system
 from tcgen.options import Options
 from tcgen.resources import shipped_specs
+from tcgen.runtime.cpu.blas import ROUTINES
 from tcgen.testing import random_arrays, split_starts
 
 pytestmark = [needs_cmake, pytest.mark.slow]
@@ -164,7 +166,7 @@ def test_levels_of_processors_agree(tmp_path: Path) -> None:
     for number, archs in enumerate((("native",), ("x86-64-v4", "x86-64-v3"))):
         folder = tmp_path / str(number)
         (called,) = load(folder, write_library(folder, found, archs=archs)).values()
-        status, made = called.call(extents, inputs, blas=False)
+        status, made = called.call(extents, inputs, blas=None)
         assert status == 0, called.text()
         results.append(made)
     for name, array in results[0].items():
@@ -198,6 +200,44 @@ def test_clang_builds_it(tmp_path: Path) -> None:
     assert status == 0, called.text()
     for name, array in expected.items():
         np.testing.assert_allclose(made[name], array, rtol=1e-12, atol=1e-12)
+
+
+PRODUCTS = """
+space o = 90
+space v = 110
+index i j : o
+index a : v
+input x[o,v], y[v,o], w[v]
+output m, s
+m[i,j] = x[i,a]*y[a,j]
+s[i] = x[i,a]*w[a]
+"""
+"""Products that a BLAS computes: of two matrices, and of a matrix and a vector."""
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize(("integers", "library"), [("LP64", "openblas"), ("ILP64", "openblas64")])
+def test_a_linked_blas(integers: str, library: str, dtype: str, tmp_path: Path) -> None:
+    """Both kinds of integers give NumPy's products, in other bits than loops of the program."""
+    probe = ["cc", "-shared", f"-l{library}", "-o", tmp_path / "probe.so", "-xc", os.devnull]
+    if subprocess.run(probe, capture_output=True, check=False).returncode:
+        pytest.skip(f"{library} is not installed")
+    system, extents = tcgen.read_spec(PRODUCTS), {"o": 90, "v": 110}
+    found = [compiled(system, Options(extents=tuple(extents.items()), dtype=dtype))]
+    programs = write_library(tmp_path / "one", found)
+    (called,) = load(tmp_path / "one", programs, f"-D{NAME}_BLAS={integers}").values()
+    linked = run("readelf", "-d", tmp_path / "one-build" / f"lib{NAME}.so")
+    assert f"[lib{library}.so" in linked
+    arrays = random_arrays(system, extents, dtype=dtype, seed=1)
+    x, y, w = (arrays[name] for name in "xyw")
+    (status, made), (no_status, loops) = (
+        called.call(extents, arrays, blas=blas) for blas in (None, [None] * len(ROUTINES))
+    )
+    assert status == no_status == 0, called.text()
+    tolerance = 100 * np.finfo(dtype).eps
+    for name, array in (("m", x @ y), ("s", x @ w)):
+        np.testing.assert_allclose(made[name], array, atol=tolerance * abs(array).max())
+    assert any(not np.array_equal(made[name], loops[name]) for name in made)
 
 
 def test_equal_sources_give_equal_files(tmp_path: Path) -> None:
