@@ -57,11 +57,11 @@ def library(
 
     Args:
         sources: specs as :func:`tcgen.compile` takes them, and folders of ``tcgen compile``.
-        path: folder to write; the sources of an older library in it are replaced.
+        path: folder to write; an older library in it is replaced as a whole, other files stay.
         name: name of the library, its headers and its Fortran module; the folder's if it is None.
         prefix: beginning of all symbols in C; None for the name and ``_``.
         archs: values of -march for which kernels are built: ``native`` for the machine that builds
-            the library, or levels such as ``x86-64-v3,x86-64-v4``, chosen at run time.
+            the library, one of Arm, or levels such as ``x86-64-v3,x86-64-v4``, chosen at run time.
         fortran_order: store arrays so that Fortran has ``t2(i,j,a,b)`` for ``t2[i,j,a,b]``; else
             arrays are in C order, and their axes are reversed in Fortran.
         extents: planning extents by space; each spec takes those of its spaces.
