@@ -27,6 +27,7 @@ from .sources import named, read_program
 from .tree import LIBRARY, library_files
 
 _LONGEST = 20  # characters of a library's name or prefix
+_WORD = re.compile(rf"[A-Za-z]\w{{0,{_LONGEST - 1}}}", re.ASCII)
 # Headers of C, libraries and modules of compilers, and targets of CMake: a library that has their
 # name stands in front of them.
 _FOREIGN = (
@@ -93,8 +94,11 @@ def library(
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
         **{f.name: getattr(for_machine(plan, "cpu"), f.name) for f in fields(Planning)},
     )
-    if isinstance(sources, str | bytes | os.PathLike | System):
+    single = isinstance(sources, str | bytes | os.PathLike | System)
+    if single or not isinstance(sources, Iterable):
         raise ArgumentError(f"sources={sources!r:.80} is not a list: write [{sources!r:.80}]")
+    if not isinstance(path, str | os.PathLike):
+        raise ArgumentError(f"path={path!r:.80} is not a path: give the folder to write")
     return make_library(
         sources,
         Path(path),
@@ -140,7 +144,7 @@ def make_library(
     name = re.sub(r"\W", "_", folder.resolve().name) if name is None else name
     prefix = f"{name}_" if prefix is None else prefix
     for what, word in (("name", name), ("prefix", prefix)):
-        if not re.fullmatch(rf"[A-Za-z]\w{{0,{_LONGEST - 1}}}", word, re.ASCII):
+        if not (isinstance(word, str) and _WORD.fullmatch(word)):
             raise ArgumentError(
                 f"{what}={word!r}: give at most {_LONGEST} letters, digits and underscores, a "
                 f"letter first"

@@ -198,6 +198,7 @@ def test_a_compiler_that_cannot_build_it(wrong: str, tmp_path: Path) -> None:
         (["mp2_df"], {"name": "1x"}, "name='1x'"),
         (["mp2_df"], {"prefix": "a-b"}, "prefix='a-b'"),
         (["mp2_df"], {"name": "class"}, "word of C"),
+        (["mp2_df"], {"name": 3}, "name=3"),
         *[(["mp2_df"], {"name": n}, f"name={n!r} is that of") for n in ("math", "m", "all")],
         (["mp2_df"], {"name": "mp2_df"}, "give the library another"),
         (["mp2_df", "mp2_df"], {}, "two programs have the name mp2_df"),
@@ -213,6 +214,8 @@ def test_a_compiler_that_cannot_build_it(wrong: str, tmp_path: Path) -> None:
         (["mp2_df"], {"archs": 3}, "archs='3'"),
         ([], {}, "needs a program"),
         ("mp2_df", {}, "write ['mp2_df']"),
+        (3, {}, "sources=3 is not a list"),
+        ([3], {}, "cannot compile a int"),
         (["mp2_df"], {"dtype": "float16"}, "float16"),
     ],
 )
@@ -236,6 +239,8 @@ def test_programs_that_cannot_be_in_a_library(tmp_path: Path) -> None:
             tcgen.library(sources, tmp_path / "made")
     with pytest.raises(ExtentError, match="no spec has a base space q"):
         tcgen.library([ONE], tmp_path / "made", extents={"q": 2})
+    with pytest.raises(ArgumentError, match="path=3 is not a path"):
+        tcgen.library([ONE], 3)  # type: ignore[arg-type]
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "mine").write_text("")
     with pytest.raises(ArgumentError, match="not replaced"):
