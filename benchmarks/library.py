@@ -2,12 +2,17 @@
 
     taskset -c 0 python benchmarks/library.py
     taskset -c 0 python benchmarks/library.py --case ccsd:o=15,v=80 --case mp2_df:o=15,v=80,x=300
+    taskset -c 0 python benchmarks/library.py --archs x86-64-v3,x86-64-v4 --case ccsd:o=8,v=30
+    python benchmarks/library.py --build
+    python benchmarks/library.py --older CHECKOUT
 
 Each case is a spec at some extents; the defaults are tiny, so that the overhead of a call shows. A
 round times C and Python in turn; the table has medians of the processor time of a call in seconds,
 and of the ratios. C is called with its layout and with a plan, bound if the program has constants,
-as Python is; ``--fortran-order`` compares the two orders of arrays. The BLAS is SciPy's for both;
-results must be equal. Needs CMake and a C compiler.
+as Python is; ``--fortran-order`` compares the two orders of arrays, ``--archs`` kernels chosen at
+run time with native ones. The BLAS is SciPy's for both; results must be equal. ``--build`` has the
+processor time of CMake and the compiler for CCSD, (T) and MP2, ``--older`` that of calls in Python
+beside those of another checkout. Needs CMake and a C compiler.
 """
 
 from __future__ import annotations
@@ -15,12 +20,14 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
+import os
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +46,11 @@ class Options(ctypes.Structure):
     )
 
 
-def built(artifact: Path, folder: Path) -> ctypes.CDLL:
-    """The library of a compiled program."""
+def built(sources: list[Any], folder: Path, **options: Any) -> ctypes.CDLL:
+    """The library of some programs."""
     import tcgen
 
-    tcgen.library([artifact], folder / "lib", name="lib")
+    tcgen.library(sources, folder / "lib", name="lib", **options)
     for command in (["-S", folder / "lib", "-B", folder / "build"], ["--build", folder / "build"]):
         subprocess.run(["cmake", *command], check=True, capture_output=True)
     return ctypes.CDLL(str(folder / "build" / "liblib.so"))
@@ -116,36 +123,60 @@ def seconds(call: Callable[[], object], count: int) -> float:
     return (time.process_time() - begun) / count
 
 
-def prepared(system: Any, extents: dict[str, int], folder: Path) -> tuple[list[Any], Any]:
-    """The three calls of a program, after one of each in Python and C; what keeps them alive."""
+def prepared(
+    system: Any, extents: dict[str, int], arrays: Any, folder: Path, archs: str = "native"
+) -> tuple[list[Any], dict[str, Any], Any]:
+    """The three calls of a program, after one of each in Python and C; its results in C; what
+    keeps them alive.
+    """
     import numpy as np
 
     import tcgen
-    from tcgen.testing import random_arrays
 
     program = tcgen.compile(system, extents=extents, target="cpu")
-    arrays = random_arrays(system, extents, seed=1)
-    library = built(program.save(folder / "program"), folder)
+    library = built([program.save(folder / "program")], folder, archs=archs)
     python, *native, made, keep = calls(program, library, extents, arrays)
     expected = python()
     assert native[0]() == 0
-    assert all(np.array_equal(made[k], expected[k]) for k in expected)
-    return [python, *native], keep
+    assert archs != "native" or all(np.array_equal(made[k], expected[k]) for k in expected)
+    return [python, *native], made, keep
 
 
-def measure(case: str, rounds: int, *, fortran_order: bool) -> dict[str, Any]:
-    """One row of the table."""
+def deviation(one: dict[str, Any], other: dict[str, Any]) -> float:
+    """The largest difference of two sets of results, relative to the largest element of each."""
+    return max(
+        float(abs(one[name] - other[name]).max() / (abs(one[name]).max() or 1)) for name in one
+    )
+
+
+def read_case(case: str) -> tuple[Any, dict[str, int]]:
+    """Equations and extents of SPEC:SPACE=N,SPACE=N."""
     import tcgen
-    from tcgen.native.fortran_order import in_fortran_order
 
     spec, _, numbers = case.partition(":")
     pairs = (pair.partition("=") for pair in numbers.split(","))
     extents = {space: int(number) for space, _, number in pairs}
-    system = tcgen.read_spec_file(tcgen.spec_path(spec))
+    return tcgen.read_spec_file(tcgen.spec_path(spec)), extents
+
+
+def measure(case: str, rounds: int, *, fortran_order: bool, archs: str | None) -> dict[str, Any]:
+    """One row of the table."""
+    from tcgen.native.fortran_order import in_fortran_order
+    from tcgen.testing import random_arrays
+
+    system, extents = read_case(case)
+    arrays = random_arrays(system, extents, seed=1)
     with tempfile.TemporaryDirectory() as scratch:
-        timed, *keep = prepared(system, extents, Path(scratch) / "c")
+        timed, made, *keep = prepared(system, extents, arrays, Path(scratch) / "c")
         if fortran_order:
-            others, *more = prepared(in_fortran_order(system), extents, Path(scratch) / "f")
+            reversed_ = in_fortran_order(system)
+            arrays = random_arrays(reversed_, extents, seed=1)
+            others, *more = prepared(reversed_, extents, arrays, Path(scratch) / "f")
+            timed.append(others[2])
+            keep += more
+        if archs:
+            folder = Path(scratch) / "a"
+            others, chosen, *more = prepared(system, extents, arrays, folder, archs)
             timed.append(others[2])
             keep += more
         count = max(1, int(SECONDS / max(1e-7, seconds(timed[0], 3))))
@@ -155,7 +186,69 @@ def measure(case: str, rounds: int, *, fortran_order: bool) -> dict[str, Any]:
     row["c / python"] = statistics.median(t[1] / t[0] for t in times)
     if fortran_order:
         row["fortran order / c order"] = statistics.median(t[3] / t[2] for t in times)
+    if archs:
+        row["native / chosen"] = statistics.median(t[2] / t[-1] for t in times)
+        row["deviation"] = deviation(made, chosen)
     return row
+
+
+def build_seconds() -> float:
+    """Processor time of CMake and the compiler for the library of CCSD, (T) and MP2."""
+    with tempfile.TemporaryDirectory() as scratch:
+        specs = ["ccsd_closed_shell", "t_closed_shell", "mp2_closed_shell"]
+        begun = resource.getrusage(resource.RUSAGE_CHILDREN)
+        built(specs, Path(scratch), extents={"o": 15, "v": 80})
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime - begun.ru_utime - begun.ru_stime
+
+
+def serve(case: str) -> None:
+    """Print the processor time of a call in Python for each line of the standard input."""
+    import tcgen
+    from tcgen.testing import random_arrays
+
+    tcgen.set_threads(1)
+    system, extents = read_case(case)
+    program = tcgen.compile(system, extents=extents, target="cpu")
+    arrays = random_arrays(system, extents, seed=1)
+    constant = {t.name: arrays[t.name] for t in system.inputs if not t.volatile}
+    binds = bool(program.manifest.host_constant)
+    called: Any = program.bind(**constant) if binds else program
+    rest = {k: v for k, v in arrays.items() if not (binds and k in constant)}
+    count = max(1, int(SECONDS / max(1e-7, seconds(lambda: called(**rest), 3))))
+    for _ in sys.stdin:
+        print(seconds(lambda: called(**rest), count), flush=True)
+
+
+def compare_checkouts(older: Path, cases: Iterable[str], rounds: int) -> None:
+    """Print the time of a call in Python by another checkout beside that of this one."""
+    print("| case | older | this | older / this |\n|---|---|---|---|")
+    for case in cases:
+        servers = [
+            subprocess.Popen(
+                [sys.executable, __file__, "--serve", case],
+                env={**os.environ, "PYTHONPATH": str(folder)},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for folder in (older, Path(__file__).parents[1])
+        ]
+        times = [[answer(server) for server in servers] for _ in range(rounds)]
+        for server in servers:
+            server.communicate()
+        medians = [statistics.median(column) for column in zip(*times, strict=True)]
+        ratio = statistics.median(t[0] / t[1] for t in times)
+        print(f"| {case} | {medians[0]:.3g} | {medians[1]:.3g} | {ratio:.3f} |", flush=True)
+
+
+def answer(server: subprocess.Popen[str]) -> float:
+    """One measurement of a process that serves."""
+    assert server.stdin is not None
+    assert server.stdout is not None
+    server.stdin.write("\n")
+    server.stdin.flush()
+    return float(server.stdout.readline())
 
 
 def main() -> None:
@@ -163,16 +256,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--case", action="append", help="SPEC:SPACE=N,SPACE=N, repeatable")
     parser.add_argument("--fortran-order", action="store_true", help="compare the two orders of C")
+    parser.add_argument("--archs", help="compare these kernels, chosen at run time, with native")
+    parser.add_argument("--build", action="store_true", help="time the build of a library")
+    parser.add_argument("--older", type=Path, help="compare calls in Python with this checkout")
+    parser.add_argument("--serve", help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+
+    cases = options.case or CASES
+    if options.serve:
+        return serve(options.serve)
+    if options.older:
+        return compare_checkouts(options.older, cases, options.rounds)
+    if options.build:
+        return print(f"{build_seconds():.1f} s")
 
     import tcgen
 
     tcgen.set_threads(1)
     rows = []
-    for case in options.case or CASES:
-        rows.append(measure(case, options.rounds, fortran_order=options.fortran_order))
+    for case in cases:
+        more = {"fortran_order": options.fortran_order, "archs": options.archs}
+        rows.append(measure(case, options.rounds, **more))
         if len(rows) == 1:
             print(f"| {' | '.join(rows[0])} |\n{'|---' * len(rows[0])}|")
         numbers = (f"{v:.3g}" for k, v in rows[-1].items() if k != "case")

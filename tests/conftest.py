@@ -36,6 +36,8 @@ _REASONS = {
     "cmake": r"\bcmake\b",
     "gfortran": r"\bgfortran\b",
     "valgrind": r"\bvalgrind\b",
+    "meson": r"\bmeson\b",
+    "openblas": r"\bopenblas(64)?\b",
     "nbclient": r"\b(nbclient|ipykernel)\b",
     "nvrtc": r"\bnvrtc\b",
     "nvdisasm": r"\bnvdisasm\b",

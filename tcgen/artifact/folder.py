@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
-import itertools
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
-from ..errors import ArtifactError, UnavailableError
+from ..errors import ArtifactError
 from .codec import from_table, table_text, to_table
 from .manifest import SOURCES, Manifest
+from .whole_folder import Kind, write_folder
 
 SCHEMA = 8
 MANIFEST = "manifest.json"
@@ -105,21 +101,7 @@ class Artifact:
             UnavailableError: it cannot be written.
         """
         target = _absolute(folder)
-        _refuse_other(target)
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=target.parent, prefix=".tcgen-") as scratch:
-                fresh = Path(scratch) / "new"
-                for path, text in (*self.files, (MANIFEST, self.manifest_text())):
-                    (fresh / path).parent.mkdir(parents=True, exist_ok=True)
-                    (fresh / path).write_bytes(text.encode())
-                _link_others(target, fresh)
-                _put(fresh, target, Path(scratch))
-        except OSError as error:
-            raise UnavailableError(
-                f"the artifact cannot be written to {target} ({error.strerror or error}): "
-                f"choose a folder you may write to"
-            ) from error
+        write_folder(target, (*self.files, (MANIFEST, self.manifest_text())), _ARTIFACT)
         return target
 
     @staticmethod
@@ -220,59 +202,23 @@ def _corrupted(path: Path | str, why: str) -> ArtifactError:
     return ArtifactError(f"{path} is corrupted ({why}): compile the program again")
 
 
-def _put(fresh: Path, target: Path, scratch: Path) -> None:
-    """Move a folder to its place, and an older one to scratch; other processes may do the same."""
-    for attempt in itertools.count():
-        old = scratch / f"old{attempt}"
-        try:
-            with contextlib.suppress(FileNotFoundError):
-                target.rename(old)
-            fresh.rename(target)
-            return
-        except BaseException as error:
-            if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-                _refuse_other(target)
-                continue  # another process has put its artifact there
-            if fresh.exists() and old.exists():
-                old.rename(target)
-            raise
-
-
-def _link_others(target: Path, fresh: Path) -> None:
-    """Link files that are not part of the older artifact into the new folder."""
+def _is_manifest(content: bytes) -> bool:
     try:
-        written = set(json.loads((target / MANIFEST).read_bytes())["files"])
+        return "tcgen" in json.loads(content)
+    except (ValueError, TypeError, RecursionError):
+        return False
+
+
+def _written(target: Path) -> Callable[[PurePath], bool]:
+    """Whether a path is that of a file in the manifest, or what Python compiled from one."""
+    try:
+        files = set(json.loads((target / MANIFEST).read_bytes())["files"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        written = set()
-    with contextlib.suppress(FileNotFoundError):  # another process has just moved it away
-        for path in sorted(target.rglob("*")):
-            name = path.relative_to(target)
-            other = name.as_posix() not in written and "__pycache__" not in name.parts
-            if not other or path.is_dir() or (fresh / name).exists():
-                continue
-            (fresh / name).parent.mkdir(parents=True, exist_ok=True)
-            try:
-                os.link(path, fresh / name, follow_symlinks=False)
-            except OSError:  # the file system has no links
-                shutil.copy2(path, fresh / name, follow_symlinks=False)
+        files = set()
+    return lambda name: name.as_posix() in files or "__pycache__" in name.parts
 
 
-def _refuse_other(target: Path) -> None:
-    """Raise ArtifactError if the target is neither an artifact nor an empty folder."""
-    try:
-        if not any(target.iterdir()):
-            return
-        known = "tcgen" in json.loads((target / MANIFEST).read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        # Nothing is there, or it has just been moved away; or it is a file, or has no manifest.
-        known = not target.exists() or (target / MANIFEST).is_file()
-    except (OSError, ValueError, TypeError, RecursionError):
-        known = False
-    if not known:
-        raise ArtifactError(
-            f"{target} exists and is not a tcgen artifact, so it is not replaced: "
-            f"choose another folder or move it away"
-        )
+_ARTIFACT = Kind("a tcgen artifact", MANIFEST, _is_manifest, _written, ArtifactError)
 
 
 def _digest(text: str) -> str:

@@ -24,7 +24,7 @@ from .output import print_json
     "--archs",
     metavar="ARCHS",
     default="native",
-    help="Processors, values of -march: native, or levels such as x86-64-v3,x86-64-v4.",
+    help="Processors: native, one of Arm, or levels such as x86-64-v3,x86-64-v4.",
 )
 @option("--fortran-order", is_flag=True, help="Store arrays so that Fortran has t2(i,j,a,b).")
 @planning_options

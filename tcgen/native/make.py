@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, SupportsIndex
 
 from ..artifact.folder import Artifact
+from ..artifact.whole_folder import refuse_other, write_folder
 from ..compiler.api import planning_record, signature_with
 from ..compiler.documents import read_artifact_system
 from ..compiler.driver import Compilation, compile_system
@@ -23,9 +24,10 @@ from ..options import Options, Planning, changed_options, parse_bytes, parse_ext
 from .fortran_order import in_fortran_order
 from .processors import read_archs
 from .sources import named, read_program
-from .tree import library_files, write
+from .tree import LIBRARY, library_files
 
 _LONGEST = 20  # characters of a library's name or prefix
+_WORD = re.compile(rf"[A-Za-z]\w{{0,{_LONGEST - 1}}}", re.ASCII)
 # Headers of C, libraries and modules of compilers, and targets of CMake: a library that has their
 # name stands in front of them.
 _FOREIGN = (
@@ -56,11 +58,11 @@ def library(
 
     Args:
         sources: specs as :func:`tcgen.compile` takes them, and folders of ``tcgen compile``.
-        path: folder to write; the sources of an older library in it are replaced.
+        path: folder to write; an older library in it is replaced as a whole, other files stay.
         name: name of the library, its headers and its Fortran module; the folder's if it is None.
         prefix: beginning of all symbols in C; None for the name and ``_``.
         archs: values of -march for which kernels are built: ``native`` for the machine that builds
-            the library, or levels such as ``x86-64-v3,x86-64-v4``, chosen at run time.
+            the library, one of Arm, or levels such as ``x86-64-v3,x86-64-v4``, chosen at run time.
         fortran_order: store arrays so that Fortran has ``t2(i,j,a,b)`` for ``t2[i,j,a,b]``; else
             arrays are in C order, and their axes are reversed in Fortran.
         extents: planning extents by space; each spec takes those of its spaces.
@@ -92,8 +94,11 @@ def library(
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
         **{f.name: getattr(for_machine(plan, "cpu"), f.name) for f in fields(Planning)},
     )
-    if isinstance(sources, str | bytes | os.PathLike | System):
+    single = isinstance(sources, str | bytes | os.PathLike | System)
+    if single or not isinstance(sources, Iterable):
         raise ArgumentError(f"sources={sources!r:.80} is not a list: write [{sources!r:.80}]")
+    if not isinstance(path, str | os.PathLike):
+        raise ArgumentError(f"path={path!r:.80} is not a path: give the folder to write")
     return make_library(
         sources,
         Path(path),
@@ -139,7 +144,7 @@ def make_library(
     name = re.sub(r"\W", "_", folder.resolve().name) if name is None else name
     prefix = f"{name}_" if prefix is None else prefix
     for what, word in (("name", name), ("prefix", prefix)):
-        if not re.fullmatch(rf"[A-Za-z]\w{{0,{_LONGEST - 1}}}", word, re.ASCII):
+        if not (isinstance(word, str) and _WORD.fullmatch(word)):
             raise ArgumentError(
                 f"{what}={word!r}: give at most {_LONGEST} letters, digits and underscores, a "
                 f"letter first"
@@ -151,6 +156,7 @@ def make_library(
             f"name={name!r} is that of a header, a library or a target of CMake: choose another"
         )
     kinds = read_archs(archs)
+    refuse_other(folder, LIBRARY)  # before the programs are planned
     read = [read_program(source) for source in sources]
     systems = [source for source in read if isinstance(source, System)]
     if not read:
@@ -172,7 +178,9 @@ def make_library(
         own = tuple(e for e in options.extents if e[0] in _bases(system))
         result = compiled(system, replace(options, extents=own))
         found.append((result.artifact, result.system))
-    return write(folder, library_files(name, named(found, name, prefix), prefix, kinds))
+    files = library_files(name, named(found, name, prefix), prefix, kinds)
+    write_folder(folder, files.items(), LIBRARY)
+    return folder
 
 
 def _bases(system: System) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..errors import ArgumentError
 
@@ -15,31 +15,35 @@ _LEVELS = {
     "x86-64-v2": ("sse4.2", "popcnt"),
     "x86-64": (),
 }
+_ARM = ("armv8-a", "armv8.2-a", "armv9-a")
+NAMES = ("native", *_LEVELS, *_ARM)
 
 
 def read_archs(text: str | Sequence[str]) -> tuple[str, ...]:
     """Values of ``-march``, the best one first.
 
     Raises:
-        ArgumentError: a name cannot be one, or several are not all levels of x86-64.
+        ArgumentError: a name is not known, or several are not all levels of x86-64.
 
     Example:
         >>> read_archs("x86-64-v3,x86-64-v4")
         ('x86-64-v4', 'x86-64-v3')
     """
-    archs = text.split(",") if isinstance(text, str) else list(text)
-    for arch in archs:
-        if not isinstance(arch, str) or not re.fullmatch(r"[a-z0-9][\w.+-]*", arch):
-            raise ArgumentError(f"{arch!r} is not a kind of processor: give a value of -march")
-    if len(archs) == 1:
-        return tuple(archs)
-    others = [arch for arch in archs if arch not in _LEVELS]
-    if others or not archs:
+    found = text.split(",") if isinstance(text, str) else text
+    archs = list(found) if isinstance(found, Iterable) else [found]
+    given = ",".join(map(str, archs))
+    if not archs or any(arch not in NAMES for arch in archs):
         raise ArgumentError(
-            f"archs={','.join(archs)!r}: a library chooses at run time between "
-            f"{', '.join(_LEVELS)}; any other kind stands alone"
+            f"archs={given!r}: there are {', '.join(NAMES)}; on any other processor, build a "
+            f"library of the kind native"
         )
-    return tuple(level for level in _LEVELS if level in archs)
+    others = [arch for arch in archs if arch not in _LEVELS]
+    if others and len(set(archs)) > 1:
+        raise ArgumentError(
+            f"archs={given!r}: a library chooses at run time between levels of x86-64 alone "
+            f"({', '.join(_LEVELS)}): make one library of {others[0]}, and another one of the rest"
+        )
+    return tuple(name for name in NAMES if name in archs)
 
 
 def identifier(arch: str) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 import zlib
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePath
 
 from .._version import __version__
 from ..artifact.kernel_abi import TILES, library, rounds_each
 from ..artifact.manifest import SOURCES
-from ..errors import ArgumentError, UnavailableError
+from ..artifact.whole_folder import Kind
+from ..errors import ArgumentError
 from ..resources import template_text
 from ..runtime.cpu.toolchain import OPTIONAL, SKIPPED
 from .c_header import header
@@ -22,7 +22,7 @@ from .processors import identifier
 from .sources import NativeProgram
 
 _MARK = "# The library "
-_OWN = ("cmake", "fortran", "include", "src")
+_OWN = ("CMakeLists.txt", "README.md", "cmake", "fortran", "include", "src")
 # Flags of programs in Python but two: CMake finds OpenMP, and each kind of processor has its own.
 _FLAGS = tuple(f for f in OPTIONAL if f not in ("-march=native", "-fopenmp"))
 
@@ -78,36 +78,13 @@ def _cmake(
     return "\n".join(lines)
 
 
-def write(folder: Path, files: dict[str, str]) -> Path:
-    """Write the files; of an older library in the folder, the folders of sources are replaced.
+def _is_cmake(content: bytes) -> bool:
+    return content.startswith(_MARK.encode())
 
-    Raises:
-        ArgumentError: the folder holds something else than a library.
-        UnavailableError: it cannot be written.
-    """
-    try:
-        mark = folder / "CMakeLists.txt"
-        ours = mark.is_file() and mark.read_text("utf-8", "replace").startswith(_MARK)
-        if folder.exists() and not ours and (not folder.is_dir() or any(folder.iterdir())):
-            raise ArgumentError(
-                f"{folder} exists and is not a library of tcgen, so it is not replaced: "
-                f"choose another folder or move it away"
-            )
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".tcgen-") as scratch:
-            fresh = Path(scratch)
-            for path, text in files.items():
-                (fresh / path).parent.mkdir(parents=True, exist_ok=True)
-                (fresh / path).write_bytes(text.encode())
-            for old in (p for top in _OWN for p in (folder / top).rglob("*") if p.is_file()):
-                if old.relative_to(folder).as_posix() not in files:
-                    old.unlink()
-            for path in files:
-                (folder / path).parent.mkdir(parents=True, exist_ok=True)
-                (fresh / path).replace(folder / path)
-    except OSError as error:
-        raise UnavailableError(
-            f"the library cannot be written to {folder} ({error.strerror or error}): "
-            f"choose a folder you may write to"
-        ) from error
-    return folder
+
+def _written(_: Path) -> Callable[[PurePath], bool]:
+    """Whether a path is that of a library's file, or in its folders of sources."""
+    return lambda name: name.parts[0] in _OWN
+
+
+LIBRARY = Kind("a library of tcgen", "CMakeLists.txt", _is_cmake, _written, ArgumentError)

@@ -130,7 +130,7 @@ def test_page(page: Path, folder: Path) -> None:
                 run_console(block, page)
             case "tcgen" if page != LANGUAGE_PAGE:
                 assert read(block.body).equations, where
-            case "tcgen" | "text" | "bash" | "c" | "cpp" | "fortran" | "cmake" | "json":
+            case "tcgen" | "text" | "bash" | "c" | "cpp" | "fortran" | "cmake" | "meson" | "json":
                 pass
             case "{eval-rst}" | "{toctree}" | "{literalinclude}":
                 pass

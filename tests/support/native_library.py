@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 from tcgen.artifact.manifest import array_bytes
+from tcgen.artifact.whole_folder import write_folder
 from tcgen.compiler.driver import compile_system
 from tcgen.ir.system import System
 from tcgen.native.fortran_order import in_fortran_order
 from tcgen.native.sources import NativeProgram, named
-from tcgen.native.tree import library_files, write
+from tcgen.native.tree import LIBRARY, library_files
 from tcgen.options import Options
 from tcgen.records.loops import stored_shape
 from tcgen.records.tensors import Role
@@ -194,10 +195,10 @@ class Called:
         return at
 
     def options(self, **values: Any) -> Options_:
-        """Options with the BLAS of SciPy, unless ``blas`` is False."""
+        """Options with the BLAS of SciPy, other ``blas`` pointers, or None for the linked BLAS."""
         made = Options_()
-        pointers = blas_pointers()
-        if values.pop("blas", True) and all(pointers):
+        pointers = values.pop("blas", blas_pointers())
+        if pointers is not None:
             table = (_POINTER * len(pointers))(*pointers)
             self.keep.append(table)
             made.blas = ctypes.addressof(table)
@@ -259,7 +260,8 @@ def write_library(
 ) -> list[NativeProgram]:
     """Write the library of some programs, each an artifact and its equations."""
     programs = named(found, name, f"{name}_")
-    write(folder, library_files(name, programs, f"{name}_", archs))
+    files = library_files(name, programs, f"{name}_", archs)
+    write_folder(folder, files.items(), LIBRARY)
     return programs
 
 

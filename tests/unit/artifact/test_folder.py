@@ -81,6 +81,14 @@ def test_what_else_lies_in_the_folder_stays(tmp_path: Path) -> None:
     assert Artifact.load(folder) == renamed
 
 
+def test_a_link_to_the_folder_stays_one(tmp_path: Path) -> None:
+    made = artifact().save(tmp_path / "a_tcgen")
+    (tmp_path / "link").symlink_to(made)
+    artifact("phases").save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert Artifact.load(made) == artifact("phases")
+
+
 def test_processes_may_save_the_same_folder_at_once(tmp_path: Path) -> None:
     artifact().save(tmp_path / "a_tcgen")
     code = (

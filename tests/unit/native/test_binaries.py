@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from support.native_library import (
 from tcgen.compiler.driver import read_system
 from tcgen.options import Options
 from tcgen.resources import shipped_specs
+from tcgen.runtime.cpu.blas import ROUTINES
 from tcgen.testing import random_arrays, split_starts
 
 pytestmark = [needs_cmake, pytest.mark.slow]
@@ -124,6 +126,30 @@ def test_a_project_of_one_language_finds_it(language: str, kind: str, tmp_path: 
     run(program)
 
 
+@needs_fortran
+@pytest.mark.skipif(shutil.which("meson") is None, reason="meson is not installed")
+@pytest.mark.parametrize("kind", ["shared", "static"])
+def test_meson_finds_it(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By pkg-config, in three languages; the module is compiled from the source beside it."""
+    small(tmp_path)
+    shared = "ON" if kind == "shared" else "OFF"
+    prefix = built(tmp_path / NAME, f"-DBUILD_SHARED_LIBS={shared}", install=True)
+    lines = [
+        "project('consumer', 'c', 'cpp', 'fortran', default_options: ['cpp_std=c++20'])",
+        f"found = dependency('{NAME}')",
+    ]
+    for language, (file, text) in MAINS.items():
+        (tmp_path / file).write_text(text)
+        module = ", found.get_variable('fortran_source')" if language == "Fortran" else ""
+        lines.append(f"executable('{language}', '{file}'{module}, dependencies: found)")
+    (tmp_path / "meson.build").write_text("\n".join([*lines, ""]))
+    monkeypatch.setenv("PKG_CONFIG_PATH", str(prefix / "lib" / "pkgconfig"))
+    run("meson", "setup", tmp_path / "build", tmp_path)
+    run("meson", "compile", "-C", tmp_path / "build")
+    for language in MAINS:
+        run(tmp_path / "build" / language)
+
+
 @pytest.mark.parametrize("tool", ["plain", "sanitizers", "valgrind"])
 def test_calls_of_two_libraries(tool: str, tmp_path: Path) -> None:
     """One executable, four host threads on one state, no growth of the heap, no finding."""
@@ -152,23 +178,44 @@ def test_calls_of_two_libraries(tool: str, tmp_path: Path) -> None:
         assert tool == "sanitizers" or printed == "0 bytes\n"
 
 
+CONTRACTION = """
+space o = 9
+space v = 21
+index i j k : o
+index a b c : v
+input x[o,v,o,v], y[v,o,o,v]
+output r
+r[a,i,b,j] = x[i,a,k,c]*y[c,j,k,b]
+"""
+
+
 def test_levels_of_processors_agree(tmp_path: Path) -> None:
     """A library for two levels chooses one that runs here; products are equal to the bit."""
     if "avx2" not in Path("/proc/cpuinfo").read_text():
         pytest.skip("the processor has no AVX2")
-    system = read_system(shipped_specs()["mp2_df"])
-    extents = {"o": 4, "v": 30, "x": 70}
-    found = [compiled(system, Options(extents=tuple(extents.items())))]
-    inputs, _ = split_starts(system, random_arrays(system, extents, seed=1))
-    results = []
-    for number, archs in enumerate((("native",), ("x86-64-v4", "x86-64-v3"))):
+    (tmp_path / "product.spec").write_text(CONTRACTION)
+    product = tcgen.read_spec_file(tmp_path / "product.spec")
+    extents = {"mp2_df": {"o": 4, "v": 30, "x": 70}, "product": {"o": 9, "v": 21}}
+    systems = {"mp2_df": read_system(shipped_specs()["mp2_df"]), "product": product}
+    found = [
+        compiled(system, Options(extents=tuple(extents[name].items())))
+        for name, system in systems.items()
+    ]
+    assert any(k.contractions for k in found[1][0].manifest.kernels)
+    results: list[dict[str, Any]] = []
+    for number, archs in enumerate((("native",), ("x86-64-v3",), ("x86-64-v4", "x86-64-v3"))):
         folder = tmp_path / str(number)
-        (called,) = load(folder, write_library(folder, found, archs=archs)).values()
-        status, made = called.call(extents, inputs, blas=False)
-        assert status == 0, called.text()
-        results.append(made)
-    for name, array in results[0].items():
-        np.testing.assert_allclose(results[1][name], array, rtol=1e-14)
+        results.append({})
+        for name, called in load(folder, write_library(folder, found, archs=archs)).items():
+            arrays = random_arrays(systems[name], extents[name], seed=1)
+            status, made = called.call(extents[name], arrays, blas=None)
+            assert status == 0, called.text()
+            results[-1][name] = made
+    native, *others = results
+    for other in others:
+        np.testing.assert_array_equal(other["product"]["r"], native["product"]["r"])
+        for name, array in native["mp2_df"].items():
+            np.testing.assert_allclose(other["mp2_df"][name], array, rtol=1e-14)
 
 
 def test_natural_order_of_fortran(tmp_path: Path) -> None:
@@ -198,6 +245,44 @@ def test_clang_builds_it(tmp_path: Path) -> None:
     assert status == 0, called.text()
     for name, array in expected.items():
         np.testing.assert_allclose(made[name], array, rtol=1e-12, atol=1e-12)
+
+
+PRODUCTS = """
+space o = 90
+space v = 110
+index i j : o
+index a : v
+input x[o,v], y[v,o], w[v]
+output m, s
+m[i,j] = x[i,a]*y[a,j]
+s[i] = x[i,a]*w[a]
+"""
+"""Products that a BLAS computes: of two matrices, and of a matrix and a vector."""
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize(("integers", "library"), [("LP64", "openblas"), ("ILP64", "openblas64")])
+def test_a_linked_blas(integers: str, library: str, dtype: str, tmp_path: Path) -> None:
+    """Both kinds of integers give NumPy's products, in other bits than loops of the program."""
+    probe = ["cc", "-shared", f"-l{library}", "-o", tmp_path / "probe.so", "-xc", os.devnull]
+    if subprocess.run(probe, capture_output=True, check=False).returncode:
+        pytest.skip(f"{library} is not installed")
+    system, extents = tcgen.read_spec(PRODUCTS), {"o": 90, "v": 110}
+    found = [compiled(system, Options(extents=tuple(extents.items()), dtype=dtype))]
+    programs = write_library(tmp_path / "one", found)
+    (called,) = load(tmp_path / "one", programs, f"-D{NAME}_BLAS={integers}").values()
+    linked = run("readelf", "-d", tmp_path / "one-build" / f"lib{NAME}.so")
+    assert f"[lib{library}.so" in linked
+    arrays = random_arrays(system, extents, dtype=dtype, seed=1)
+    x, y, w = (arrays[name] for name in "xyw")
+    (status, made), (no_status, loops) = (
+        called.call(extents, arrays, blas=blas) for blas in (None, [None] * len(ROUTINES))
+    )
+    assert status == no_status == 0, called.text()
+    tolerance = 100 * np.finfo(dtype).eps
+    for name, array in (("m", x @ y), ("s", x @ w)):
+        np.testing.assert_allclose(made[name], array, atol=tolerance * abs(array).max())
+    assert any(not np.array_equal(made[name], loops[name]) for name in made)
 
 
 def test_equal_sources_give_equal_files(tmp_path: Path) -> None:

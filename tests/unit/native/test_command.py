@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import tcgen
 from support.command_line import invoke
 from support.native_library import built, needs_cmake, needs_fortran, run
 from support.paths import ROOT
@@ -35,6 +36,41 @@ def test_a_spec_and_a_folder_become_one_library(tmp_path: Path) -> None:
     # Again, with fewer programs: what the older library had is gone.
     assert invoke("-q", "library", tmp_path / "two.spec", "-o", made).exit_code == 0
     assert not list(made.rglob("one_kernels.c"))
+
+
+def test_an_interruption_leaves_the_older_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files of two libraries never stand side by side; what else is in the folder stays."""
+    made = tcgen.library([SPEC], tmp_path / "made", dtype="float32")
+    (made / "build").mkdir()
+    (made / "build" / "notes").write_text("mine")
+    (made / "build" / "link").symlink_to(tmp_path)
+
+    def files() -> dict[Path, bytes]:
+        return {p.relative_to(made): p.read_bytes() for p in made.rglob("*") if p.is_file()}
+
+    older, rename, left = files(), Path.rename, [0]
+
+    def interrupted(self: Path, target: Path) -> Path:
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    for at in (1, 2):
+        with monkeypatch.context() as patched:
+            left[0] = at
+            patched.setattr(Path, "rename", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                tcgen.library([SPEC], made)
+        assert files() == older
+    tcgen.library([SPEC], made)
+    assert files().keys() == older.keys()
+    assert files() != older
+    assert (made / "build" / "notes").read_text() == "mine"
+    assert (made / "build" / "link").is_symlink()
+    assert [p.name for p in tmp_path.iterdir()] == ["made"]
 
 
 def test_options_that_change_nothing_are_refused(tmp_path: Path) -> None:

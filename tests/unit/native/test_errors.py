@@ -7,23 +7,22 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import tcgen
 from support.native_library import (
     NAME,
-    Called,
     built,
     compiled,
-    load,
     needs_cmake,
     needs_fortran,
     run,
     write_library,
 )
+from support.paths import ROOT
 from tcgen.errors import ArgumentError, ExtentError, TcgenError
 from tcgen.options import Options
+from tcgen.resources import template_text
 
 CALLERS = Path(__file__).parent / "callers"
 GUARDED = """
@@ -61,14 +60,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(folder / "source", f"-D{NAME}_FORTRAN={fortran}", install=True)
 
 
-def call(language: str, source: Path, prefix: Path, folder: Path) -> list[str]:
+def call(language: str, source: Path, prefix: Path, folder: Path, *arguments: str) -> list[str]:
     """The lines that a caller in one language prints."""
     run(
         *("cmake", "-S", CALLERS, "-B", folder, f"-DLANGUAGE={language}", f"-DSOURCE={source}"),
         *(f"-DLIBRARY={NAME}", f"-DCMAKE_PREFIX_PATH={prefix}"),
     )
     run("cmake", "--build", folder)
-    return run(folder / "caller").splitlines()
+    return run(folder / "caller", *arguments).splitlines()
 
 
 STATUSES = {
@@ -96,6 +95,18 @@ def compare(lines: list[str], changed: dict[str, str | None], last: list[str]) -
         number, _, words = text.partition(" ")
         assert line.startswith(f"{number} ") or line == number, (line, text)
         assert words.removeprefix("guarded: ") in line, (line, text)
+
+
+def test_each_status_is_provoked_and_documented() -> None:
+    """Those of the header, but two that need a library of another processor or build."""
+    header = dict(re.findall(r"TCGEN_(\w+) = (\d+)", template_text("c/runtime/tcgen.h")))
+    provoked = {"OK": "0", "PROCESSOR": "13", "MODULE": "14"}
+    assert header == {name: str(number) for name, (number, _) in STATUSES.items()} | provoked
+    page = (ROOT / "docs" / "native_interface.md").read_text()
+    rows = re.findall(r"^\| `TCGEN_(\w+)` = (\d+) \| `(\w+)` \|", page, re.M)
+    assert {name: number for name, number, _ in rows} == header
+    module = dict(re.findall(r"\b(tcgen_\w+) = (\d+)\b", template_text("native/module.f90")))
+    assert {name: number for _, number, name in rows} == module
 
 
 @needs_cmake
@@ -127,15 +138,17 @@ def test_statuses_in_fortran(installed: Path, tmp_path: Path) -> None:
 @needs_cmake
 @pytest.mark.slow
 def test_a_processor_without_kernels(tmp_path: Path) -> None:
-    programs = written(tmp_path)
+    written(tmp_path)
     source = tmp_path / "source" / "src" / f"{NAME}.c"
     head = "static int tcr_processor(void)\n{\n"
     assert head in source.read_text()
     source.write_text(source.read_text().replace(head, f"{head}    return -1;\n"))
-    (called,) = load(tmp_path / "source", programs).values()
-    status, _ = call_guarded(called)
-    assert status == 13
-    assert "other processors" in called.text()
+    fortran = shutil.which("gfortran") is not None
+    settings = f"-D{NAME}_FORTRAN={'ON' if fortran else 'OFF'}"
+    prefix = built(tmp_path / "source", settings, install=True)
+    for language, end in (("C", "c"), ("CXX", "cpp"), *([("Fortran", "f90")] if fortran else [])):
+        (line,) = call(language, CALLERS / f"errors.{end}", prefix, tmp_path / language, "one")
+        assert line.startswith("13 guarded: the library was built for other processors")
 
 
 @needs_cmake
@@ -153,15 +166,9 @@ def test_a_module_of_another_build(tmp_path: Path) -> None:
     assert all("different builds" in line for line in lines)
 
 
-def call_guarded(called: Called, **options: Any) -> Any:
-    extents = {"o": 3, "v": 4}
-    arrays = {"t": np.ones((3, 4)), **{name: np.ones((4, 4)) for name in "ghb"}}
-    return called.call(extents, arrays, **options)
-
-
 @needs_cmake
 @pytest.mark.slow
-@pytest.mark.parametrize("wrong", ["compiler", "arch", "openmp"])
+@pytest.mark.parametrize("wrong", ["compiler", "arch", "openmp", "blas", "integers"])
 def test_a_compiler_that_cannot_build_it(wrong: str, tmp_path: Path) -> None:
     """The configuration fails and says why."""
     written(tmp_path, archs=("no-such-cpu",) if wrong == "arch" else ("native",))
@@ -170,11 +177,15 @@ def test_a_compiler_that_cannot_build_it(wrong: str, tmp_path: Path) -> None:
         "compiler": ["-Dlib_COMPILES=0"],
         "arch": [],
         "openmp": ["-DCMAKE_DISABLE_FIND_PACKAGE_OpenMP=ON"],
+        "blas": ["-Dlib_BLAS=ILP64", "-DCMAKE_DISABLE_FIND_PACKAGE_BLAS=ON"],
+        "integers": ["-Dlib_BLAS=ON"],
     }[wrong]
     words = {
         "compiler": "set CMAKE_C_COMPILER to gcc or clang",
         "arch": "does not take -march=no-such-cpu",
         "openmp": "set -Dlib_OPENMP=OFF",
+        "blas": "no BLAS of ILP64 is found",
+        "integers": "set it to OFF, LP64 or ILP64",
     }[wrong]
     with pytest.raises(AssertionError) as failed:
         built(source, *settings)
@@ -187,13 +198,24 @@ def test_a_compiler_that_cannot_build_it(wrong: str, tmp_path: Path) -> None:
         (["mp2_df"], {"name": "1x"}, "name='1x'"),
         (["mp2_df"], {"prefix": "a-b"}, "prefix='a-b'"),
         (["mp2_df"], {"name": "class"}, "word of C"),
+        (["mp2_df"], {"name": 3}, "name=3"),
         *[(["mp2_df"], {"name": n}, f"name={n!r} is that of") for n in ("math", "m", "all")],
         (["mp2_df"], {"name": "mp2_df"}, "give the library another"),
         (["mp2_df", "mp2_df"], {}, "two programs have the name mp2_df"),
-        (["mp2_df"], {"archs": "native,x86-64-v3"}, "stands alone"),
-        (["mp2_df"], {"archs": "-O3"}, "-march"),
+        (["mp2_df"], {"archs": "native,x86-64-v3"}, "make one library of native"),
+        (["mp2_df"], {"archs": ["x86-64-v3", "armv8-a"]}, "make one library of armv8-a"),
+        (
+            ["mp2_df"],
+            {"archs": "bogus"},
+            "there are native, x86-64-v4, x86-64-v3, x86-64-v2, x86-64",
+        ),
+        (["mp2_df"], {"archs": "-O3"}, "archs='-O3'"),
+        (["mp2_df"], {"archs": ()}, "archs=''"),
+        (["mp2_df"], {"archs": 3}, "archs='3'"),
         ([], {}, "needs a program"),
         ("mp2_df", {}, "write ['mp2_df']"),
+        (3, {}, "sources=3 is not a list"),
+        ([3], {}, "cannot compile a int"),
         (["mp2_df"], {"dtype": "float16"}, "float16"),
     ],
 )
@@ -217,6 +239,8 @@ def test_programs_that_cannot_be_in_a_library(tmp_path: Path) -> None:
             tcgen.library(sources, tmp_path / "made")
     with pytest.raises(ExtentError, match="no spec has a base space q"):
         tcgen.library([ONE], tmp_path / "made", extents={"q": 2})
+    with pytest.raises(ArgumentError, match="path=3 is not a path"):
+        tcgen.library([ONE], 3)  # type: ignore[arg-type]
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "mine").write_text("")
     with pytest.raises(ArgumentError, match="not replaced"):

@@ -1,10 +1,10 @@
-// Provokes each status of the program guarded in C++; prints "STATUS message" for each.
+// Provokes each status of the program guarded in C++; prints "STATUS message" for each, with an argument for one call.
 #include <cstdlib>
 #include <iostream>
 #include <vector>
 #include <lib.hpp>
 
-int main()
+int main(int count, char **)
 {
     const std::int64_t O = 3, V = 4;
     std::vector<double> t(O*V), g(V*V, 1.0), h(V*V, 1.0), y(1), z(O*V), large(300*300), other(300*300);
@@ -15,7 +15,6 @@ int main()
     const lib::guarded::outputs out{.z = z, .y = y};
     lib::guarded program({O, V});
     program.options.threads = 1;
-    program(in, out);
     const auto fails = [](auto &&call) {
         try {
             call();
@@ -24,6 +23,11 @@ int main()
             std::cout << error.status << " " << error.what() << "\n";
         }
     };
+    if (count > 1) {
+        fails([&] { program(in, out); });
+        return 0;
+    }
+    program(in, out);
     fails([&] { program({t, g, h, {}}, out); });
     fails([&] { program({std::span(t).first(5), g, h, ones}, out); });
     fails([&] { lib::guarded({-1, V})(in, out); });

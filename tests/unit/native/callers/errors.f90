@@ -1,4 +1,4 @@
-! Provokes each status of the program guarded in Fortran; prints "STATUS message" for each.
+! Provokes each status of the program guarded in Fortran; prints "STATUS message" for each, with an argument for one call.
 module sources
   use, intrinsic :: iso_c_binding
   implicit none
@@ -37,6 +37,7 @@ program errors
   allocate (work(guarded_workspace_bytes(n, 1_c_int)), most(guarded_workspace_bytes(wide, 1_c_int)))
   allocate (state(guarded_state_bytes(n)), plan(guarded_plan_bytes()))
   call run(n, work)
+  if (command_argument_count() > 0) stop
   call guarded(n, t, g, h, tcgen_source(), z, y, work, status, options, text)
   call show()
   call run(guarded_extents(-1, v), work)
