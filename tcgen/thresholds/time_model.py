@@ -14,7 +14,7 @@ Costs of a formula sequence (``algebra``) count operations; the user gives their
 
 Each constant has its unit, its effect, and its source with machine and date. A date is that of the
 fit, or, after "since", that of the constant's first use. ``benchmarks/fit_time_model.py`` measures
-those of a processor; ``benchmarks/gpu_tccg.py`` measures the rates of a GPU, and no script repeats
+those of a processor; ``benchmarks/gpu_all.py`` measures the rates of a GPU, and no script repeats
 the fit of its tiles.
 """
 

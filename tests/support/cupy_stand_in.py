@@ -58,8 +58,8 @@ class Device:
     faults: ClassVar[dict[int, Exception]] = {}
     free = 2**40
 
-    def __init__(self, number: int) -> None:
-        self.number = number
+    def __init__(self, number: int | None = None) -> None:
+        self.id = self.number = Device.current if number is None else number
 
     def __enter__(self) -> Device:
         self.before, Device.current = Device.current, self.number
@@ -75,7 +75,8 @@ class Event:
     def __init__(self, **_: object) -> None:
         self.recorded = self.reached = 0
 
-    def record(self, stream: Stream) -> None:
+    def record(self, stream: Stream | None = None) -> None:
+        stream = stream or Stream.current
         self.recorded += 1
         number = self.recorded
 
@@ -403,6 +404,7 @@ cuda = SimpleNamespace(
     Event=Event,
     Stream=Stream,
     get_current_stream=lambda: Stream.current,
+    get_elapsed_time=lambda *_: 1.0,
     compiler=SimpleNamespace(CompileException=NvrtcError),
     driver=SimpleNamespace(CUDADriverError=CUDADriverError),
     memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
@@ -428,7 +430,26 @@ module = SimpleNamespace(
     einsum=einsum,
     empty=empty,
     from_dlpack=from_dlpack,
-    get_default_memory_pool=lambda: SimpleNamespace(free_bytes=lambda: 0),
+    full=lambda shape, value: asarray(np.full(shape, value)),
+    get_default_memory_pool=lambda: SimpleNamespace(
+        free_bytes=lambda: 0, free_all_blocks=lambda: None
+    ),
     ndarray=Array,
+    ones=lambda shape: asarray(np.ones(shape)),
     __version__="stand-in",
 )
+
+
+class Library:
+    """The module with NumPy's other functions, which leave its arrays to it."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(module, name, None) or getattr(np, name)
+
+    def fuse(self, _: Any) -> Any:
+        """CuPy's fusion refuses everything."""
+
+        def refuses(*_: Any) -> Any:
+            raise TypeError("not fusible")
+
+        return refuses
