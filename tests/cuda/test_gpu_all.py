@@ -51,6 +51,7 @@ def scripts(monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
     monkeypatch.setattr(made["measure"], "COPIED", 2**10)
     monkeypatch.setattr(made["measure"], "SIDE", 4)
     monkeypatch.setattr(made["contractions"].importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(made["contractions"], "cutensor_module", lambda: (None, "not here"))
     monkeypatch.setattr(made["all"], "GPU_TESTS", ("no such test",))
     monkeypatch.setattr(made["all"].shutil, "which", lambda _: None)
     return made
@@ -98,6 +99,7 @@ def test_everything_runs_and_what_is_wrong_is_reported(
     assert found["compiled"]["failed"] == {}
     assert found["tests"]["left_out"] == "no no such test here"
     assert found["sanitizer"]["left_out"] == "no compute-sanitizer"
+    assert "cuTENSOR: not here." in found["tables"]
     assert [row["faults"] for row in found["checks"]] == [[]]
     (row, _) = found["gpu_contractions"]["rows"]
     assert set(row["seconds"]) == {"generated", "einsum"}
