@@ -72,6 +72,7 @@ BLOCKS = (
     Block("slow-algebra", 8, (*_ALGEBRA, "tests/unit/algebra/", "tests/unit/frontend/")),
     Block("slow-loops", 6, (*_LOOPS, "tests/unit/fusion/", "tests/unit/lower/")),
     Block("slow-programs", 8, (*_CPU, *_LOOPS, "tests/programs/", "tests/support/")),
+    Block("architectures", 5, _GPU),
     Block("slow-arrays", 3, (*_ARRAYS, *_WORKERS, "tests/unit/lazy_arrays/")),
     Block("slow-gpu", 10, (*_GPU, "tests/cuda/")),
     Block("slow-chem", 9, (*_CHEM, *_ALGEBRA)),

@@ -6,7 +6,7 @@
 rates are the m, n and k at which a product with one short side reaches half of that rate: the
 least-squares fit of ``time * flops / work - 1 = half / side``. ``pair_copy_flops`` is the time of
 an element of a large transposition, in flops. All times are medians. ``call``, ``generated`` and
-``cache`` are not measured; neither are constants of a GPU, whose two rates ``gpu_tccg.py`` prints.
+``cache`` are not measured; neither are constants of a GPU, whose two rates ``gpu_all.py`` prints.
 """
 
 from __future__ import annotations

@@ -1,187 +1,175 @@
-"""Check, then measure, on a machine with a GPU.
+"""Programs that are checked on a GPU: every spec, with inputs and the interpreter's results.
 
-    python benchmarks/gpu_check.py [--quick] [--json FILE]
-
-1. Runs the specs at small and odd extents on the GPU, in three element types and fused, and
-   compares with the interpreter; stops with status 1 at the first difference.
-2. Measures contractions of the TCCG kind (sizes are arguments of the code): GFLOP/s of the kernel,
-   of CuPy's einsum on the same arrays, and of a plain matrix product, which is the roof. Times are
-   medians over CUDA events, after warm-up, the two taken in turn.
-3. Measures whole programs (CCSD, (T), density fitting): time of one call with arrays on the GPU.
-
-Under ``compute-sanitizer python benchmarks/gpu_check.py --quick`` the first part alone is run.
+``prepare`` compiles the specs in three element types, double precision also fused, and
+contractions; ``check`` runs them at small extents, on the edges of tiles, and compares. A program
+that fails counts as a fault, like a difference, and the next one runs.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import statistics
-import sys
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gpu_folder import CONTRACTIONS, ENERGIES
+from gpu_measure import package
 
-import tcgen
-from tcgen.compiler.driver import read_system
-from tcgen.frontend.spec.reader import read_spec
-from tcgen.interp import evaluate_system
-from tcgen.ir.system import System
-from tcgen.runtime.gpu.cupy_device import open_device
-from tcgen.testing import random_arrays, split_starts
-
-SPECS = Path(__file__).resolve().parents[1] / "specs"
 TOLERANCE = {"float64": 1e-11, "float32": 1e-4, "complex128": 1e-11}
-REPEAT = 7
-PROGRAMS = (("ccsd_closed_shell", 20, 100), ("t_closed_shell", 10, 40), ("df_ladder", 30, 120))
+SMALL = ((3, 5), (5, 3), (1, 1), (2, 17))
+PLANNED = 10, 40
+# Elements of the largest array, as of quadruples, that the interpreter is asked for.
+MOST = 200_000
+# Programs that compute-sanitizer runs: tiles, an epilogue, sums, a nest, and transposed tiles.
+SAMPLE = ("energies_float64_linear", "mp2_df_complex128_none", "contraction_ae_dcbe_dcba")
+# Subscripts in C order, with one extent for all letters.
+CONTRACTIONS = (
+    ("ae,dcbe->dcba", 72),
+    ("dca,cbd->ba", 304),
+    ("dfae,cebf->dcba", 72),
+    ("aged,cbfg->fedcba", 20),
+)
+# Amplitudes and an energy in the epilogue of one contraction, whose result is never stored.
+ENERGIES = """
+space o occupied
+space v virtual
+space x auxiliary
+index i j : o
+index a b : v
+index P : x
+input b_ov[x,o,v], e_o[o], e_v[v]
+output t2, e
+g[i,a,j,b] = b_ov[P,i,a]*b_ov[P,j,b]
+t2[i,j,a,b] = g[i,a,j,b]/(e_o[i] + e_o[j] - e_v[a] - e_v[b])
+e = g[i,a,j,b]*g[i,a,j,b]/(e_o[i] + e_o[j] - e_v[a] - e_v[b])
+"""
 
 
-def extents_of(system: System, occupied: int, virtual: int) -> dict[str, int]:
-    """Extents by base space; what is neither o nor v is as large as v."""
-    bases = [s.name for s in system.spaces if not s.parts]
-    return {b: {"o": occupied, "v": virtual}.get(b, virtual) for b in bases}
+def prepare(folder: Path, names: tuple[str, ...] = ()) -> None:
+    """Write programs, inputs and answers; ``names`` of specs, all of them where there are none."""
+    import tcgen
+    from tcgen.compiler.driver import read_system
+    from tcgen.interp import evaluate_system
+    from tcgen.testing import random_arrays, split_starts
 
+    specs = Path(__file__).resolve().parents[1] / "specs"
+    energies = _made(folder / "specs") / "energies.spec"
+    energies.write_text(ENERGIES)
+    programs = []
+    for path in (energies, *sorted(specs.glob("*.spec"))):
+        if names and path.stem not in names:
+            continue
+        print(f"preparing {path.stem}", flush=True)
+        system = read_system(path)
+        bases = [s.name for s in system.spaces if not s.parts]
 
-def check() -> None:
-    """Every spec on the GPU against the interpreter; raises AssertionError at a difference."""
-    systems = {path.stem: read_system(path) for path in sorted(SPECS.glob("*.spec"))}
-    systems["energies"] = read_spec(ENERGIES)
-    for stem, system in systems.items():
-        for dtype, objective in (*((d, "none") for d in TOLERANCE), ("float64", "linear")):
-            program = tcgen.compile(
-                system,
-                extents=extents_of(system, 10, 40),
-                target="cuda",
-                dtype=dtype,
-                objective=objective,
-            )
-            for occupied, virtual in ((3, 5), (5, 3), (1, 1)):
-                extents = extents_of(system, occupied, virtual)
-                arrays = random_arrays(system, extents, dtype=dtype, seed=1)
+        def extents(pair: tuple[int, int], bases: list[str] = bases) -> dict[str, int]:
+            return {b: {"o": pair[0]}.get(b, pair[1]) for b in bases}
+
+        for dtype in TOLERANCE:
+            data = []
+            for number, pair in enumerate(SMALL):
+                if _largest(system, extents(pair)) > MOST:
+                    continue
+                arrays = random_arrays(system, extents(pair), dtype=dtype, seed=number)
                 inputs, starts = split_starts(system, arrays)
-                wanted = evaluate_system(system, inputs, extents, out=starts)
-                found = program(**inputs, out={n: a.copy() for n, a in starts.items()})
-                for name, value in wanted.items():
-                    scale = max(1.0, float(np.max(np.abs(value), initial=0)))
-                    error = float(np.max(np.abs(found[name] - value), initial=0)) / scale
-                    assert error < TOLERANCE[dtype], (stem, dtype, extents, name, error)
-            print(f"right  {stem:24s} {dtype} {objective}", flush=True)
+                wanted = evaluate_system(system, inputs, extents(pair), out=starts, dtype=dtype)
+                data.append(f"{path.stem}_{dtype}_{number}.npz")
+                _keep(folder, data[-1], inputs, starts, wanted)
+            for objective in ("none", "linear") if dtype == "float64" else ("none",):
+                program = tcgen.compile(
+                    path, extents=extents(PLANNED), target="cuda", dtype=dtype, objective=objective
+                )
+                name = f"{path.stem}_{dtype}_{objective}"
+                program.save(_made(folder / "programs") / name)
+                programs.append({"name": name, "spec": path.stem, "dtype": dtype, "data": data})
+    if not names or "contractions" in names:
+        programs += [_contraction(folder, *case) for case in CONTRACTIONS]
+    (folder / "checks.json").write_text(json.dumps(programs, indent=1) + "\n")
 
 
-def median_seconds(cupy: Any, calls: tuple[Callable[[], object], ...]) -> list[float]:
-    """Median time on the GPU of each of some calls, taken in turn."""
-    times: list[list[float]] = [[] for _ in calls]
-    for n in range(REPEAT + 2):
-        for call, seconds in zip(calls, times, strict=True):
-            first, last = cupy.cuda.Event(), cupy.cuda.Event()
-            first.record()
-            call()
-            last.record()
-            last.synchronize()
-            if n >= 2:
-                seconds.append(cupy.cuda.get_elapsed_time(first, last) / 1e3)
-    return [statistics.median(t) for t in times]
+def _largest(system: Any, extents: Mapping[str, int]) -> int:
+    """Elements of the largest array of a system."""
+    return max(
+        math.prod(sum(extents[b.name] for b in s.bases) for s in t.spaces) for t in system.tensors
+    )
 
 
-def measure_contractions(cupy: Any) -> list[dict[str, Any]]:
-    """GFLOP/s of the generated kernels, CuPy's einsum and a plain product of 4096."""
-    rows: list[dict[str, Any]] = []
-    side = 4096
-    a = cupy.random.random((side, side))
-    (seconds,) = median_seconds(cupy, (lambda: a @ a,))
-    rows.append({"case": f"matmul {side}", "gflops": 2e-9 * side**3 / seconds})
-    print(f"plain product of {side}: {rows[0]['gflops']:.0f} GFLOP/s")
-    for subscripts, extent in CONTRACTIONS:
-        inputs, _ = subscripts.split("->")
-        letters = sorted(set(inputs) - {","})
-        extents = dict.fromkeys(letters, extent)
-        arrays = [
-            cupy.random.random(tuple(extents[x] for x in operand)) for operand in inputs.split(",")
-        ]
-        program = tcgen.compile(subscripts, extents=extents, target="cuda")
-        ours = program(x0=arrays[0], x1=arrays[1])["y"]
-        theirs = cupy.einsum(subscripts, *arrays)
-        error = float(cupy.max(cupy.abs(ours - theirs)) / cupy.max(cupy.abs(theirs)))
-        assert error < 1e-11, (subscripts, error)
-        out = {"y": ours}
+def _contraction(folder: Path, subscripts: str, extent: int) -> dict[str, Any]:
+    """Prepare one contraction of two arrays, whose letters all have one extent."""
+    import tcgen
 
-        def run(arrays: list[Any] = arrays, out: Any = out, program: Any = program) -> object:
-            return program(x0=arrays[0], x1=arrays[1], out=out)
-
-        def einsum(arrays: list[Any] = arrays, subscripts: str = subscripts) -> object:
-            return cupy.ascontiguousarray(cupy.einsum(subscripts, *arrays))
-
-        mine, other = median_seconds(cupy, (run, einsum))
-        flops = 2.0 * float(extent) ** len(letters)
-        moved = 8 * (sum(x.size for x in arrays) + ours.size)
-        row = {
-            "case": subscripts,
-            "extent": extent,
-            "gflops": 1e-9 * flops / mine,
-            "einsum_gflops": 1e-9 * flops / other,
-            "gbytes_per_second": 1e-9 * moved / mine,
-        }
-        rows.append(row)
-        print(
-            f"{subscripts:22s} {extent:4d} {row['gflops']:9.0f} GFLOP/s, einsum "
-            f"{row['einsum_gflops']:9.0f}, {row['gbytes_per_second']:7.0f} GB/s, error {error:.0e}",
-            flush=True,
-        )
-    return rows
+    name = "contraction_" + subscripts.replace(",", "_").replace("->", "_")
+    operands = subscripts.partition("->")[0].split(",")
+    planned = dict.fromkeys(sorted(set("".join(operands))), extent)
+    tcgen.compile(subscripts, extents=planned, target="cuda").save(
+        _made(folder / "programs") / name
+    )
+    data, random = [], np.random.default_rng(0)
+    for small in (1, 3, 7):
+        arrays = [random.random([small] * len(letters)) for letters in operands]
+        data.append(f"{name}_{small}.npz")
+        inputs = {f"x{n}": a for n, a in enumerate(arrays)}
+        _keep(folder, data[-1], inputs, {}, {"y": np.einsum(subscripts, *arrays)})
+    return {"name": name, "spec": "contractions", "dtype": "float64", "data": data}
 
 
-def measure_programs(cupy: Any) -> list[dict[str, Any]]:
-    """Time of one call of whole programs, inputs and results on the GPU."""
+def _keep(folder: Path, name: str, *groups: Mapping[str, Any]) -> None:
+    """Write inputs, the arrays that results start from, and right results."""
+    kinds = zip(("in", "start", "out"), groups, strict=True)
+    np.savez(
+        _made(folder / "data") / name,
+        **{f"{kind}:{n}": a for kind, group in kinds for n, a in group.items()},
+    )
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def differences(program: Any, data: Path, tolerance: float) -> Iterator[str]:
+    """Results that are not what the interpreter gave, each with its error."""
+    with np.load(data) as arrays:
+        groups: dict[str, dict[str, Any]] = {"in": {}, "start": {}, "out": {}}
+        for key, value in arrays.items():
+            kind, _, name = key.partition(":")
+            groups[kind][name] = value
+    found = program(**groups["in"], out=groups["start"])
+    for name, value in groups["out"].items():
+        scale = max(1.0, float(np.max(np.abs(value), initial=0)))
+        error = float(np.max(np.abs(found[name] - value), initial=0)) / scale
+        if not error < tolerance:
+            yield f"{data.stem}: {name} differs by {error:.1e}"
+
+
+def check(
+    folder: Path,
+    names: tuple[str, ...] = (),
+    more: Callable[[], bool] = lambda: True,
+) -> list[dict[str, Any]]:
+    """Faults of every program of a folder, or of some, for as long as there is ``more`` time."""
     rows = []
-    for name, occupied, virtual in PROGRAMS:
-        system = read_system(SPECS / f"{name}.spec")
-        extents = extents_of(system, occupied, virtual)
-        program = tcgen.compile(system, extents=extents, target="cuda")
-        inputs, starts = split_starts(system, random_arrays(system, extents, seed=1))
-        there = {n: cupy.asarray(a) for n, a in inputs.items()}
-        out = {n: cupy.asarray(a) for n, a in starts.items()}
-
-        def run(there: Any = there, out: Any = out, program: Any = program) -> object:
-            return program(**there, out=out)
-
-        run()
-        (seconds,) = median_seconds(cupy, (run,))
-        flops = program.report["operations"]["sequence"]
-        row = {"program": name, "extents": extents, "seconds": seconds}
-        rows.append({**row, "gflops": 1e-9 * flops / seconds})
-        print(f"{name:24s} o={occupied} v={virtual} {seconds:.4f} s, {1e-9 * flops / seconds:.0f}")
+    for entry in json.loads((folder / "checks.json").read_text()):
+        if names and entry["name"] not in names:
+            continue
+        if not more():
+            rows.append({"program": entry["name"], "left_out": True, "faults": []})
+            continue
+        row = {"program": entry["name"], "faults": faults(folder, entry)}
+        print("wrong" if row["faults"] else "right", json.dumps(row), flush=True)
+        rows.append(row)
     return rows
 
 
-def main() -> int:
-    """Check, measure, write; 0 if all is right."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--quick", action="store_true", help="check only")
-    parser.add_argument("--json", type=Path, help="write the figures")
-    options = parser.parse_args()
+def faults(folder: Path, entry: dict[str, Any]) -> list[str]:
+    """What is wrong with one program."""
+    found: list[str] = []
     try:
-        device = open_device()
-    except tcgen.TcgenError as problem:
-        print(f"gpu_check: {problem}", file=sys.stderr)
-        return problem.exit_code
-    print(device.describe())
-    check()
-    if options.quick:
-        return 0
-    import cupy
-
-    figures = {
-        "device": device.describe(),
-        "contractions": measure_contractions(cupy),
-        "programs": measure_programs(cupy),
-    }
-    if options.json:
-        options.json.write_text(json.dumps(figures, indent=1) + "\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        program = package(folder / "programs" / entry["name"]).program
+        for data in entry["data"]:
+            found += differences(program, folder / "data" / data, TOLERANCE[entry["dtype"]])
+    except Exception as problem:  # of the driver, of CuPy, of the program: the others still run
+        found.append(f"{type(problem).__name__}: {problem}")
+    return found

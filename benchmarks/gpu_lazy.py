@@ -1,26 +1,19 @@
 """Lazy arrays on a GPU beside CuPy's operations and CuPy's own fusion: chains and reductions.
 
-    python benchmarks/gpu_lazy.py prepare FOLDER                     # here: tcgen, no GPU
-    PYTHONPATH=. python FOLDER/gpu_lazy.py run FOLDER [--json FILE]  # there, beside tcgen's files
-
-``prepare`` compiles the programs, so that ``run`` needs NumPy, CuPy and the files of this package,
-and none of the packages with which it plans. The programs are those of Morton et al. (DelayRepay,
-DLS 2020, Table 1) that are element-wise, stencils or reductions, and a softmax. Each is one
-function that is called with CuPy's arrays and with lazy ones. ``lazy`` takes CuPy or a kernel,
-whichever a form of expression turned out to run faster in; ``kernels`` are kernels alone; ``cupy``
-runs operation by operation; ``fuse`` is ``cupy.fuse``, where it takes the program.
+The programs are those of Morton et al. (DelayRepay, DLS 2020, Table 1) that are element-wise,
+stencils or reductions, and a softmax. Each is one function that is called with CuPy's arrays and
+with lazy ones. ``lazy`` takes CuPy or a kernel, whichever a form of expression turned out to run
+faster in; ``kernels`` are kernels alone; ``cupy`` runs operation by operation; ``fuse`` is
+``cupy.fuse``, where it takes the program. Kernels are compiled beforehand: where they run, tcgen
+plans nothing.
 
 Before a result is computed, memory of its extents is filled with NaN and given back to CuPy's pool,
-from which the result then comes. It is compared with that of ``cupy``. The programs are timed in
-turn by CUDA events, medians of ``--repeat`` rounds after one that warms up, behind copies, so that
-the events measure the GPU; ``host ms`` is the time in which the CPU queues the work. ``% of copy``
-compares the bytes of operands and results with the bandwidth of a copy. The exit status is 1 if a
-result differs.
+from which the result then comes; it is compared with that of ``cupy``. ``% of copy`` compares the
+bytes of operands and results with the bandwidth of a copy.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 import statistics
@@ -33,7 +26,7 @@ from typing import Any
 
 import gpu_measure
 import numpy as np
-from gpu_measure import ceilings, ceilings_in_words, medians
+from gpu_measure import medians
 
 import tcgen
 from tcgen.lazy_arrays import compile as kernels
@@ -43,6 +36,7 @@ from tcgen.lazy_arrays.graph import linearize
 
 WARM = 8  # calls after which a form has its kernel, and its measurements are over
 TOLERANCE = 1e-10  # of the largest difference relative to the largest value
+ELEMENTS = 2**25  # of the larger arrays
 LEAST = "TCGEN_LAZY_MIN_ELEMENTS"
 Work = Callable[..., Any]
 
@@ -138,14 +132,17 @@ def system_of(program: Program, arrays: Sequence[Any]) -> LazySystem:
     return lazy_system(linearize((made._node,)))
 
 
-def prepare(folder: Path, count: int) -> None:
-    """Compile the programs and copy this script."""
-    gpu_measure.copy_scripts(folder, __file__)
+def prepare(folder: Path) -> None:
+    """Save the compiled programs."""
     for name, program in PROGRAMS.items():
-        arrays = [np.empty(shape) for shape in program.shapes(count)]  # nobody reads them
+        arrays = [np.empty(shape) for shape in program.shapes(ELEMENTS)]  # nobody reads them
         kernel = kernels.kernel_of(system_of(program, arrays), "float64", "cuda")
         kernel.program.save(folder / "programs" / f"lazy_{name}")
-        print(f"prepared {name}", flush=True)
+
+
+def names(_: Path) -> list[str]:
+    """All programs."""
+    return list(PROGRAMS)
 
 
 def adopt(folder: Path, name: str, arrays: Sequence[Any]) -> None:
@@ -189,13 +186,13 @@ def poison(like: Any) -> None:
     del filled
 
 
-def measure(folder: Path, name: str, count: int, repeat: int) -> dict[str, Any]:
+def measure(folder: Path, name: str, repeat: int) -> dict[str, Any]:
     """One row: the largest relative difference, and the median seconds in each way."""
     import cupy
 
     program = PROGRAMS[name]
     random = np.random.default_rng(0)  # CuPy's needs cuRAND
-    arrays = [cupy.asarray(random.random(shape)) for shape in program.shapes(count)]
+    arrays = [cupy.asarray(random.random(shape)) for shape in program.shapes(ELEMENTS)]
     adopt(folder, name, arrays)
     calls = ways(program, arrays)
     wanted = calls["cupy"]()
@@ -235,35 +232,3 @@ def table(rows: Sequence[Mapping[str, Any]], roof: Mapping[str, float]) -> str:
 
 def _number(value: float | None, factor: float) -> str:
     return "" if value is None else f"{factor * value:.3g}"
-
-
-def run(folder: Path, options: argparse.Namespace) -> int:
-    """Compare and measure; 1 if a result differs."""
-    import cupy
-
-    roof = ceilings(options.repeat)
-    print(ceilings_in_words(roof))
-    rows: list[dict[str, Any]] = []
-    for name in options.cases.split(",") if options.cases else PROGRAMS:
-        rows.append(measure(folder, name, options.elements, options.repeat))
-        print(table(rows[-1:], roof).splitlines()[2], file=sys.stderr, flush=True)
-        cupy.get_default_memory_pool().free_all_blocks()
-        if options.json is not None:
-            gpu_measure.write(options.json, roof, rows)
-    print(table(rows, roof))
-    return gpu_measure.complaints(rows, TOLERANCE)
-
-
-def main() -> int:
-    """Prepare or run."""
-    parser = gpu_measure.parser(__doc__ or "")
-    parser.add_argument("--elements", type=int, default=2**25, help="of the larger arrays")
-    options = parser.parse_args()
-    if options.what == "prepare":
-        prepare(options.folder, options.elements)
-        return 0
-    return run(options.folder, options)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

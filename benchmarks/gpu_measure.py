@@ -1,22 +1,17 @@
-"""What the benchmarks for a GPU share: programs prepared here, measured there by NumPy and CuPy.
+"""What the measurements on a GPU share: programs prepared here, timed there by NumPy and CuPy.
 
-A :class:`Case` is a spec at some extents beside the same equations by ``cupy.einsum``. It is
-compiled twice: ``tcgen`` leaves products to cuBLAS where a model says so, ``generated`` none. Its
-inputs are random arrays with the promised symmetries. Its outputs are filled with NaN, computed,
-and compared with those of the equations in the same run. Programs are timed by CUDA events:
-medians of ``--repeat`` rounds after one that warms up. A program is queued behind copies of a few
-milliseconds, so that the events measure the GPU and not the CPU that queues; the time of the latter
-is ``host`` in the JSON. Before that a copy and a matrix product measure the two ceilings of the
-device.
+A contraction or a program is compiled with products by the library where a model says so
+(``tcgen``), and without (``generated``); once, if that is the same. Its inputs are random arrays
+with the promised symmetries. Its outputs are filled with NaN, computed, and compared with those of
+``cupy.einsum`` in the same run. Times are medians over CUDA events after one round that warms up. A
+program is queued behind copies of a few milliseconds, so that the events measure the GPU and not
+the CPU that queues; the time of the latter is ``host`` in the JSON.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
-import json
 import math
-import shutil
 import statistics
 import sys
 import time
@@ -32,8 +27,6 @@ COPIED = 2**31  # bytes of the array whose copy measures the memory
 AHEAD = 4  # such copies, behind which a program is queued
 SIDE = 8192  # of the matrix product that measures the arithmetic
 LONG = 3.0  # seconds of a reference that runs but once
-TOLERANCE = 1e-10  # of the largest difference relative to the largest value, for whole programs
-WAYS: dict[str, dict[str, Any]] = {"tcgen": {}, "generated": {"library": False}}  # of compiling
 Call = Callable[[], object]
 Arrays = Mapping[str, Any]
 
@@ -61,36 +54,44 @@ class Case:
     planning: Mapping[str, Any] | None = None
 
 
-def copy_scripts(folder: Path, *paths: Path | str) -> None:
-    """Put scripts, and this one, into a folder that is made if need be."""
-    (folder / "programs").mkdir(parents=True, exist_ok=True)
-    for path in (__file__, *paths):
-        shutil.copy(path, folder / Path(path).name)
+def save_ways(folder: Path, name: str, compiled: Callable[..., Any]) -> None:
+    """Save a program without products of the library, and with them if that is another one.
+
+    Args:
+        folder: gets ``programs/NAME_generated`` and perhaps ``programs/NAME_tcgen``.
+        name: of the program.
+        compiled: function of the option ``library`` that returns the program.
+    """
+    compiled(library=False).save(folder / "programs" / f"{name}_generated")
+    chosen = compiled(library=True)
+    if chosen.report["library"]:
+        chosen.save(folder / "programs" / f"{name}_tcgen")
 
 
-def prepare(folder: Path, script: str, cases: Sequence[Case]) -> None:
-    """Write the compiled cases, their extents and the scripts."""
+def ways(folder: Path, name: str) -> dict[str, Any]:
+    """The programs of a name that were saved."""
+    paths = {way: folder / "programs" / f"{name}_{way}" for way in ("generated", "tcgen")}
+    return {way: package(path).program for way, path in paths.items() if path.exists()}
+
+
+def prepare(folder: Path, cases: Sequence[Case]) -> dict[str, dict[str, int]]:
+    """Save the compiled cases; their extents by name."""
     import tcgen
 
-    copy_scripts(folder, script)
     chosen = {}
     for case in cases:
         for extents in case.extents:
             options = {"extents": extents, "target": "cuda", **(case.planning or {})}
             try:
-                programs = {
-                    way: tcgen.compile(tcgen.spec_path(case.spec), **options, **more)
-                    for way, more in WAYS.items()
-                }
+                save_ways(
+                    folder, case.name, partial(tcgen.compile, tcgen.spec_path(case.spec), **options)
+                )
             except tcgen.MemoryLimitError as error:
                 print(f"{case.name} {extents}: {error}", file=sys.stderr)
                 continue
-            for way, program in programs.items():
-                program.save(folder / "programs" / f"{case.name}_{way}")
             chosen[case.name] = extents
-            print(f"prepared {case.name} {extents}", flush=True)
             break
-    (folder / f"{Path(script).stem}.json").write_text(json.dumps(chosen, indent=1) + "\n")
+    return chosen
 
 
 def package(path: Path) -> Any:
@@ -165,12 +166,6 @@ def ceilings(repeat: int) -> dict[str, float]:
     return {"copy": copy(), "dgemm": dgemm()}
 
 
-def ceilings_in_words(roof: Mapping[str, float]) -> str:
-    """The device and what it reaches."""
-    copy, dgemm = 1e-9 * roof["copy"], 1e-12 * roof["dgemm"]
-    return f"{device_name()}: copy {copy:.0f} GB/s, dgemm {dgemm:.1f} TF"
-
-
 def inputs_of(program: Any, extents: dict[str, int]) -> dict[str, Any]:
     """Random inputs on the GPU with their promised symmetries; orbital energies have a gap."""
     import cupy
@@ -217,17 +212,11 @@ def difference(found: Any, wanted: Any) -> float:
     return float(abs(found - wanted).max() / abs(wanted).max())
 
 
-def measure(
-    folder: Path, case: Case, extents: dict[str, int], options: argparse.Namespace
-) -> dict[str, Any]:
+def measure(folder: Path, case: Case, extents: dict[str, int], repeat: int) -> dict[str, Any]:
     """One case: the largest relative difference, and the median seconds of each program."""
     import cupy
 
-    programs = {
-        way: package(folder / "programs" / f"{case.name}_{way}").program
-        for way in WAYS
-        if not options.programs or way in options.programs.split(",")
-    }
+    programs = ways(folder, case.name)
     arrays = inputs_of(next(iter(programs.values())), extents)
     constant = {n: arrays[n] for n in case.bound}
     changing = {n: a for n, a in arrays.items() if n not in constant}
@@ -253,7 +242,7 @@ def measure(
         ready(**changing, out=out)
         differences[way] = max(difference(out[n], value) for n, value in wanted.items())
         call = partial(ready, **changing, out=out)
-        seconds |= medians({way: call}, options.repeat, host)
+        seconds |= medians({way: call}, repeat, host)
         del ready, call
         cupy.get_default_memory_pool().free_all_blocks()
     return {
@@ -290,58 +279,3 @@ def table(rows: Sequence[Mapping[str, Any]], roof: Mapping[str, float]) -> str:
             ]
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
-
-
-def run(folder: Path, script: str, cases: Sequence[Case], options: argparse.Namespace) -> int:
-    """Compare and measure; 1 if a result differs or nothing ran."""
-    import cupy
-
-    roof = ceilings(options.repeat)
-    print(ceilings_in_words(roof))
-    names = options.cases.split(",") if options.cases else [case.name for case in cases]
-    rows: list[dict[str, Any]] = []
-    prepared = json.loads((folder / f"{Path(script).stem}.json").read_text())
-    for case in cases:
-        if case.name in names and case.name in prepared:
-            rows.append(measure(folder, case, prepared[case.name], options))
-            print("\n".join(table(rows[-1:], roof).splitlines()[2:]), file=sys.stderr, flush=True)
-            cupy.get_default_memory_pool().free_all_blocks()
-            if options.json is not None:
-                write(options.json, roof, rows)
-    print(table(rows, roof))
-    return complaints(rows, TOLERANCE)
-
-
-def write(report: Path, roof: Mapping[str, float], rows: Sequence[Mapping[str, Any]]) -> None:
-    """The figures as JSON."""
-    figures = {"device": device_name(), "ceilings": roof, "rows": rows}
-    report.write_text(json.dumps(figures, indent=1) + "\n")
-
-
-def complaints(rows: Sequence[Mapping[str, Any]], tolerance: float, key: str = "case") -> int:
-    """Print the rows whose results differ; 1 if there are some, or no rows at all."""
-    wrong = [r for r in rows if not r["difference"] < tolerance]
-    for row in wrong:
-        print(f"case {row[key]} differs by {row['difference']:.1e}", file=sys.stderr)
-    return 1 if wrong or not rows else 0
-
-
-def parser(description: str) -> argparse.ArgumentParser:
-    """The options that all scripts have."""
-    made = argparse.ArgumentParser(description=description.split("\n", 1)[0])
-    made.add_argument("what", choices=("prepare", "run"))
-    made.add_argument("folder", type=Path)
-    made.add_argument("--cases", help="some of them, with commas; default all")
-    made.add_argument("--programs", help="tcgen, generated; default both")
-    made.add_argument("--repeat", type=int, default=7)
-    made.add_argument("--json", type=Path, help="write the figures, after each case")
-    return made
-
-
-def main(description: str, script: str, cases: Sequence[Case]) -> int:
-    """Prepare or run the cases of a script."""
-    options = parser(description).parse_args()
-    if options.what == "prepare":
-        prepare(options.folder, script, cases)
-        return 0
-    return run(options.folder, script, cases, options)

@@ -41,6 +41,7 @@ _REASONS = {
     "nbclient": r"\b(nbclient|ipykernel)\b",
     "nvrtc": r"\bnvrtc\b",
     "nvdisasm": r"\bnvdisasm\b",
+    "hipcc": r"\bhipcc\b",
     "aarch64": r"\b(qemu|aarch64)\b",
 }
 _SKIPPED = pytest.StashKey[list[str]]()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -45,11 +46,11 @@ _run_options = together(
     ),
     option("--scheduler", metavar="ADDRESS", help="Run a DIR on the workers of a dask scheduler."),
     option("--mpi", is_flag=True, help="Run a DIR on the ranks of mpirun."),
+    option("--devices", metavar="NUMBERS", help="Run a DIR on GPUs of this machine: 0,1."),
     option(
         "--worker-memory",
         metavar="BYTES",
-        default="4GiB",
-        help="Largest number of bytes that one worker may use.",
+        help="Largest number of bytes that one worker may use (4GiB; what is free on a GPU).",
     ),
 )
 
@@ -62,7 +63,7 @@ _run_options = together(
 @click.pass_context
 def run_command(ctx: click.Context, /, source: Path, as_json: bool, **chosen: Any) -> None:
     """Run a compiled DIR or a SPEC on given or random inputs."""
-    if chosen["scheduler"] is not None or chosen["mpi"]:
+    if chosen["scheduler"] is not None or chosen["mpi"] or chosen["devices"] is not None:
         outcome = _run_on_workers(ctx, source, chosen)
         report = {"schema": 1}
     else:
@@ -155,14 +156,15 @@ def _run_on_workers(ctx: click.Context, folder: Path, chosen: dict[str, Any]) ->
     from ..distributed.distribute import distribute  # noqa: PLC0415  (loads the engines)
     from .timed_run import Outcome, describe  # noqa: PLC0415
 
-    scheduler: str | None = chosen["scheduler"]
-    if scheduler is not None and chosen["mpi"]:
-        raise click.UsageError("give --scheduler or --mpi, not both")
+    where = {"--" + name: chosen[name] for name in ("scheduler", "devices", "mpi")}
+    given = [name for name, value in where.items() if value]
+    if len(given) > 1:
+        raise click.UsageError(f"{' and '.join(given)} were given: choose one")
     with_check = chosen["check"] or chosen["save_inputs"] is not None or chosen["repeat"] > 1
     if chosen["inputs"] is None or with_check:
         raise click.UsageError(
-            "--scheduler and --mpi run once, on arrays in a file: give --inputs FILE, and "
-            "neither --random, --check, --repeat nor --save-inputs"
+            f"{given[0] if given else '--devices'} runs once, on arrays in a file: give --inputs "
+            f"FILE, and neither --random, --check, --repeat nor --save-inputs"
         )
 
     def read() -> tuple[str, tuple[Program, dict[str, Any]]]:
@@ -172,7 +174,7 @@ def _run_on_workers(ctx: click.Context, folder: Path, chosen: dict[str, Any]) ->
         program = Program(load_artifact(folder))
         return f"run {folder}", (program, _worker_inputs(program, chosen["inputs"]))
 
-    with _workers(scheduler) as (engine, prints):
+    with _workers(chosen["scheduler"], chosen["devices"]) as (engine, prints):
         show = prints and not ctx.obj["quiet"] and Console(stderr=True).is_terminal
 
         def progress(done: int, tasks: int) -> None:
@@ -190,10 +192,15 @@ def _run_on_workers(ctx: click.Context, folder: Path, chosen: dict[str, Any]) ->
 
 
 @contextmanager
-def _workers(scheduler: str | None) -> Iterator[tuple[Engine, bool]]:
-    """The engine of a dask scheduler, or the ranks of mpirun; True if this process prints."""
+def _workers(scheduler: str | None, devices: str | None) -> Iterator[tuple[Engine, bool]]:
+    """The engine of GPUs, a dask scheduler, or ranks of mpirun; True if this process prints."""
     from ..distributed.distribute import dask_client, engine_of, mpi_world  # noqa: PLC0415
 
+    if devices is not None:
+        if not re.fullmatch(r"\d+(,\d+)*", devices):
+            raise click.UsageError(f"--devices {devices}: give numbers of GPUs, as 0,1")
+        yield engine_of([int(number) for number in devices.split(",")]), True
+        return
     if scheduler is None:
         world = mpi_world()
         yield engine_of(world), world.rank == 0

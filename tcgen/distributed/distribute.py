@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,11 +16,14 @@ from ..runtime.queries import EQUATIONS
 from .executor import Engine, ExecutorEngine
 from .run import DistributedProgram
 
+# Bytes of a worker that is no GPU.
+DEFAULT_MEMORY = "4GiB"
+
 
 def distribute(
     program: Program,
     where: object,
-    memory: str | SupportsIndex = "4GiB",
+    memory: str | SupportsIndex | None = None,
     *,
     task_seconds: float = 0.2,
     along: str | None = None,
@@ -32,8 +35,10 @@ def distribute(
     Args:
         program: the program.
         where: a dask.distributed Client, an mpi4py communicator (all ranks call this and the
-            result), or an executor of concurrent.futures.
-        memory: bytes that one worker may use, or text such as "4GiB".
+            result), an executor of concurrent.futures, or a list of numbers of GPUs of this
+            machine, such as ``[0, 1]``, for a program whose target is cuda.
+        memory: bytes that one worker may use, or text such as "4GiB". None allows 4 GiB, and a GPU
+            what is free on the one that has least.
         task_seconds: minimum predicted seconds of a task; shorter tasks are dominated by overhead.
         along: name of the space that is cut into ranges; None cuts the iterations of the program
             if it numbers them, else the largest space that can be cut.
@@ -43,10 +48,11 @@ def distribute(
             tasks of the stage.
 
     Raises:
-        ArgumentError: ``where`` is of another kind, or ``memory`` cannot be read.
+        ArgumentError: ``where`` is of another kind, or ``memory`` cannot be read; GPUs for a
+            program of another target.
         MemoryLimitError: a worker has less memory than ``memory``.
         UnavailableError: dask or mpi4py is not installed, workers are missing or have another
-            version of tcgen.
+            version of tcgen; a GPU is missing.
         PlanError: an output accumulates.
 
     Example:
@@ -72,21 +78,29 @@ def distribute(
     )
 
 
-def _allowed(program: Program, engine: Engine, memory: str | SupportsIndex) -> int:
+def _allowed(program: Program, engine: Engine, memory: str | SupportsIndex | None) -> int:
     """The bytes that a worker may use."""
     manifest = program.manifest
+    if engine.on_gpus and manifest.target != "cuda":
+        raise ArgumentError(
+            f'{manifest.name} is for the target {manifest.target}: compile with target="cuda" for '
+            f"GPUs, or distribute it to a client, a communicator or an executor"
+        )
     for tensor in manifest.outputs:
         if tensor.accumulate:
             raise PlanError(
                 f"output {tensor.name} accumulates, so that each task would add to it: write "
                 f"{tensor.name} = ... in the equations, and add the arrays afterwards"
             )
-    allowed = parse_bytes(memory)
     limit = engine.worker_memory
+    if memory is None and engine.on_gpus and limit is not None:
+        return limit
+    allowed = parse_bytes(DEFAULT_MEMORY if memory is None else memory)
     if limit is not None and limit < allowed:
         raise MemoryLimitError(
             f"memory={allowed:,} bytes a worker is more than a worker has, {limit:,}: give "
-            f"memory={limit}, or start fewer workers on a node"
+            f"memory={limit}, or "
+            f"{'other GPUs' if engine.on_gpus else 'start fewer workers on a node'}"
         )
     return allowed
 
@@ -121,10 +135,18 @@ def engine_of(where: Any, scratch: Path | None = None) -> Engine:
         from .mpi import MpiEngine  # noqa: PLC0415
 
         return MpiEngine.of(where)
+    if isinstance(where, Sequence) and all(_is_number(n) for n in where):
+        from .gpus import GpuEngine  # noqa: PLC0415  (loads the runtime of a GPU)
+
+        return GpuEngine([int(n) for n in where])
     raise ArgumentError(
         f"cannot distribute to a {type(where).__name__}: give a dask.distributed Client, an mpi4py "
-        f"communicator, or an executor of concurrent.futures"
+        f"communicator, an executor of concurrent.futures, or a list of numbers of GPUs"
     )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, SupportsIndex) and not isinstance(value, bool)
 
 
 def _need(module: str, extra: str) -> None:

@@ -37,12 +37,15 @@ class Engine(ABC):
         worker_memory: bytes of a worker by the engine's own setting, or None.
         ranks: number of workers of a node that call the program together and share arrays and
             results; 0 if each worker has its own arrays, and the results go to the caller.
+        on_gpus: workers are GPUs of this process: each takes what its tasks read, and the first one
+            holds the results.
     """
 
     slots: int
     slots_per_worker: int
     worker_memory: int | None = None
     ranks: int = 0
+    on_gpus: bool = False
 
     def once(self, make: Callable[[], T]) -> T:
         """The value that ``make`` returns in one of the processes that call the program."""
@@ -82,6 +85,11 @@ class Engine(ABC):
     def result(self, shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
         """Memory for a whole result; read-only if another process fills it."""
         return np.empty(shape, dtype)
+
+    def taken(self, result: Any) -> npt.NDArray[Any]:
+        """A whole result, complete, as an array of NumPy."""
+        array: npt.NDArray[Any] = result
+        return array
 
     def settle(self, results: Sequence[npt.NDArray[Any]]) -> None:  # noqa: B027  (engines without it need none)
         """All blocks of results are in their places."""

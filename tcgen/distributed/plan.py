@@ -33,8 +33,8 @@ PARTS_PER_SLOT = 8  # short last tasks balance the workers; more tasks only cost
 class Cluster:
     """The workers that a plan is for.
 
-    ``slots``, ``slots_per_worker`` and ``ranks`` are those of ``executor.Engine``. A worker has
-    ``memory`` bytes, and a task takes at least ``task_seconds`` by prediction.
+    ``slots``, ``slots_per_worker``, ``ranks`` and ``on_gpus`` are those of ``executor.Engine``. A
+    worker has ``memory`` bytes, and a task takes at least ``task_seconds`` by prediction.
     """
 
     slots: int
@@ -42,6 +42,7 @@ class Cluster:
     memory: int
     task_seconds: float = 0.2
     ranks: int = 0
+    on_gpus: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +93,15 @@ def make_plan(
     found = find_plan(program, extents, held, cluster, along)
     if isinstance(found, Plan):
         return found
+    advice = f"give memory={found.min_bytes}, "
+    if cluster.on_gpus:
+        advice += "where GPUs have so much, smaller extents, or cut another space (along=...)"
+    else:
+        advice += "fewer threads a worker, or more of the inputs as references (tcgen.stored)"
+    who = "GPU" if cluster.on_gpus else "worker"
     raise MemoryLimitError(
-        f"{program.manifest.name}: a worker needs at least {found.min_bytes:,} bytes (with "
-        f"{found.cut}), and {cluster.memory:,} are allowed: give memory={found.min_bytes}, fewer "
-        f"threads a worker, or more of the inputs as references (tcgen.stored)"
+        f"{program.manifest.name}: a {who} needs at least {found.min_bytes:,} bytes (with "
+        f"{found.cut}), and {cluster.memory:,} are allowed: {advice}"
     )
 
 
@@ -325,7 +331,10 @@ def _task_need(
                 own += max(
                     (rectangle_bytes(r, reading.itemsize) for r in reading.rectangles), default=0
                 )
-        if reading.source in held and held[reading.source] == 0:
+        # Of an array that is cut, the rest stays in the memory of the CPU.
+        if cluster.on_gpus and reading.shrunk:
+            continue
+        if reading.source in held and held[reading.source] == 0 and not cluster.on_gpus:
             # Only the read elements of a reference are in memory.
             read += 0 if reading.shrunk else reading.nbytes
         elif reading.source not in counted:
@@ -347,6 +356,9 @@ def _results(stages: Iterable[Stage], cluster: Cluster) -> int:
     for name, stage in results.items():
         count = BY_NAME[stage.dtype(name)].itemsize
         total += count * prod(stage.output_shape(name))
+    if cluster.on_gpus:
+        # With the blocks that another GPU sends.
+        return total * (2 if cluster.slots > 1 else 1)
     return _share(total, cluster) if cluster.ranks else 0
 
 

@@ -23,7 +23,7 @@ from .dask_client import DaskEngine, check_chunks, is_dask_array, results_on_wor
 from .executor import Engine
 from .handles import Handle
 from .plan import Cluster, Plan, make_plan
-from .stage import Reading, Stage, Task, begin, put, source_names
+from .stage import Reading, Stage, Task, begin, corners, put, source_names
 from .stored import Stored, by_reference
 from .worker import Done, Job
 
@@ -191,6 +191,7 @@ class DistributedProgram:
             self._memory,
             self._task_seconds,
             self._engine.ranks,
+            self._engine.on_gpus,
         )
         return make_plan(self.program, extents, held, cluster, self._along)
 
@@ -354,9 +355,10 @@ class _Call:
         """
         outputs = {o.name: o for o in stage.outputs}
         results = {n: self.engine.result(stage.output_shape(n), stage.dtype(n)) for n in outputs}
-        own = {n: outputs[n] for n, result in results.items() if result.flags.writeable}
+        # Arrays of a GPU have no such flag.
+        own = {n: outputs[n] for n, r in results.items() if getattr(r.flags, "writeable", True)}
         for name, output in own.items():
-            begin(output, results[name])
+            self.engine.apart(partial(begin, output, results[name]))
         pending: dict[int, Done] = {}
         order = deque(t.number for t in tasks)
 
@@ -373,7 +375,7 @@ class _Call:
             self.done.append((task, part))
             self.engine.apart(partial(place, count, task, part))
         self.engine.settle(list(results.values()))
-        return results
+        return {name: self.engine.taken(result) for name, result in results.items()}
 
     def report(self, seconds: float) -> RunReport:
         """The report of the call."""
@@ -412,21 +414,23 @@ class _Call:
     def _moved(
         self, stage: Stage, reading: Reading, seen: set[Hashable], first: frozenset[Hashable]
     ) -> int:
-        source = self.held.get(reading.source)
-        if isinstance(source, Stored):
-            total = 0
-            for piece, count in reading.pieces:
+        source = self.held.get(reading.source) or self.given[reading.source]
+        if isinstance(source, Stored) or self.engine.on_gpus:
+            pieces, total = reading.pieces, 0
+            if self.engine.on_gpus and not reading.shrunk:
+                whole = tuple(slice(0, n) for n in reading.shape)
+                pieces = ((corners(whole), reading.whole_bytes),)
+            for piece, count in pieces:
                 key = (source, piece)
                 new = key not in seen and (reading.source, piece) in first
                 if new or stage.entry(reading.name).role == "generated":
                     total += count
                     seen.add(key)
             return total
-        handle = source or self.given[reading.source]
-        new = handle.token not in seen and handle.token in first
+        new = source.token not in seen and source.token in first
         if not new:
             return 0
-        seen.add(handle.token)
+        seen.add(source.token)
         return reading.whole_bytes
 
 

@@ -21,7 +21,9 @@ import numpy.typing as npt
 from .._version import __version__
 from ..compiler.program_cache import LeastRecentlyUsed
 from ..errors import UnavailableError
+from ..runtime.device_protocol import Device
 from ..runtime.fork_safe_lock import Lock
+from ..runtime.host_device import HostDevice
 from ..runtime.program import Program
 from .handles import Handle, aligned_copy, aligned_empty
 from .stage import Reading, Stage, Task, Writing, corners, rectangle_bytes, source_names
@@ -148,6 +150,12 @@ class Shelf(LeastRecentlyUsed[_Entry]):
         with self._lock:
             self._drop(key)
 
+    def forget(self, tokens: Collection[str]) -> None:
+        """Drop what was made from the values of handles with these tokens."""
+        with self._lock:
+            for key in [k for k in self._values if isinstance(k, tuple) and k[0] in tokens]:
+                self._drop(key)
+
     def clear(self) -> None:
         """Drop all values."""
         super().clear()
@@ -169,6 +177,24 @@ class Shelf(LeastRecentlyUsed[_Entry]):
 
 
 SHELF = Shelf()
+
+
+@dataclass(slots=True)
+class Place:
+    """Where tasks of a process run: the CPU, or one of several GPUs.
+
+    ``name`` is that of the worker, ``device`` makes its arrays, and ``shelf`` stores them between
+    tasks.
+    """
+
+    name: str
+    device: Device
+    shelf: Shelf
+
+
+def here() -> Place:
+    """The memory of this process."""
+    return Place(f"{socket.gethostname()}:{os.getpid()}", HostDevice(), SHELF)
 
 
 class Tiles:
@@ -215,16 +241,20 @@ def _program(handle: Handle) -> Program:
     return program
 
 
-def run_task(job: Job, task: Task) -> Done:
-    """Run one task in a worker."""
+def run_task(job: Job, task: Task, place: Place | None = None) -> Done:
+    """Run one task in a worker; by default in the memory of this process.
+
+    On a GPU the blocks are arrays there, and work on its current stream.
+    """
+    place = place or here()
     began, start = time.time(), time.perf_counter()
     stage: Stage = job.stage.open()
     program = _program(job.stage)
     peak, readings, writings = _rectangles(job.stage.token, stage, program, task)
-    loader = _Loader(job, stage)
+    loader = _Loader(job, stage, place)
     loader.keep = max(0, job.memory - peak - loader.sent)
     # The task before this one may have left more room.
-    SHELF.trim(loader.keep)
+    place.shelf.trim(loader.keep)
     outputs, state_bytes = _call(program, loader, readings, task)
     blocks: dict[str, tuple[Block, ...]] = {}
     result_bytes = 0
@@ -233,13 +263,13 @@ def run_task(job: Job, task: Task) -> Done:
         pieces = []
         for rectangle in writing.rectangles:
             # A program for a range of a space returns the rectangle itself.
-            piece = np.asarray(array if stage.here else np.array(array[rectangle], order="C"))
+            piece = _block(place.device, array, None if stage.here else rectangle)
             pieces.append((rectangle, piece))
             result_bytes += int(piece.nbytes)
         blocks[writing.name] = tuple(pieces)
     return Done(
         blocks,
-        f"{socket.gethostname()}:{os.getpid()}",
+        place.name,
         threading.get_ident(),
         began,
         time.perf_counter() - start,
@@ -247,8 +277,17 @@ def run_task(job: Job, task: Task) -> Done:
         frozenset(loader.first),
         loader.reloaded,
         result_bytes,
-        program.allocated_bytes - state_bytes + SHELF.nbytes + loader.sent,
+        program.allocated_bytes - state_bytes + place.shelf.nbytes + loader.sent,
     )
+
+
+def _block(device: Device, array: Any, rectangle: Rectangle | None) -> Any:
+    """A copy of a rectangle of a result, or the result itself, in the memory of the device."""
+    if device.on_cpu:
+        return np.asarray(array if rectangle is None else np.array(array[rectangle], order="C"))
+    if not device.holds(array):
+        array = device.put(np.asarray(array))
+    return array if rectangle is None else array[(*rectangle, ...)].copy()
 
 
 def _rectangles(
@@ -287,7 +326,7 @@ def _call(
     # Ranges of the program's own iterations share the constant phase; those of a space do not.
     which = (task.first, task.last) if stage.here else tuple(map(id, arrays.values()))
     key = (job.stage.token, tokens, which)
-    bound = SHELF.load(key, bind, loader.keep, [loader.key(r) for r in fixed])
+    bound = loader.place.shelf.load(key, bind, loader.keep, [loader.key(r) for r in fixed])
     others = {r.name: loader.array(r) for r in readings if entries[r.name].volatile}
     result: Mapping[str, Array] = bound(**others, **numbers)
     return result, bound.kept_bytes
@@ -301,13 +340,13 @@ class _Loader:
     after it had dropped them. ``first`` has names and tokens of pieces that are new to it.
     """
 
-    def __init__(self, job: Job, stage: Stage) -> None:
-        self.job, self.stage = job, stage
+    def __init__(self, job: Job, stage: Stage, place: Place) -> None:
+        self.job, self.stage, self.place = job, stage, place
         self.keep = self.sent = self.reloaded = 0
         self.first: set[Hashable] = set()
         self._loaded = 0
         loaded = (job.run, "loaded")
-        self._known: set[Hashable] = SHELF.load(loaded, lambda: (set(), 0))
+        self._known: set[Hashable] = self.place.shelf.load(loaded, lambda: (set(), 0))
         self._tiles: list[Tiles] = []
         self._arrays: dict[str, Array] = {}
         for name in source_names((stage,)):
@@ -320,8 +359,8 @@ class _Loader:
         """Bytes that were read or received for this task."""
         return self._loaded + sum(tiles.loaded for tiles in self._tiles)
 
-    def _count(self, name: str, source: Stored, piece: Hashable, nbytes: int) -> None:
-        """Count a piece of a source that was read, separately if the process had it before."""
+    def _count(self, name: str, source: Stored | Handle, piece: Hashable, nbytes: int) -> None:
+        """Count a piece of a source that was read, separately if the worker had it before."""
         if (source, piece) in self._known:
             self.reloaded += nbytes
         else:
@@ -335,7 +374,7 @@ class _Loader:
         which: Hashable
         if reading.shrunk:
             [(which, _)] = reading.pieces
-        elif isinstance(source, Stored) and not reading.whole:
+        elif isinstance(source, Stored) and not reading.whole and self._device.on_cpu:
             which = "some"
         else:
             which = corners(_full(reading.shape))
@@ -349,19 +388,39 @@ class _Loader:
         if isinstance(source, Stored):
             return self._stored(source, reading)
         whole = self._arrays[reading.source]
-        if not reading.shrunk:
-            return whole
-        if reading.whole and reading.unpacking is None:
-            return whole
-        if source is None:
-            return np.asarray(reading.taken(whole.__getitem__, whole.dtype.name), order="C")
+        if not reading.shrunk or (reading.whole and reading.unpacking is None):
+            return whole if self._device.on_cpu else self._whole(reading, whole)
 
-        def cut() -> tuple[Array, int]:
+        def cut() -> tuple[Any, int]:
             piece = reading.taken(whole.__getitem__, whole.dtype.name)
-            piece = aligned_copy(piece) if reading.unpacking is None else piece
-            return piece, piece.nbytes
+            if not self._device.on_cpu:
+                handle = source or self.job.given[reading.source]
+                [(which, count)] = reading.pieces
+                self._count(reading.source, handle, which, count)
+            elif source is not None and reading.unpacking is None:
+                piece = aligned_copy(piece)
+            made = self._device.put(np.asarray(piece, order="C"))
+            return made, made.nbytes
 
-        return SHELF.load(self.key(reading), cut, self.keep)
+        if source is None:
+            return cut()[0]
+        return self.place.shelf.load(self.key(reading), cut, self.keep)
+
+    def _whole(self, reading: Reading, whole: Array) -> Any:
+        """The copy on a GPU of a whole array, which its tasks share."""
+        handle = self.job.held.get(reading.source) or self.job.given[reading.source]
+        which = corners(_full(reading.shape))
+
+        def copied() -> tuple[Any, int]:
+            self._count(reading.source, handle, which, int(whole.nbytes))
+            return self._device.put(whole), int(whole.nbytes)
+
+        assert not isinstance(handle, Stored)
+        return self.place.shelf.load((handle.token, which), copied, self.keep)
+
+    @property
+    def _device(self) -> Device:
+        return self.place.device
 
     def _opened(self, handle: Handle) -> Array:
         """An array that was sent; it counts when the process sees it first."""
@@ -375,7 +434,7 @@ class _Loader:
         array: Array = handle.open()
         if handle.moves:
             self.sent += -(-int(array.nbytes) // handle.holders)
-        SHELF.load((handle.token, "seen"), first)
+        self.place.shelf.load((handle.token, "seen"), first)
         return array
 
     def _stored(self, source: Stored, reading: Reading) -> Any:
@@ -385,9 +444,9 @@ class _Loader:
             tiles = Tiles(source, corner, tuple(axis.stop - axis.start for axis in rectangle))
             self._tiles.append(tiles)
             return tiles
-        if reading.shrunk or reading.whole:
+        if reading.shrunk or reading.whole or not self._device.on_cpu:
 
-            def load() -> tuple[Array, int]:
+            def load() -> tuple[Any, int]:
                 count = 0
                 with source.opened() as read:
 
@@ -404,15 +463,15 @@ class _Loader:
                         array = counted(_full(reading.shape))
                         piece = corners(_full(reading.shape))
                 self._count(reading.source, source, piece, count)
-                return array, int(array.nbytes)
+                return self._device.put(array), int(array.nbytes)
 
-            return SHELF.load(self.key(reading), load, self.keep)
+            return self.place.shelf.load(self.key(reading), load, self.keep)
         return self._sparse(source, reading)
 
     def _sparse(self, source: Stored, reading: Reading) -> Array:
         """An array of the whole shape that has the rectangles; the system maps no other pages."""
         key = self.key(reading)
-        sparse: _Sparse = SHELF.load(
+        sparse: _Sparse = self.place.shelf.load(
             key, lambda: (_Sparse(reading.shape, source.dtype), 0), self.keep
         )
         with sparse.lock:
@@ -420,7 +479,7 @@ class _Loader:
             more = sum(rectangle_bytes(r, reading.itemsize) for r in missing)
             if sparse.filled and sparse.nbytes + more > self.keep:
                 # Drop the full array, and with it the programs that are bound to it.
-                SHELF.drop(key)
+                self.place.shelf.drop(key)
                 sparse = _Sparse(reading.shape, source.dtype)
                 missing = list(reading.rectangles)
             for rectangle in missing:
@@ -428,7 +487,7 @@ class _Loader:
                 self._count(reading.source, source, corners(rectangle), int(block.nbytes))
                 sparse.nbytes += int(block.nbytes)
                 sparse.filled.add(corners(rectangle))
-        SHELF.put(key, sparse, sparse.nbytes, self.keep)
+        self.place.shelf.put(key, sparse, sparse.nbytes, self.keep)
         return sparse.array
 
 

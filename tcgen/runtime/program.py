@@ -173,7 +173,7 @@ class Program(ProgramQueries):
         given = read_inputs(device, expected, constants, self.manifest.dtype)
         return BoundProgram(self._execution, given)
 
-    def distribute(self, where: object, memory: Any = "4GiB", **options: Any) -> Any:
+    def distribute(self, where: object, memory: Any = None, **options: Any) -> Any:
         """Call :func:`tcgen.distribute` with this program.
 
         Raises:

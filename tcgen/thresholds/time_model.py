@@ -14,7 +14,7 @@ Costs of a formula sequence (``algebra``) count operations; the user gives their
 
 Each constant has its unit, its effect, and its source with machine and date. A date is that of the
 fit, or, after "since", that of the constant's first use. ``benchmarks/fit_time_model.py`` measures
-those of a processor; ``benchmarks/gpu_tccg.py`` measures the rates of a GPU, and no script repeats
+those of a processor; ``benchmarks/gpu_all.py`` measures the rates of a GPU, and no script repeats
 the fit of its tiles.
 """
 
@@ -170,8 +170,9 @@ class Machine:
 
 POSITIVE = ("flops", "bandwidth", "line")  # constants of a machine that cannot be zero
 
-# Data sheets of the SXM modules, except for the bandwidth, which is that of large copies (measured
-# on an H200: benchmarks/RESULTS.md), and the call, whose source is unknown. Since 2026-11-27.
+# Data sheets of the SXM modules, except for the bandwidth, which is that of large copies, the flops
+# of an H200, which are those of cuBLAS (both measured on an H200: benchmarks/RESULTS.md), and the
+# call, whose source is unknown. Since 2026-11-27.
 _H100 = Machine(
     flops=67 * 10**12,
     bandwidth=30 * 10**11,
@@ -184,7 +185,7 @@ _H100 = Machine(
 )
 GPUS = {
     "h100": _H100,
-    "h200": replace(_H100, bandwidth=43 * 10**11),
+    "h200": replace(_H100, flops=588 * 10**11, bandwidth=43 * 10**11),
     "a100": replace(
         _H100,
         flops=195 * 10**11,

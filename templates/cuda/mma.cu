@@ -38,25 +38,7 @@ __device__ __forceinline__ void tc_mma_m16n8k8(
 }
 #endif
 #endif
-#if __CUDA_ARCH__ < 800
-/* Of any precision, by shuffles. */
-template <typename T>
-__device__ __forceinline__ void tc_mma_m16n8k8(T (&d)[4], const T (&a)[4], const T (&b)[2])
-{
-    const int lane = threadIdx.x%32, row = lane/4*4, column = lane%4*8;
-    #pragma unroll
-    for (int k = 0; k < 8; ++k) {
-        const T left = __shfl_sync(0xffffffffu, b[k/4], column + k%4);
-        const T right = __shfl_sync(0xffffffffu, b[k/4], column + 4 + k%4);
-        #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const T value = __shfl_sync(0xffffffffu, a[k/4*2 + half], row + k%4);
-            d[2*half] += value*left;
-            d[2*half + 1] += value*right;
-        }
-    }
-}
-#elif __CUDA_ARCH__ < 900
+#if __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 900
 /* By four products of 8 x 8 x 4. */
 __device__ __forceinline__ void tc_mma_m16n8k8(
     double (&d)[4], const double (&a)[4], const double (&b)[2])
@@ -74,6 +56,13 @@ __device__ __forceinline__ void tc_mma_m16n8k8(
     d[3] = lower[1];
 }
 #endif
+
+/* Whether sums of a type are by fma(), which takes fewest instructions: before sm_80 there are no
+ * such products, and ptxas puts some 50 instructions without effect behind each one of double
+ * precision for the architectures after sm_100.
+ */
+template <typename T>
+constexpr bool tc_by_fma = __CUDA_ARCH__ < 800 || (__CUDA_ARCH__ > 1000 && sizeof(T) > sizeof(float));
 
 /* D += A B of 16 x 8 and 8 x 8, of real numbers. */
 template <typename T>
@@ -145,7 +134,7 @@ __device__ __forceinline__ void tc_right_fragment(
  * (top, side) on. The fragments of the next 8 points of k are read between the products of these.
  */
 template <int DEPTH, int EACH_M, int EACH_N, typename T, typename PIPELINE, typename SCALE>
-__device__ __forceinline__ void tc_multiply_by_warps(
+__device__ __forceinline__ void tc_multiply_by_fragments(
     T (&sum)[EACH_M][EACH_N], PIPELINE &pipe, int top, int side, const SCALE &scale)
 {
     constexpr int PAIRS_M = EACH_M/2, PAIRS_N = EACH_N/2, GROUPS = DEPTH/8;
@@ -192,5 +181,19 @@ __device__ __forceinline__ void tc_multiply_by_warps(
                 }
             }
         }
+    }
+}
+
+/* Products of a warp by the tensor cores, or of the same points by the lanes that hold their sums. */
+template <int DEPTH, int EACH_M, int EACH_N, typename T, typename PIPELINE, typename SCALE>
+__device__ __forceinline__ void tc_multiply_by_warps(
+    T (&sum)[EACH_M][EACH_N], PIPELINE &pipe, int top, int side, const SCALE &scale)
+{
+    if constexpr (tc_by_fma<T>) {
+        const int lane = threadIdx.x%32;
+        tc_multiply_by_threads<DEPTH, 8, 8, 2>(
+            sum, pipe, top + lane/4, side + lane%4*2, scale);
+    } else {
+        tc_multiply_by_fragments<DEPTH>(sum, pipe, top, side, scale);
     }
 }

@@ -4,7 +4,7 @@
 /* A number of which the compiler knows nothing: what follows from it is computed where it is used,
  * and no register holds it from before.
  */
-#ifdef TCGEN_EMULATE
+#if defined(TCGEN_EMULATE) || defined(__HIP__) /* no registers of PTX */
 __device__ __forceinline__ tc_int tc_anew(tc_int number) { return number; }
 #else
 __device__ __forceinline__ int tc_anew(int number)
@@ -247,11 +247,11 @@ struct tc_pipeline {
     }
 };
 
-/* Products by the threads, each of its points of m and n: rows ``y + r*STEP_M``, columns
- * ``x + c*STEP_N`` of the tile. ``scale`` is applied to the left operand.
+/* Products by the threads, each of its points of m and n: rows ``y + r*STEP_M`` of the tile, and
+ * PAIR neighbouring columns from each ``x + c*STEP_N`` on. ``scale`` is applied to the left operand.
  */
-template <int DEPTH, int STEP_M, int STEP_N, int EACH_M, int EACH_N, typename T, typename PIPELINE,
-    typename SCALE>
+template <int DEPTH, int STEP_M, int STEP_N, int PAIR, int EACH_M, int EACH_N, typename T,
+    typename PIPELINE, typename SCALE>
 __device__ __forceinline__ void tc_multiply_by_threads(
     T (&sum)[EACH_M][EACH_N], PIPELINE &pipe, int y, int x, const SCALE &scale)
 {
@@ -274,7 +274,8 @@ __device__ __forceinline__ void tc_multiply_by_threads(
                 #pragma unroll
                 for (int r = 0; r < EACH_M; ++r) a[r] = scale(pipe.left.at(pipe.slot, k, y + r*STEP_M));
                 #pragma unroll
-                for (int c = 0; c < EACH_N; ++c) b[c] = pipe.right.at(pipe.slot, k, x + c*STEP_N);
+                for (int c = 0; c < EACH_N; ++c)
+                    b[c] = pipe.right.at(pipe.slot, k, x + c/PAIR*STEP_N + c%PAIR);
                 #pragma unroll
                 for (int r = 0; r < EACH_M; ++r) {
                     #pragma unroll

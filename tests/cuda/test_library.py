@@ -191,7 +191,7 @@ def test_random_systems_equal_the_interpreter(case: Any, dtype: str, objective: 
 def test_the_model_chooses(
     subscripts: str, extents: tuple[int, ...], calls: int, launches: int
 ) -> None:
-    """As measured on an H200 by benchmarks/gpu_tccg.py, with all letters in order."""
+    """As measured on an H200 (benchmarks/RESULTS.md), with all letters in order."""
     letters = sorted(set(subscripts) - set(",->"))
     planned = dict(zip(letters, extents, strict=True))
     compilation = made(subscripts, planned, thresholds=Thresholds())

@@ -304,6 +304,7 @@ def stand_in(fault: Exception | None = None) -> CupyDevice:
             ndarray=np.ndarray,
             asarray=asked,
             RawModule=lambda **_: module,
+            get_default_memory_pool=lambda: SimpleNamespace(free_bytes=lambda: 24),
             cuda=SimpleNamespace(
                 memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
                 driver=SimpleNamespace(CUDADriverError=CUDADriverError),
@@ -312,6 +313,7 @@ def stand_in(fault: Exception | None = None) -> CupyDevice:
                     CUDARuntimeError=CUDARuntimeError,
                     getDevice=lambda: 0,
                     getDeviceProperties=lambda _: {"sharedMemPerBlockOptin": 100_000},
+                    memGetInfo=lambda: (1000, 2000),
                 ),
             ),
         )
@@ -374,7 +376,7 @@ def test_slices_of_one_array_of_another_library_overlap() -> None:
 
 def test_too_little_memory_on_the_gpu() -> None:
     cupy = stand_in(OutOfMemoryError("limit of 80 GiB"))
-    with pytest.raises(MemoryLimitError, match=mentions("memory 8,000,000 bytes limit")):
+    with pytest.raises(MemoryLimitError, match=mentions("memory 8,000,000 bytes 1,024 free limit")):
         cupy.empty((1000, 1000), "float64")
     with pytest.raises(MemoryLimitError, match=mentions("memory 80 bytes")):
         cupy.put(np.zeros(10))
@@ -411,6 +413,26 @@ def test_kernels_that_cannot_be_compiled() -> None:
     for missing in (RuntimeError("no libnvrtc.so"), ImportError("no libnvrtc.so")):
         with pytest.raises(BuildError, match=mentions("libnvrtc.so .[cuda13]")):
             stand_in(missing).module("")
+
+
+@pytest.mark.parametrize(
+    ("arch", "fault", "words"),
+    [
+        (60, NvrtcError("invalid value for --gpu-architecture"), "13.0 sm_60 sm_75 sm_90 older"),
+        (100, CUDADriverError("no binary for GPU"), "13.0 sm_100 sm_75 sm_90 newer"),
+        (90, NvrtcError("line 3"), "line 3"),
+        (89, NvrtcError("line 3"), "line 3"),
+    ],
+)
+def test_architectures_that_nvrtc_does_not_know(arch: int, fault: Exception, words: str) -> None:
+    cupy = stand_in(fault)
+    facts = {"major": arch // 10, "minor": arch % 10}
+    cupy.library.cuda.runtime.getDeviceProperties = lambda _: facts
+    cupy.library.cuda.nvrtc = SimpleNamespace(
+        getVersion=lambda: (13, 0), getSupportedArchs=lambda: [90, 80, 75]
+    )
+    with pytest.raises(BuildError, match=mentions(words)):
+        cupy.module("")
 
 
 def test_kernels_that_take_more_shared_memory_than_a_block_has() -> None:

@@ -13,7 +13,11 @@ import pytest
 from support.paths import ROOT
 
 FOLDER = ROOT / "benchmarks"
-MODULES = ("einsums", "gpu_measure", "peers", "sequence_check")  # that scripts share
+# Modules that scripts share.
+MODULES = (
+    *("einsums", "peers", "sequence_check"),
+    *(f"gpu_{name}" for name in ("check", "contractions", "lazy", "measure", "programs")),
+)
 
 
 @pytest.mark.few(3)

@@ -33,7 +33,7 @@ class DispatchedArray(np.ndarray[Any, Any]):
     ``synchronize`` runs the queue; ``made`` puts an array of NumPy into new memory.
     """
 
-    synchronize: Callable[[], None]
+    synchronize: Callable[..., None]
     made: Callable[[Any], Any]
     _source: Any = None  # of a view that a function returned
 
@@ -75,8 +75,8 @@ class DispatchedArray(np.ndarray[Any, Any]):
         return self._run(function, args, options)
 
     def _run(self, function: Any, args: Any, options: Any) -> Any:
-        type(self).synchronize()
         sources = arrays_in(args)
+        type(self).synchronize(*sources)
         made = function(*plain(tuple(args)), **plain(options))
         return None if made is None else self._wrapped(made, sources)
 

@@ -4,8 +4,8 @@ What is queued on a stream runs in its order; streams take turns at random, as e
 that forgets to wait for another stream meets memory that is not yet written, or was overwritten.
 Memory goes back to a pool when its last array is gone, and who gets it next may write to it in the
 order of the stream on which it was made: there it is poisoned, when it is made and when it is
-freed. Kernels run under the emulator, or
-in the engine of PTX.
+freed. Kernels run under the emulator, or in the engine of PTX. There may be several GPUs: a launch
+and a function take arrays of the current one alone, and a stream is used on its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import random
 from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,13 +43,40 @@ class NvrtcError(Exception):
     """Of a compilation."""
 
 
+class Device:
+    """A context in which a GPU is the current one.
+
+    Attributes:
+        count: GPUs that there are.
+        current: number of the current one.
+        faults: error of the next wait on a GPU, by number.
+        free: bytes of memory that are free on each.
+    """
+
+    count = 1
+    current = 0
+    faults: ClassVar[dict[int, Exception]] = {}
+    free = 2**40
+
+    def __init__(self, number: int | None = None) -> None:
+        self.id = self.number = Device.current if number is None else number
+
+    def __enter__(self) -> Device:
+        self.before, Device.current = Device.current, self.number
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        Device.current = self.before
+
+
 class Event:
     """A place in a stream's queue."""
 
     def __init__(self, **_: object) -> None:
         self.recorded = self.reached = 0
 
-    def record(self, stream: Stream) -> None:
+    def record(self, stream: Stream | None = None) -> None:
+        stream = stream or Stream.current
         self.recorded += 1
         number = self.recorded
 
@@ -62,21 +89,39 @@ class Event:
         Stream.run(lambda: self.reached >= self.recorded)
 
 
-class Stream:
+class _CurrentStream(type):
+    """The current stream of the current GPU, as an attribute of the class."""
+
+    currents: ClassVar[dict[int, Stream]] = {}
+
+    @property
+    def current(cls) -> Stream:
+        if Device.current not in cls.currents:
+            cls.currents[Device.current] = Stream()
+        return cls.currents[Device.current]
+
+    @current.setter
+    def current(cls, stream: Stream) -> None:
+        assert stream.device == Device.current, "a stream of another GPU"
+        cls.currents[Device.current] = stream
+
+
+class Stream(metaclass=_CurrentStream):
     """A queue of work.
 
     Attributes:
         capturing: it makes a graph.
+        device: number of its GPU.
         handle: of the driver; that of the legacy default stream is 0.
     """
 
     made: list[Stream]
-    current: Stream
     order = random.Random(0)
     fault: Exception | None = None  # of the next wait
 
     def __init__(self, *, non_blocking: bool = False) -> None:
         self.capturing = False
+        self.device = Device.current
         self.queue: list[tuple[Callable[[], bool], Callable[[], None]]] = []
         self.ptr = len(Stream.made)
         Stream.made.append(self)
@@ -91,6 +136,8 @@ class Stream:
     def synchronize(self) -> None:
         if Stream.fault is not None:
             raise Stream.fault
+        if self.device in Device.faults:
+            raise Device.faults[self.device]
         Stream.run(lambda: not self.queue)
 
     def __enter__(self) -> Stream:
@@ -109,9 +156,11 @@ class Stream:
 
     @classmethod
     def reset(cls) -> None:
-        cls.made = []
-        cls.current = Stream()
-        cls.fault = None
+        cls.made, cls.fault = [], None
+        Device.count, Device.current, Device.free = 1, 0, 2**40
+        Device.faults.clear()
+        cls.currents.clear()
+        cls.currents[0] = Stream()
 
 
 Stream.reset()
@@ -126,6 +175,7 @@ class Lease:
 
     def __init__(self, count: int) -> None:
         self.memory = np.full(count, POISON, np.uint8)
+        self.device = Device.current
         self._stream = Stream.current
         self._poison()  # earlier work of the stream may still use the memory
 
@@ -152,6 +202,8 @@ class Pointer:
         stream.add(partial(move, address, self.ptr, count, self.lease.memory))
 
     def copy_from_device_async(self, other: Pointer, count: int, stream: Stream) -> None:
+        """Also from another GPU."""
+        assert self.lease.device == stream.device
         held = (self.lease.memory, other.lease.memory)
         stream.add(partial(move, self.ptr, other.ptr, count, held))
 
@@ -194,7 +246,7 @@ class Array(DispatchedArray):
 
     @property
     def device(self) -> Any:
-        return SimpleNamespace(id=0)
+        return SimpleNamespace(id=0 if self.lease is None else self.lease.device)
 
     @property
     def __cuda_array_interface__(self) -> Any:
@@ -205,11 +257,13 @@ class Array(DispatchedArray):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         assert isinstance(value, Array) or np.isscalar(value), "CuPy takes no array of NumPy"
+        check_devices(self, value)
         given = value.plain if isinstance(value, Array) else value
         Stream.current.add(partial(np.ndarray.__setitem__, self.plain, key, given))
 
     @staticmethod
-    def synchronize() -> None:
+    def synchronize(*values: Any) -> None:
+        check_devices(*values)
         Stream.current.synchronize()
 
     @staticmethod
@@ -234,6 +288,13 @@ class Array(DispatchedArray):
         taken = np.array(array)
         assert taken.dtype == self.dtype
         Stream.current.add(partial(np.ndarray.__setitem__, self.plain, ..., taken))
+
+
+def check_devices(*values: Any) -> None:
+    """Arrays are on the current GPU."""
+    for value in values:
+        if isinstance(value, Array):
+            assert value.device.id == Device.current, "an array of another GPU"
 
 
 def empty(shape: Any, dtype: Any = float) -> Any:
@@ -262,6 +323,7 @@ class Kernel:
             self._kernel.max_dynamic_shared_size_bytes = value
 
     def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
+        check_devices(*args)
         given = tuple(a.plain if isinstance(a, Array) else a for a in args)
         Stream.current.add(partial(self._kernel, grid, block, given, shared_mem=shared_mem))
 
@@ -327,10 +389,22 @@ def from_dlpack(array: Any) -> Any:
     return made
 
 
+PROPERTIES = {
+    "name": b"NVIDIA H200",
+    "major": 9,
+    "minor": 0,
+    "totalGlobalMem": 2**37,
+    "sharedMemPerBlockOptin": 232448,
+    "l2CacheSize": 50 * 2**20,
+    "multiProcessorCount": 132,
+}
+
 cuda = SimpleNamespace(
+    Device=Device,
     Event=Event,
     Stream=Stream,
     get_current_stream=lambda: Stream.current,
+    get_elapsed_time=lambda *_: 1.0,
     compiler=SimpleNamespace(CompileException=NvrtcError),
     driver=SimpleNamespace(CUDADriverError=CUDADriverError),
     memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
@@ -338,9 +412,10 @@ cuda = SimpleNamespace(
     pinned_memory=SimpleNamespace(PinnedMemory=PinnedMemory, PinnedMemoryPointer=pinned_pointer),
     runtime=SimpleNamespace(
         CUDARuntimeError=CUDARuntimeError,
-        getDevice=lambda: 0,
-        getDeviceCount=lambda: 1,
-        getDeviceProperties=lambda _: {"sharedMemPerBlockOptin": 232448},
+        getDevice=lambda: Device.current,
+        getDeviceCount=lambda: Device.count,
+        memGetInfo=lambda: (Device.free, 2**40),
+        getDeviceProperties=lambda _: PROPERTIES,
         streamIsCapturing=lambda ptr: Stream.made[ptr].capturing,
     ),
 )
@@ -355,6 +430,26 @@ module = SimpleNamespace(
     einsum=einsum,
     empty=empty,
     from_dlpack=from_dlpack,
+    full=lambda shape, value: asarray(np.full(shape, value)),
+    get_default_memory_pool=lambda: SimpleNamespace(
+        free_bytes=lambda: 0, free_all_blocks=lambda: None
+    ),
     ndarray=Array,
+    ones=lambda shape: asarray(np.ones(shape)),
     __version__="stand-in",
 )
+
+
+class Library:
+    """The module with NumPy's other functions, which leave its arrays to it."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(module, name, None) or getattr(np, name)
+
+    def fuse(self, _: Any) -> Any:
+        """CuPy's fusion refuses everything."""
+
+        def refuses(*_: Any) -> Any:
+            raise TypeError("not fusible")
+
+        return refuses

@@ -120,7 +120,7 @@ class Kernel:
         return len(self.code) - sum(len(loop.code) for loop in self._product_loops())
 
     def _product_loops(self) -> list[Loop]:
-        for kind in ("DMMA", "DFMA", "FFMA"):
+        for kind in ("DMMA", "HMMA", "DFMA", "FFMA"):
             if found := [loop for loop in loops(self.code, kind) if loop.products]:
                 return found
         return []

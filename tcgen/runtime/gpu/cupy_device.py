@@ -50,7 +50,7 @@ class CupyDevice:
         self._get_device = cupy.cuda.runtime.getDevice
         self._translated = _Translated(cupy)
         self._copies: dict[int, HostCopies] = {}  # key: number of the GPU
-        self._nothing: Any = None
+        self._nothing: dict[int, Any] = {}  # key: number of the GPU
         self._libraries: dict[str, Any] = {}
 
     @property
@@ -87,13 +87,37 @@ class CupyDevice:
             module = self._cupy.RawModule(code=code, options=("--std=c++17", *rounding))
             module.compile()
         except self._cupy.cuda.compiler.CompileException as error:
+            self._check_architecture(error)
             raise BuildError(f"NVRTC failed to compile the kernels: {error}") from error
         except (RuntimeError, ImportError, OSError) as error:  # NVRTC's library or the driver fails
+            self._check_architecture(error)
             raise BuildError(
                 f"the kernels cannot be compiled here ({error}): NVRTC and the driver must be of "
                 f"the CUDA that CuPy was made for: {_ADVICE}"
             ) from error
         return module
+
+    def _check_architecture(self, error: BaseException) -> None:
+        """Raise BuildError if NVRTC has no code for this GPU: it drops old ones, and new ones come.
+
+        CuPy compiles for the newest architecture that NVRTC knows, whose code the GPU refuses
+        unless both are of one generation.
+        """
+        try:
+            facts = self.properties()
+            known = sorted(map(int, self._cupy.cuda.nvrtc.getSupportedArchs()))
+        except Exception:
+            # What failed is the driver, or NVRTC is missing.
+            return
+        arch = 10 * int(facts["major"]) + int(facts["minor"])
+        if arch in known or any(arch // 10 == k // 10 and arch > k for k in known):
+            return
+        version = ".".join(map(str, self._cupy.cuda.nvrtc.getVersion()))
+        raise BuildError(
+            f"NVRTC {version} has no code for this GPU, which is sm_{arch}: it knows "
+            f"{', '.join(f'sm_{k}' for k in known)}. Install CuPy and NVRTC of "
+            f"{'an older' if arch < known[0] else 'a newer'} CUDA"
+        ) from error
 
     def function(self, module: Any, name: str, shared_bytes: int) -> Function:
         """Request more than 48 KiB from the driver, once for each kernel and GPU."""
@@ -163,10 +187,16 @@ class CupyDevice:
         try:
             return self._cupy.empty(shape, dtype)
         except self._cupy.cuda.memory.OutOfMemoryError as error:
-            raise _no_room(prod(shape) * np.dtype(dtype).itemsize, error) from error
+            needed = prod(shape) * np.dtype(dtype).itemsize
+            raise _no_room(needed, error, self.free_bytes()) from error
         except Exception as error:
             self._translated.check(error)
             raise
+
+    def free_bytes(self) -> int:
+        """Bytes of the current GPU that nothing uses, those in CuPy's pool included."""
+        free, _ = self._cupy.cuda.runtime.memGetInfo()
+        return int(free) + int(self._cupy.get_default_memory_pool().free_bytes())
 
     def arena(self, layout: Layout) -> Any:
         """From CuPy's memory pool, whose arrays start at multiples of 512 bytes."""
@@ -174,10 +204,11 @@ class CupyDevice:
 
     @property
     def nothing(self) -> Any:
-        """The same one for all GPUs, since its address is null."""
-        if self._nothing is None:
-            self._nothing = self._cupy.empty((0,), np.uint8)
-        return self._nothing
+        """The same one for all calls on a GPU."""
+        number = self.number
+        if number not in self._nothing:
+            self._nothing = {**self._nothing, number: self._cupy.empty((0,), np.uint8)}
+        return self._nothing[number]
 
     def inside(self, memory: Any, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """An array over the memory; making it takes less than a slice and two views."""
@@ -287,8 +318,9 @@ class _Translated:
             ) from error
 
 
-def _no_room(count: int | None, error: BaseException) -> MemoryLimitError:
+def _no_room(count: int | None, error: BaseException, free: int | None = None) -> MemoryLimitError:
     more = "more memory" if count is None else f"memory for {count:,} bytes more"
+    more += "" if free is None else f", {free:,} are free"
     return MemoryLimitError(
         f"this GPU has no {more} ({error}): run with smaller extents, free arrays and CuPy's pool, "
         f"or compile with a memory limit and the objective time"

@@ -96,7 +96,7 @@ typedef tc_operand<$kind, tc_index, $threads, $length, $tile_k, $width, $along_k
 //: by_warps
 tc_multiply_by_warps<$tile_k, $each_m, $each_n>(tc_sum, tc_pipe, tc_top, tc_side, tc_scale);
 //: by_threads
-tc_multiply_by_threads<$tile_k, $threads_m, $threads_n>(tc_sum, tc_pipe, tc_y, tc_x, tc_scale);
+tc_multiply_by_threads<$tile_k, $threads_m, $threads_n, 1>(tc_sum, tc_pipe, tc_y, tc_x, tc_scale);
 //: write_sums
 $kind *const tc_parts = ($kind *)tc_scratch + (tc_int)blockIdx.x*$whole;
 #pragma unroll
