@@ -72,19 +72,24 @@ class Composite:
     counts: Numbers
 
     @staticmethod
-    def of(group: Group, dims: Sequence[Numbers], signs: Sequence[int]) -> Composite:
+    def of(
+        group: Group, dims: Sequence[Numbers], signs: Sequence[int], *, packed: bool = False
+    ) -> Composite:
         """The composite irreps of axes with ``dims`` orbitals by irrep.
 
-        Of two axes, the tuples whose first irrep is not the smaller one come first: those that an
-        exchange of the axes leaves are one range.
+        If two axes are ``packed``, only pairs of orbitals are counted of which the first is not
+        before the second: a triangle where both have the same irrep.
         """
         tuples = group.tuples(len(dims))
         totals = group.total(tuples, signs)
         lengths = np.ones(len(tuples), np.int64)
         for axis, dim in enumerate(dims):
             lengths *= dim[tuples[:, axis]]
-        second = tuples[:, 0] < tuples[:, 1] if len(dims) == 2 else np.zeros(len(tuples), bool)
-        order = np.lexsort((np.arange(len(tuples)), second, totals))
+        if packed:
+            first, second = tuples.T
+            half = np.where(first == second, dims[0][first] * (dims[0][first] + 1) // 2, lengths)
+            lengths = np.where(first < second, 0, half)
+        order = np.argsort(totals, kind="stable")
         counts = np.bincount(totals, lengths, group.order).astype(np.int64)
         before = np.cumsum(lengths[order]) - lengths[order]
         starts = np.empty_like(lengths)
@@ -101,6 +106,7 @@ class BlockLayout:
         signs: sign with which the irrep of each axis enters; 0 for axes that take no part.
         charge: signed sum of the irreps of each block.
         storage: the row and the column axes.
+        pair: the two axes of one side of the storage if this is packed, else ().
         blocks: irreps of each block, those of no elements included, in lexical order of the free
             axes.
         extents: shape of each block.
@@ -114,8 +120,10 @@ class BlockLayout:
         signs: Sequence[int],
         charge: int = 0,
         storage: Storage | None = None,
+        pair: Axes = (),
     ) -> None:
         self.group = group
+        self.pair = pair
         self.dims = tuple(dims)
         self.signs = tuple(map(abs, signs)) if group.own_inverse else tuple(signs)
         self.charge = charge
@@ -125,12 +133,12 @@ class BlockLayout:
         self._last = signed[-1] if signed else None
         self._free = tuple(axis for axis in range(self.rank) if axis != self._last)
 
-    def stored(self, storage: Storage) -> BlockLayout:
-        """The layout of the same blocks in another storage."""
-        if storage == self.storage:
+    def stored(self, storage: Storage, pair: Axes = ()) -> BlockLayout:
+        """The layout of the same blocks in another storage, of which one side may be packed."""
+        if storage == self.storage and pair == self.pair:
             return self
-        made = BlockLayout(self.group, self.dims, self.signs, self.charge, storage)
-        for name in ("blocks", "extents", "filled", "size"):
+        made = BlockLayout(self.group, self.dims, self.signs, self.charge, storage, pair)
+        for name in ("blocks", "extents"):
             if name in vars(self):
                 vars(made)[name] = vars(self)[name]
         return made
@@ -160,13 +168,16 @@ class BlockLayout:
 
     @cached_property
     def filled(self) -> npt.NDArray[np.bool_]:
-        """Which blocks have elements."""
-        return np.asarray(self.extents.all(axis=1))
+        """Which blocks are stored and have elements."""
+        filled = self.extents.all(axis=1)
+        if self.pair:
+            filled &= self.blocks[:, self.pair[0]] >= self.blocks[:, self.pair[1]]
+        return np.asarray(filled)
 
     @cached_property
     def size(self) -> int:
         """Elements of all blocks."""
-        return int(self.extents.prod(axis=1).sum())
+        return int((self.rows.counts * self.widths).sum())
 
     def find(self, irreps: Numbers) -> Numbers:
         """Numbers of blocks by their irreps, which are allowed."""
@@ -181,7 +192,7 @@ class BlockLayout:
 
     def _side(self, axes: Axes) -> Composite:
         dims, signs = [self.dims[a] for a in axes], [self.signs[a] for a in axes]
-        return Composite.of(self.group, dims, signs)
+        return Composite.of(self.group, dims, signs, packed=axes == self.pair != ())
 
     @cached_property
     def rows(self) -> Composite:
@@ -208,7 +219,8 @@ class BlockLayout:
     def bases(self) -> Numbers:
         """Start of the matrix of each composite irrep of rows."""
         sizes = self.rows.counts * self.widths
-        return np.cumsum(sizes) - sizes
+        found: Numbers = np.cumsum(sizes) - sizes
+        return found
 
     @cached_property
     def places(self) -> tuple[Numbers, Numbers]:

@@ -27,6 +27,7 @@ from ..options import parse_extents
 from ..records.arena import Block, Layout, place
 from ..runtime.arguments import check_names
 from ..runtime.program import Program
+from ..thresholds import CpuThresholds
 from .arrays import BlockedArray, blocks_of, orbitals_by_irrep
 from .layout import BlockLayout, Group, Numbers
 from .library import Library, Steps
@@ -47,6 +48,7 @@ class BlockedProgram:
         grading: the group, and the irreps of the orbitals.
         charges: values of the charges that inputs declare, by name.
         extents: extents of spaces without a grading.
+        thresholds: thresholds of products of which half is computed; by default those of the CPU.
 
     Attributes:
         grading: the grading.
@@ -59,6 +61,7 @@ class BlockedProgram:
         grading: Grading,
         charges: Mapping[str, Any] | None = None,
         extents: Mapping[str, int] | None = None,
+        thresholds: CpuThresholds | None = None,
     ) -> None:
         manifest = program.manifest
         self.grading = grading
@@ -94,6 +97,7 @@ class BlockedProgram:
             Group(grading),
             dims,
             self._charges,
+            CpuThresholds() if thresholds is None else thresholds,
             complex_numbers=self._dtype == "complex128",
         ).schedule
         self._memory = _Memory(self._schedule, sequence, self._dtype)

@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from math import prod
 
 import numpy as np
 
 from ..errors import VerifyError
+from ..ir.exchange_symmetry import exchange_images
 from ..ir.expr import Delta, Expr, leaves
 from ..ir.pretty.equations import pretty_step
 from ..ir.program import Contract, FormulaSequence, Map, Step
-from ..ir.tensor import Ref, Role
+from ..ir.tensor import Index, Ref, Role
 from ..records.signature import Signature
-from .layout import BlockLayout, Group, Numbers, Storage
+from ..thresholds import CpuThresholds
+from .layout import Axes, BlockLayout, Group, Numbers, Storage
 from .products import Indices, Product, Storages, relation, signs_of
 from .requirements import required
 from .tables import Table, Walked, copies, product_table, walks
@@ -64,6 +67,21 @@ class Operation:
     number: int = 0
     constant: bool = False
     flops: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """A product that is computed for one order of a pair of indices only.
+
+    Attributes:
+        pair: the indices, which are all of one side of the product.
+        images: new names of the target's indices that give the other order.
+        sign: sign of the other order.
+    """
+
+    pair: Indices
+    images: dict[Index, Index]
+    sign: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +165,7 @@ class Scheduler:
         group: the group of the irreps.
         dims: orbitals by irrep of each base space.
         charges: values of named charges.
+        thresholds: thresholds from which half of a product is computed.
         complex_numbers: the program's numbers are complex, so that real arrays need their real
             parts taken.
     """
@@ -160,6 +179,7 @@ class Scheduler:
         group: Group,
         dims: Mapping[str, Numbers],
         charges: Mapping[str, int],
+        thresholds: CpuThresholds,
         *,
         complex_numbers: bool,
     ) -> None:
@@ -182,7 +202,9 @@ class Scheduler:
             for t in sequence.tensors
         }
         self._made = Schedule(layouts, {name: layout.size for name, layout in layouts.items()})
-        self._sorted: dict[tuple[str, Storage], str] = {}
+        self._sequence = sequence
+        self._thresholds = thresholds
+        self._sorted: dict[tuple[str, Storage, Axes], str] = {}
         self._tables: dict[object, Table] = {}
         for step in sequence.steps:
             self._step(step)
@@ -225,15 +247,20 @@ class Scheduler:
         )
         self._made.operations.append(operation)
 
-    def _copies(self, target: BlockLayout, source: BlockLayout, axes: tuple[int, ...]) -> Table:
+    def _copies(
+        self, target: BlockLayout, source: BlockLayout, axes: Axes, *, strict: bool = False
+    ) -> Table:
         """The table of a copy; equal layouts have the same one."""
         key = (
-            *(x for lay in (target, source) for x in (lay.signs, lay.charge, lay.storage)),
-            tuple(id(dim) for dim in source.dims),
-            axes,
+            *(
+                x
+                for layout in (target, source)
+                for x in (layout.signs, layout.charge, layout.storage, layout.pair)
+            ),
+            *(tuple(id(dim) for dim in source.dims), axes, strict),
         )
         if key not in self._tables:
-            self._tables[key] = copies(target, source, axes)
+            self._tables[key] = copies(target, source, axes, strict=strict)
         return self._tables[key]
 
     def _copy(self, step: Step) -> None:
@@ -250,16 +277,16 @@ class Scheduler:
         self._add(Kind.COPY, arrays, coefficient, step.accumulate, table)
 
     def _operand(
-        self, ref: Ref, rows: Indices, columns: Indices, *, sort: bool
+        self, ref: Ref, rows: Indices, columns: Indices, pair: Indices = (), *, sort: bool
     ) -> tuple[str, BlockLayout]:
         """The buffer and the layout of a factor in a storage, sorted if it has another one."""
         name = ref.tensor.name
         layout = self._made.layouts[name]
-        if not sort:
+        if not sort and not pair:
             return name, layout
         storage = _axes(ref, rows), _axes(ref, columns)
-        key = (name, storage)
-        wanted = layout.stored(storage)
+        key = (name, storage, _axes(ref, pair))
+        wanted = layout.stored(storage, _axes(ref, pair))
         if key not in self._sorted:
             copy = f"{name} sorted {len(self._made.sizes)}"
             self._sorted[key] = copy
@@ -279,11 +306,16 @@ class Scheduler:
         if product.dot is not None:
             self._dot(step, product)
             return
-        name_a, one = self._operand(a, m, k, sort=sort_a)
-        name_b, other = self._operand(b, k, n, sort=sort_b)
+        half = self._half(step, product)
+        pair = () if half is None else half.pair
+        name_a, one = self._operand(a, m, k, pair if pair == m else (), sort=sort_a)
+        name_b, other = self._operand(b, k, n, pair if pair == n else (), sort=sort_b)
         name_c, target = c.tensor.name, self._made.layouts[c.tensor.name]
-        if sort_c:
-            target = target.stored((_axes(c, m), _axes(c, n)))
+        if sort_c or half is not None:
+            sort_c = True
+            # Rows are the shorter side: the BLAS walks columns.
+            sides = sorted((m, n), key=self._count)
+            target = target.stored((_axes(c, sides[0]), _axes(c, sides[1])), _axes(c, pair))
             name_c = f"{name_c} product {len(self._made.sizes)}"
             self._made.sizes[name_c] = target.size
         accumulate = step.accumulate and not sort_c
@@ -300,7 +332,57 @@ class Scheduler:
         if sort_c:
             whole = self._made.layouts[c.tensor.name]
             copy = self._copies(whole, target, tuple(range(whole.rank)))
-            self._add(Kind.COPY, (c.tensor.name, name_c), 1.0, step.accumulate, copy)
+            both = (c.tensor.name, name_c)
+            self._add(Kind.COPY, both, 1.0, step.accumulate, copy)
+            if half is not None:
+                images = tuple(c.indices.index(half.images.get(i, i)) for i in c.indices)
+                copy = self._copies(whole, target, images, strict=True)
+                self._add(Kind.COPY, both, float(half.sign), step.accumulate, copy)
+
+    def _half(self, step: Step, product: Product) -> Half | None:
+        """A pair of the target's indices of which one order is enough; None if none pays."""
+        assert isinstance(step.op, Contract)
+        layouts = self._made.layouts
+        target = layouts[step.out.tensor.name].size
+        pairs = ((step.op.a, product.m), (step.op.b, product.n))
+        if not any(len(pair) == 2 for _, pair in pairs):
+            return None
+        flops = self._flops(step, product)
+        if flops < self._thresholds.pair_flops:
+            return None
+        best: tuple[float, Half] | None = None
+        for factor, pair in pairs:
+            name = factor.tensor.name
+            if len(pair) != 2 or pair[0].space != pair[1].space or not self._alike(factor, pair):
+                continue
+            # Half of the factor is copied, once if it is constant, and the target is twice.
+            moved = 2 * target + (0 if name in self._constants else layouts[name].size // 2)
+            saved = flops // 2 - self._thresholds.pair_copy_flops * moved
+            if saved <= (0 if best is None else best[0]):
+                continue
+            proven = exchange_images(self._sequence, step, pair)
+            if proven is not None and {proven[0].get(i) for i in pair} == set(pair):
+                best = saved, Half(pair, proven[0], proven[1])
+        return None if best is None else best[1]
+
+    def _alike(self, ref: Ref, pair: Indices) -> bool:
+        """Whether both indices of a pair enter with the same sign."""
+        first, second = signs_of(ref, pair, self._signatures[ref.tensor.name])
+        return first == second
+
+    def _count(self, indices: Indices) -> int:
+        """The number of tuples of orbitals."""
+        return prod(int(self._dims[i.space.name].sum()) for i in indices)
+
+    def _flops(self, step: Step, product: Product) -> int:
+        """Flops of a product that is computed whole."""
+        sides = (product.m, product.k), (product.k, product.n), (product.m, product.n)
+        operands = []
+        for ref, (rows, columns) in zip((*step.operands, step.out), sides, strict=True):
+            storage = _axes(ref, rows), _axes(ref, columns)
+            operands.append((self._made.layouts[ref.tensor.name].stored(storage), *storage))
+        a, b, c = operands
+        return product_table(a, b, c, accumulate=True)[1]
 
     def _dot(self, step: Step, product: Product) -> None:
         assert isinstance(step.op, Contract)

@@ -45,7 +45,8 @@ def copies(
     target: BlockLayout,
     source: BlockLayout,
     axes: Sequence[int],
-    keep: npt.NDArray[np.bool_] | None = None,
+    *,
+    strict: bool = False,
 ) -> Table:
     """The blocks of ``source`` and their places in ``target``; a row has extents and two strides.
 
@@ -53,9 +54,12 @@ def copies(
         target: layout that is written.
         source: layout that is read.
         axes: axis of the target for each axis of the source.
-        keep: mask of the blocks of the source that are copied; None for all.
+        strict: of a source with packed pairs, leave out pairs of equal orbitals.
     """
-    wanted = source.filled if keep is None else source.filled & keep
+    wanted = source.filled
+    if target.pair:
+        # The same axes of the source, since the target is a copy of it.
+        wanted = wanted & (source.blocks[:, target.pair[0]] >= source.blocks[:, target.pair[1]])
     irreps = np.empty_like(source.blocks[wanted])
     irreps[:, list(axes)] = source.blocks[wanted]
     at = target.find(irreps)
@@ -64,11 +68,47 @@ def copies(
     places = np.stack([offsets[at], source_offsets[wanted]], axis=1)
     e = source.extents[wanted]
     d, s = strides[at][:, list(axes)], source_strides[wanted]
+    if pair := source.pair or target.pair:
+        here = (1, s) if source.pair else (0, d)
+        equal = source.blocks[wanted][:, pair[0]] == source.blocks[wanted][:, pair[1]]
+        places, e, d, s = _triangles(places, e, d, s, pair, equal, here, strict=strict)
     # Loops go from the slowest axis of the target to the fastest.
     order = np.argsort(-d, axis=1, kind="stable")
     e, d, s = (np.take_along_axis(x, order, 1) for x in (e, d, s))
     e, d, s = _joined(e, d, s)
     return _table(places, np.concatenate([e, d, s], axis=1))
+
+
+def _triangles(
+    places: Numbers,
+    e: Numbers,
+    d: Numbers,
+    s: Numbers,
+    pair: Axes,
+    equal: npt.NDArray[np.bool_],
+    packed: tuple[int, Numbers],
+    *,
+    strict: bool,
+) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Rows in which each row of a packed triangle is a row of the table.
+
+    ``equal`` are the blocks with a triangle, and ``packed`` is the packed array: its number, and
+    its strides.
+    """
+    slow, fast = pair
+    array, steps = packed
+    times = np.where(equal, e[:, slow], 1)
+    again = np.repeat(np.arange(len(e)), times)
+    n = np.arange(len(again)) - np.repeat(np.cumsum(times) - times, times)
+    places, e, d, s, steps = (x[again].copy() for x in (places, e, d, s, steps))
+    triangle = equal[again]
+    whole = (s if array == 0 else d)[:, slow]
+    places[:, array] += np.where(triangle, n * (n + 1) // 2 * steps[:, fast], 0)
+    places[:, 1 - array] += np.where(triangle, n * whole, 0)
+    e[triangle, slow] = 1
+    e[triangle, fast] = n[triangle] + (0 if strict else 1)
+    kept = e[:, fast] > 0
+    return places[kept], e[kept], d[kept], s[kept]
 
 
 def _joined(e: Numbers, d: Numbers, s: Numbers) -> tuple[Numbers, Numbers, Numbers]:
