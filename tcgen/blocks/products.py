@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import permutations
+from math import prod
 from typing import TypeAlias
 
 from ..ir.program import Add, Contract, FormulaSequence, Step
@@ -66,12 +67,17 @@ class Storages:
         self,
         sequence: FormulaSequence,
         signatures: Mapping[str, Signature],
-        elements: Mapping[str, int],
+        extents: Mapping[str, int],
         constants: frozenset[str],
     ) -> None:
         self._sequence = sequence
         self._signatures = signatures
-        self._elements = elements
+        self._extents = extents
+        self._elements = {
+            t.name: prod(extents[space.name] for space in t.spaces) for t in sequence.tensors
+        }
+        self._groups: dict[int, tuple[Indices, Indices, Indices] | None] = {}
+        self._copied: dict[int, bool] = {}
         self._constants = constants
         self.of: dict[str, Storage] = {t.name: halves(t.rank) for t in sequence.tensors}
         self._choose()
@@ -111,6 +117,11 @@ class Storages:
 
         The signs of each group have to be the same, or all opposite, in both arrays that have it.
         """
+        if step.id not in self._groups:
+            self._groups[step.id] = self._find_groups(step)
+        return self._groups[step.id]
+
+    def _find_groups(self, step: Step) -> tuple[Indices, Indices, Indices] | None:
         if not isinstance(step.op, Contract) or not step.sums:
             return None
         a, b, c = step.op.a, step.op.b, step.out
@@ -128,6 +139,11 @@ class Storages:
 
     def copied(self, step: Step) -> bool:
         """Whether an addition copies blocks: every index of the source is one of the target."""
+        if step.id not in self._copied:
+            self._copied[step.id] = self._copies(step)
+        return self._copied[step.id]
+
+    def _copies(self, step: Step) -> bool:
         if not isinstance(step.op, Add) or step.sums:
             return False
         source, target = step.op.a, step.out

@@ -80,12 +80,9 @@ class BlockedProgram:
         self._inputs = sequence.inputs
         self._outputs = sequence.outputs
         self._charges = _charges(signatures.values(), grading, charges or {}, self._name)
-        elements = {
-            t.name: int(np.prod([int(dims[s.name].sum()) for s in t.spaces], dtype=np.int64))
-            for t in sequence.tensors
-        }
         constants = frozenset(t.name for t in sequence.inputs if not t.volatile)
-        storages = Storages(sequence, signatures, elements, constants)
+        totals = {name: int(dim.sum()) for name, dim in dims.items()}
+        storages = Storages(sequence, signatures, totals, constants)
         functions = map_functions(sequence, storages)
         self._source = blocks_source(self._name, functions, self._dtype)
         self._library: Library | None = None
@@ -129,7 +126,7 @@ class BlockedProgram:
 
     def peak_bytes(self) -> int:
         """Bytes that a call allocates beyond its inputs: workspace and results."""
-        return self._memory.arenas + self._memory.outputs
+        return self._memory.peak
 
     def empty(self, name: str) -> BlockedArray:
         """A blocked array of an input, whose elements are to be filled in.
@@ -317,6 +314,12 @@ class _Memory:
         """Most bytes of the arenas at one time."""
         return self.lasting.total + max(layout.total for layout in self.phases)
 
+    @property
+    def peak(self) -> int:
+        """Most bytes of the arenas and the results at one time."""
+        constant, volatile = self.phases
+        return self.lasting.total + max(constant.total, volatile.total + self.outputs)
+
 
 def _lifetimes(operations: Sequence[Operation]) -> dict[str, tuple[int, int]]:
     live: dict[str, tuple[int, int]] = {}
@@ -337,6 +340,7 @@ class _State:
         self._addresses = np.zeros(len(memory.numbers), np.uintp)
         self._fill(self._lasting, self._addresses, memory.lasting)
         arena = _Arena(memory.phases[0])
+        self._first_bytes = arena.nbytes
         self._fill(arena, self._addresses, memory.phases[0])
         self._pass(
             given, self._addresses, (memory.lasting, self._lasting), (memory.phases[0], arena)
@@ -363,9 +367,8 @@ class _State:
                 addresses[memory.numbers[tensor.name]] = made.ctypes.data
             results[tensor.name] = made
         program._run(memory.steps[1], addresses)
-        program.allocated_bytes = (
-            self._lasting.nbytes + arena.nbytes + sum(r.nbytes for r in results.values())
-        )
+        volatile = arena.nbytes + sum(r.nbytes for r in results.values())
+        program.allocated_bytes = self._lasting.nbytes + max(self._first_bytes, volatile)
         outputs: dict[str, Any] = {}
         for tensor in program._outputs:
             made = results[tensor.name]
