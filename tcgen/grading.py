@@ -45,7 +45,7 @@ class Grading:
 
     Args:
         moduli: orders of the cyclic groups whose product the group is; () is the trivial group.
-        orbitals: for each space the elements of its orbitals in order, as numbers of 0 to
+        orbitals: elements of the orbitals of each space in order, as numbers of 0 to
             ``len(grading) - 1`` or as tuples with a component for each cyclic group.
         names: names of all elements, in the order of their numbers; by default their components.
 
@@ -127,7 +127,7 @@ class Grading:
 
         Args:
             mesh: points along each reciprocal axis.
-            orbitals: for each space the numbers of orbitals at all k-points.
+            orbitals: numbers of orbitals at all k-points, for each space.
 
         Example:
             >>> Grading.from_kmesh((1, 1, 3), o=[2, 2, 2], v=[3, 3, 4])
@@ -152,8 +152,8 @@ class Grading:
         Args:
             order: the spins are added modulo this odd number, which must exceed the sum of spins
                 that any array may have: with 9, arrays of up to 8 axes conserve the spin itself.
-            orbitals: for each space the spins of its orbitals, 0 for alpha and 1 for beta, as in
-                PySCF's ``orbspin``.
+            orbitals: spins of the orbitals of each space, 0 for alpha and 1 for beta, as in PySCF's
+                ``orbspin``.
 
         Example:
             >>> Grading.spin(o=[0, 1, 0, 1], v=[0, 1, 1])["o"]
@@ -288,7 +288,7 @@ class Grading:
         return np.argsort(np.array(self.orbitals(space), dtype=np.intp), kind="stable")
 
     def starts(self, space: str) -> tuple[int, ...]:
-        """Where the orbitals of each element begin once they are sorted, and their number."""
+        """Positions at which the orbitals of each element begin once sorted, and their number."""
         return (0, *accumulate(self[space]))
 
     def element(self, value: str | int | Sequence[int]) -> int:

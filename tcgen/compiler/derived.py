@@ -18,7 +18,7 @@ from ..frontend.assemble import identifier
 from ..frontend.derivation.methods import KNOWN, Method, find_method
 from ..frontend.derivation.wick import derive_system, sorted_terms, wickd_version
 from ..frontend.spec.writer import spec_text
-from ..ir.system import Equation, System, Term, with_axes, with_tensors
+from ..ir.system import Equation, System, Term, with_axes, with_spaces, with_tensors
 from ..ir.tensor import Ref, Role, Tensor, symmetry_group
 
 _ORBITALS = {
@@ -79,7 +79,7 @@ def derived_spec(
     """The text of :func:`derive` as a .spec, with the derivation as its heading."""
     method = _method(ansatz, commutators, name)
     system = _derived(method, spin, real=real)
-    orbitals = _ORBITALS[spin]
+    orbitals = _ORBITALS[spin] if real else f"complex {_ORBITALS[spin]}"
     amplitudes = _amplitudes(system)
     named = ", ".join(f"{t.name}[{','.join(_letters(t))}]" for t in amplitudes)
     heading = [
@@ -145,6 +145,8 @@ def _derived(method: Method, spin: str | None, *, real: bool) -> System:
     if spin is not None and spin not in FORMS:
         raise ArgumentError(f"spin={spin!r}: write {' or '.join(map(repr, FORMS))}")
     system = derive_system(method.ansatz, method.name, real=real)
+    if not real:
+        system = _for_complex_orbitals(system, vectors=method.name.startswith("eom_"))
     if method.kind:
         system = replace(_of_lagrangian(system, method.kind), name=method.name)
     if spin is not None:
@@ -158,6 +160,22 @@ def _derived(method: Method, spin: str | None, *, real: bool) -> System:
     return sorted_terms(system)
 
 
+def _for_complex_orbitals(system: System, *, vectors: bool) -> System:
+    """The system over graded spaces of complex orbitals.
+
+    Amplitudes that change the number of electrons, and ``vectors`` of excitations, have a charge.
+    """
+    strict = {s: replace(s, graded=True, strict=True) for s in system.spaces}
+    changed: dict[Tensor, Tensor] = {}
+    for tensor in (t for t in _amplitudes(system) if t.volatile):
+        axes = [[k for k, s in enumerate(tensor.spaces) if s.kind == x] for x in _SIDES]
+        if vectors or len(axes[0]) != len(axes[1]):
+            first, second = map(tuple, sorted(axes, key=len, reverse=True))
+            changed[tensor] = replace(tensor, conserves=(first, second), charge="x")
+    return with_spaces(with_tensors(system, changed), strict)
+
+
+_SIDES = ("virtual", "occupied")
 _KINDS = {
     "lambda": "Derivatives of L = e + sum of l*r with respect to the amplitudes,",
     "density": "Derivatives of L = e + sum of l*r with respect to f and v,",

@@ -1,9 +1,9 @@
-"""What each tensor of equations over graded spaces conserves, and whether the equations agree.
+"""Conservation by tensors over graded spaces: their signs and charges, and whether equations agree.
 
 Orbitals of a graded space have irreps of an abelian group, momenta or spins. A tensor differs from
 zero only where what enters through some axes leaves through the others, up to a charge. Which axes
 these are follows for inputs from their declarations, and for intermediates and outputs from their
-equations. The group and the irreps are no part of it: calls give them.
+equations. The group and the irreps come with a call.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ..records.quantity import Quantity
 from ..records.signature import Signature
 from .conserved_factors import (
     Conserved,
+    Fault,
     NotConservedError,
     Product,
     left_signatures,
@@ -25,22 +26,13 @@ from .conserved_factors import (
     times,
 )
 from .expr import Delta, format_expr
+from .orbital_phases import Products, phase_faults
 from .program import FormulaSequence
 from .system import Apply, Factor, Permutation, System
 from .tensor import Index, Ref, Role, Space, Tensor, symmetry_group
 
 # Choices of signatures of intermediates that are tried where several are possible.
 _MOST_CHOICES = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Why equations conserve nothing: at a place, or at the declaration of ``tensor``."""
-
-    tensor: str
-    span: Span | None
-    message: str
-    advice: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +58,7 @@ def axis_signs(
     graded: Collection[str] | None = None,
     own_inverse: bool = False,
 ) -> dict[str, Signature]:
-    """What each tensor conserves, by name, intermediates included.
+    """The signature of each tensor, by name, intermediates included.
 
     Args:
         equations: a system or a formula sequence.
@@ -108,11 +100,13 @@ def conservation(
     graded: Collection[str] | None = None,
     own_inverse: bool = False,
 ) -> tuple[dict[str, Signature], tuple[Fault, ...]]:
-    """What each tensor conserves as far as it is known, and all faults."""
+    """The signatures of all tensors, as far as they are known, and all faults."""
     if graded is None:
         graded = [space.name for space in equations.spaces if space.graded]
     names = frozenset(graded)
     first = _Analysis(equations, names, own_inverse, ())
+    if not first.faults and isinstance(equations, System) and not own_inverse:
+        return first.signatures, tuple(first.phase_faults(equations))
     if not first.faults or not first.open:
         return first.signatures, tuple(first.faults)
     # An intermediate that is a product of tensors without common indices may be turned around in
@@ -210,6 +204,22 @@ class _Analysis:
             self._joined(tensor, lines[0].span if lines else None)
             self.signatures[tensor.name] = self._defined(tensor, lines)
 
+    def phase_faults(self, system: System) -> list[Fault]:
+        """The terms that hold for real orbitals only, if some orbitals are complex."""
+        if not any(space.strict for space in system.spaces):
+            return []
+        terms = [
+            (
+                tensor,
+                [
+                    Products(x.left, self.products(x), x.bound, x.perms, x.span, x.text)
+                    for x in lines
+                ],
+            )
+            for tensor, lines in lines_of(system)
+        ]
+        return phase_faults(system.inputs, terms, self.signatures)
+
     def _axes(self, spaces: Sequence[Space]) -> list[int]:
         """The graded axes."""
         return [k for k, space in enumerate(spaces) if space.name in self._graded]
@@ -233,7 +243,7 @@ class _Analysis:
                 return
 
     def _declared(self, tensor: Tensor) -> Signature:
-        """What an input conserves, as declared; an axis alone is a label unless it has a charge."""
+        """The declared signature of an input; an axis alone is a label unless it has a charge."""
         before = len(self.faults)
         self._joined(tensor, None)
         axes = self._axes(tensor.spaces)
@@ -321,7 +331,7 @@ class _Analysis:
         )
 
     def _defined(self, tensor: Tensor, lines: Sequence[Line]) -> Signature:
-        """What the tensor on the left conserves: the first signature that all its lines allow."""
+        """The first signature that all lines allow the tensor on their left."""
         axes = self._axes(tensor.spaces)
         nothing = Signature((0,) * tensor.rank)
         if tensor.label:

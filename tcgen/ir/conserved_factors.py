@@ -15,7 +15,7 @@ from itertools import product
 from math import prod
 from typing import assert_never
 
-from ..errors import TcgenError
+from ..errors import Span, TcgenError
 from ..records.signature import Charge, Signature
 from .expr import (
     Access,
@@ -45,6 +45,16 @@ class NotConservedError(TcgenError):
     def __init__(self, message: str, advice: str) -> None:
         super().__init__(message, advice)
         self.message, self.advice = message, advice
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault at a place, or in the declaration of ``tensor``, and what to do about it."""
+
+    tensor: str
+    span: Span | None
+    message: str
+    advice: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +110,7 @@ def products_of(expr: Expr, leaf: Callable[[Ref | Delta], Product]) -> tuple[Pro
         case Ref() | Delta():
             return (leaf(expr),)
         case Access() | Equal():
-            raise AssertionError("elements of buffers are no part of equations")
+            raise AssertionError("equations have references, not elements of buffers")
         case Sum(args):
             return tuple(p for arg in args for p in products_of(arg, leaf))
         case Prod(args):
@@ -170,7 +180,7 @@ def text_of(factor: Ref | Delta) -> str:
 def left_signatures(
     made: Product, left: Sequence[Index], bound: Collection[Index], *, own_inverse: bool
 ) -> tuple[Signature, ...]:
-    """What a product can conserve on its left side, best first; factors may be turned around.
+    """The signatures that a product allows its left side, best first; factors may be turned around.
 
     With ``own_inverse``, weights count modulo 2.
 

@@ -253,6 +253,19 @@ def with_inputs_on_disk(system: System, names: tuple[str, ...]) -> System:
     return with_tensors(system, generated) if generated else system
 
 
+def with_spaces(part: Part, spaces: Mapping[Space, Space]) -> Part:
+    """A level, or a part of one, with spaces replaced by others of the same names."""
+    replaced: object = part
+    if isinstance(part, Space):
+        replaced = spaces.get(part, part)
+    elif isinstance(part, tuple):
+        replaced = tuple(with_spaces(p, spaces) for p in part)
+    if is_dataclass(replaced) and not isinstance(replaced, type):
+        changes = {f.name: with_spaces(getattr(replaced, f.name), spaces) for f in fields(replaced)}
+        replaced = replace(replaced, **changes)
+    return replaced  # type: ignore[return-value]
+
+
 def with_tensors(part: Part, tensors: Mapping[Tensor, Tensor]) -> Part:
     """A level, or a part of one, with tensors replaced by others."""
     replaced: object = part

@@ -1,4 +1,4 @@
-"""What a tensor over graded spaces conserves, and so which of its blocks of irreps exist."""
+"""The signature of a tensor over graded spaces, which says which of its blocks of irreps exist."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Signature:
     blocks.
 
     Attributes:
-        signs: for each axis 1, -1, or 0 if it is not graded, or takes no part in conservation: then
-            all its irreps exist.
+        signs: 1, -1 or 0 for each axis; 0 if it is not graded, or takes no part in conservation:
+            then all its irreps exist.
         charge: total charge, of which calls give the values.
     """
 

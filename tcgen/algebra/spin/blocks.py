@@ -114,7 +114,7 @@ class Blocks:
             spaces=spaces,
             symmetry=symmetry,
             storage=Storage(tensor.storage.order, _packed(tensor, spaces, symmetry)),
-            conserves=None,
+            conserves=_kept_sides(tensor, axes),
             quantity=self._quantity(tensor, pattern),
         )
         block = Block(tensor, pattern, new, axes, sign)
@@ -220,6 +220,17 @@ class Blocks:
             unique = f"{name}_{number}"
         self._taken.add(unique)
         return unique
+
+
+def _kept_sides(
+    tensor: Tensor, axes: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """What a block conserves beside the spin, as declared, with its axes in the order ``axes``."""
+    if tensor.conserves is None or not any(space.graded for space in tensor.spaces):
+        return None
+    sides = ((k for k, axis in enumerate(axes) if axis in side) for side in tensor.conserves)
+    sources, targets = map(tuple, sides)
+    return sources, targets
 
 
 def _packed(

@@ -14,6 +14,7 @@ from itertools import product
 from typing import TypeAlias
 
 from ...errors import ArgumentError
+from ...ir.conservation import default_sides
 from ...ir.tensor import Space, Tensor
 
 Pattern: TypeAlias = str
@@ -119,20 +120,15 @@ def input_flow(tensor: Tensor) -> Flow:
     labelled = [k for k, space in enumerate(tensor.spaces) if has_labels(space)]
     text = f"{tensor.name}[{','.join(space.name for space in tensor.spaces)}]"
     pairs = electrons(tensor)
-    if tensor.conserves is None and pairs:
-        sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
-    elif tensor.conserves is None:
-        if len(labelled) % 2 and len(labelled) > 1:
-            raise ArgumentError(
-                f"{text} has {len(labelled)} axes over orbitals, so that no half of them is the "
-                f"first: say what it conserves, such as conserves (0,1)->(2)"
-            )
-        half = (len(labelled) + 1) // 2
-        sources, targets = labelled[:half], labelled[half:]
-    else:
-        sources, targets = map(list, tensor.conserves)
+    sides = tensor.conserves or default_sides(tensor, labelled)
+    if sides is None:
+        raise ArgumentError(
+            f"{text} has {len(labelled)} axes over orbitals, so that no half of them is the "
+            f"first: say what it conserves, such as conserves (0,1)->(2)"
+        )
+    sources, targets = sides
     for axis in (*sources, *targets):
-        if axis not in labelled:
+        if axis not in labelled and not tensor.spaces[axis].graded:
             space = tensor.spaces[axis]
             raise ArgumentError(
                 f"{text} is declared to conserve spin through axis {axis}, but orbitals of space "
@@ -153,7 +149,8 @@ def input_flow(tensor: Tensor) -> Flow:
                 f"electron, but conserves has both on one side: write conserves {right}, or leave "
                 f"it out"
             )
-    return tuple(1 if k in sources else -1 if k in targets else 0 for k in range(tensor.rank))
+    flow = dict.fromkeys(sources, 1) | dict.fromkeys(targets, -1)
+    return tuple(flow.get(k, 0) if k in labelled else 0 for k in range(tensor.rank))
 
 
 def _integral(tensor: Tensor) -> str:

@@ -231,11 +231,11 @@ class _Reader:
             return
         for word, axis in zip(left + right, axes, strict=True):
             space = self._spaces[axis]
-            if any(base.kind in _KINDS_WITHOUT_SPIN for base in space.bases):
+            if any(b.kind in _KINDS_WITHOUT_SPIN and not b.graded for b in space.bases):
                 self._wrong(
                     word,
                     f"axis {axis} of {self._name.text} has no spin: space {space.name} is "
-                    f"{space.bases[0].kind}, not over orbitals",
+                    f"{space.bases[0].kind}, neither over orbitals nor graded",
                     "leave the axis out",
                 )
                 return

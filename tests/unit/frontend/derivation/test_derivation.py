@@ -231,6 +231,65 @@ def test_a_spec_to_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "declared"),
+    [
+        ("ccd", {"t2": "antisymmetric (0,1) (2,3)"}),
+        (
+            "eom-ip-ccsd",
+            {
+                "r1": "conserves (0)->() charge x",
+                "r2": "antisymmetric (0,1) conserves (0,1)->(2) charge x",
+                "t1": "constant",
+            },
+        ),
+        (
+            "eom-ea-ccsd",
+            {
+                "r1": "conserves (0)->() charge x",
+                "r2": "antisymmetric (1,2) conserves (1,2)->(0) charge x",
+            },
+        ),
+        (
+            "eom-ee-ccsd",
+            {
+                "r1": "conserves (1)->(0) charge x",
+                "r2": "antisymmetric (0,1) (2,3) conserves (2,3)->(0,1) charge x",
+            },
+        ),
+        (
+            "eom-ip-ccsd-left",
+            {
+                "l1": "conserves (0)->() charge x",
+                "l2": "antisymmetric (0,1) conserves (0,1)->(2) charge x",
+            },
+        ),
+    ],
+)
+@pytest.mark.parametrize("spin", [None, "closed-shell", "unrestricted"])
+def test_complex_orbitals_are_graded(name: str, declared: dict[str, str], spin: str | None) -> None:
+    """The text reads, so that all terms conserve momenta and hold for complex orbitals."""
+    text = derived_spec(name, spin=spin, real=False)
+    assert "complex spin orbitals" in text or spin is not None
+    system = tcgen.read_spec(text)
+    assert all(s.graded and s.strict for s in system.spaces)
+    charged = {t.name for t in system.inputs if t.charge == "x"}
+    assert {n[:2] for n in charged} == {n for n in declared if "charge" in declared[n]}
+    for tensor, words in declared.items():
+        if spin is None:
+            assert any(
+                line.startswith(f"input  {tensor}[") and line.endswith(f"] {words}")
+                for line in text.splitlines()
+            ), text
+
+
+@pytest.mark.parametrize("sector", ["ip", "ea", "ee"])
+def test_shipped_vectors_of_complex_orbitals_are_derived(sector: str) -> None:
+    text = tcgen.spec_path(f"eom_{sector}_ccsd_complex_spin_orbital").read_text(encoding="utf-8")
+    made = derived_spec(f"eom-{sector}-ccsd", real=False)
+    assert text.splitlines()[1:] == made.splitlines()[1:]
+
+
+@pytest.mark.parametrize(
     ("ansatz", "words"),
     [
         ("CCSX", ("no method named 'CCSX'", "CCSDT", "T = t2;")),

@@ -418,6 +418,62 @@ def test_rule_10_wrong_conservation_is_explained(words: str, message: str) -> No
     assert says(text, message)
 
 
+GRADED = "space o occupied graded = 5\nspace v virtual graded strict\nspace x graded\nspace n\n"
+GRADED += "index i j : o\nindex a b : v\nindex q : x\n"
+
+
+def test_graded_spaces_labels_and_charges() -> None:
+    text = GRADED + "input f[o,o] label, r[o,v] charge x, u[o,o] conserves (0,1)->() charge y\n"
+    text += "input B[x,o,o] conserves (1)->(0,2), e[v] from energies\noutput s charge x, d label\n"
+    text += "s[i,a] = r[i,a]*f[i,j]*e[a]*u[i,j]*0 + r[i,a]\nd[i] = e[a]*f[i,i]*B[q,j,j]"
+    system = read_spec(text.replace("d[i] = e[a]", "d[i] = sum(a,q,j) e[a]"))
+    marks = {s.name: (s.graded, s.strict, s.extent) for s in system.spaces}
+    assert marks["o"] == (True, False, 5)
+    assert marks["v"] == (True, True, None)
+    assert marks["n"] == (False, False, None)
+    found = {t.name: (t.label, t.charge, t.conserves) for t in system.tensors}
+    assert found["f"] == (True, None, None)
+    assert found["r"] == (False, "x", None)
+    assert found["u"] == (False, "y", ((0, 1), ()))
+    assert found["B"] == (False, None, ((1,), (0, 2)))
+    assert found["s"] == (False, "x", None)
+    assert found["d"] == (True, None, None)
+    again = read_spec(spec_text(system))
+    assert [(s.name, s.graded, s.strict) for s in again.spaces] == [
+        (s.name, s.graded, s.strict) for s in system.spaces
+    ]
+    assert {t.name: (t.label, t.charge, t.conserves) for t in again.tensors} == found
+    assert again.inputs == system.inputs
+
+
+def test_words_of_gradings_are_names_elsewhere() -> None:
+    text = "space graded\nspace strict graded\nindex label : graded\nindex charge : strict\n"
+    text += (
+        "input g[graded,strict] label\noutput strict_\nstrict_ = g[label,charge]*g[label,charge]"
+    )
+    system = read_spec(text)
+    assert [(s.name, s.graded) for s in system.spaces] == [("graded", False), ("strict", True)]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "facts"),
+    [
+        ("input k[o,v] label conserves (0)->(1)", 8, "k conserves remove label"),
+        ("input k[o,v] charge x label", 8, "k charge remove label"),
+        ("input k[o,v] charge", 8, "ends too early"),
+        ("space p graded = o + v", 8, "p joins parts o, v"),
+        ("space o occupied", 1, "space o differently"),
+        ("space w strict", 8, "strict kind of space"),
+        ("input k[o,v] graded", 8, "graded attribute label"),
+    ],
+)
+def test_wrong_words_of_gradings_are_explained(text: str, line: int, facts: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        read_spec(f"{GRADED}{text}\ninput t[o,v]\noutput e\ne = t[i,a]*t[i,a]", "x.spec")
+    assert f"x.spec:{line}:" in str(caught.value)
+    assert says(str(caught.value), facts)
+
+
 def test_rule_10_constant_volatile_default_and_generated() -> None:
     system = spec(
         "input f[o] constant, t[o] volatile, u[o], shift = 0, scale = -1/2, B[o,v] generated\n"
