@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..compiler.documents import read_plan
 from ..dtypes import BY_NAME
-from ..errors import ArgumentError, DtypeError, ExtentError, PlanError, ShapeError
+from ..errors import ArgumentError, DtypeError, ExtentError, MemoryLimitError, PlanError, ShapeError
 from ..grading import Grading
 from ..ir.conservation import axis_signs
 from ..ir.expr import Delta, leaves
@@ -334,6 +334,12 @@ class _State:
 
     def __init__(self, program: BlockedProgram, given: Mapping[str, Array]) -> None:
         memory = program._memory
+        if program._limit is not None and memory.peak > program._limit:
+            raise MemoryLimitError(
+                f"{program._name} over blocks of {program.grading.name} needs {memory.peak:,} "
+                f"bytes, but the memory limit is {program._limit:,} bytes: raise memory_limit, or "
+                f"use a larger group"
+            )
         self._program = program
         self._constants = dict(given)
         self._lasting = _Arena(memory.lasting)
@@ -518,6 +524,13 @@ def _fitting(
             f"{where} has the grading {array.grading!r}, but the program has {grading!r}: use one "
             f"grading for all arrays"
         )
+    extents = tuple(int(dim.sum()) for dim in layout.dims)
+    if array.shape != extents or array.data.shape != (array.layout.size,):
+        raise ShapeError(
+            f"{where} has the shape {array.shape} and {array.data.size:,} elements, but should "
+            f"have the shape {extents} and {array.layout.size:,} elements"
+        )
     if array.signs == layout.signs and array.charge == layout.charge:
-        return array
+        data = np.require(array.data, requirements=("C", "A"))
+        return BlockedArray(data, grading, spaces, layout)
     return blocks_of(array.dense(), grading, spaces, layout, where)
