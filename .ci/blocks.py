@@ -50,6 +50,7 @@ _LOOPS = ("tcgen/fusion/", "tcgen/lower/", "tcgen/thresholds/", "tcgen/hardware.
 _CPU = ("tcgen/emit/c/", "templates/c/", "tcgen/runtime/", "tcgen/artifact/", "tcgen/records/")
 _GPU = ("tcgen/emit/cuda/", "templates/cuda/", "tcgen/lower/gpu/", "tcgen/runtime/gpu/")
 _ARRAYS = ("tcgen/lazy_arrays/", "tcgen/contraction/")
+_BLOCKS = ("tcgen/blocks/", "templates/c/blocks/", "tests/unit/blocks/")
 _WORKERS = ("tcgen/distributed/", "tcgen/artifact/", "tcgen/records/")
 _NATIVE = ("tcgen/native/", "templates/native/", "templates/c/", "tcgen/emit/c/", "tcgen/artifact/")
 _VERSIONS = ("pyproject.toml", ".ci/")
@@ -71,12 +72,12 @@ BLOCKS = (
     Block("largest-gpu", 1, (*_LOOPS, *_GPU)),
     Block("slow-algebra", 8, (*_ALGEBRA, "tests/unit/algebra/", "tests/unit/frontend/")),
     Block("slow-loops", 6, (*_LOOPS, "tests/unit/fusion/", "tests/unit/lower/")),
-    Block("slow-programs", 8, (*_CPU, *_LOOPS, "tests/programs/", "tests/support/")),
+    Block("slow-programs", 8, (*_CPU, *_LOOPS, *_BLOCKS, "tests/programs/", "tests/support/")),
     Block("architectures", 5, _GPU),
     Block("slow-arrays", 3, (*_ARRAYS, *_WORKERS, "tests/unit/lazy_arrays/")),
     Block("slow-gpu", 10, (*_GPU, "tests/cuda/")),
     Block("slow-chem", 9, (*_CHEM, *_ALGEBRA)),
-    Block("campaign-programs", 9, (*_ALGEBRA, *_LOOPS, *_CPU)),
+    Block("campaign-programs", 9, (*_ALGEBRA, *_LOOPS, *_CPU, *_BLOCKS)),
     Block("campaign-arrays", 4, (*_ARRAYS, *_WORKERS)),
 )
 

@@ -5,6 +5,10 @@ from ._version import __version__ as __version__
 from .algebra.derivatives.equations import derivative as derivative, jvp as jvp
 from .algebra.spin.arrays import spin_blocks as spin_blocks, spin_orbital as spin_orbital
 from .algebra.spin.integrate import spin_integrated as spin_integrated
+from .blocks.api import blocked as blocked
+from .blocks.arrays import BlockedArray as BlockedArray
+from .blocks.program import BlockedProgram as BlockedProgram
+from .blocks.program import BoundBlockedProgram as BoundBlockedProgram
 from .compiler.api import compile as compile
 from .compiler.derived import derive as derive
 from .contraction.functions import contract as contract, einsum as einsum, tensordot as tensordot

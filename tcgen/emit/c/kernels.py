@@ -7,7 +7,7 @@ declarations, and the addresses of private buffers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import assert_never
 
@@ -82,11 +82,8 @@ def c_source(
         fill("c/head.c", name=module.name, version=version, dtype=module.dtype),
         _simplices() if any("TC_POSITIONS(" in text for text in kernels) else "",
         counters(module) if counted else "",
-        fill("c/vector_math.c") if called & _VECTOR_FORMS else "",
-        fill("c/reductions.c") if ordered or called & {"maximum", "minimum"} else "",
-        fill("c/functions.c") if called & {"sign", "mod", "where", "logaddexp"} else "",
-        _prefetch_level() if blas else "",
-        *(_products(dtype) for dtype in sorted(blas, key=lambda dtype: dtype.letter)),
+        *_functions(called, ordered=ordered),
+        *_blas_products(blas),
         contraction_call() if any(stmt.scheme for stmt, _ in products) else "",
         *transposing_functions(kernels),
         *kernels,
@@ -94,6 +91,28 @@ def c_source(
         _phase("volatile", module.host_volatile, module),
     ]
     return "\n".join(p for p in parts if p)
+
+
+def function_parts(name: str, version: str, dtype: str, called: Set[str]) -> list[str]:
+    """Texts before code of another printer: heads, the functions that it calls, and products."""
+    head = fill("c/head.c", name=name, version=version, dtype=dtype)
+    parts = [head, *_functions(called, ordered=False), *_blas_products({BY_NAME[dtype]})]
+    return [p for p in parts if p]
+
+
+def _functions(called: Set[str], *, ordered: bool) -> list[str]:
+    """Functions of expressions; ``ordered``: there are maxima or minima over indices."""
+    return [
+        fill("c/vector_math.c") if called & _VECTOR_FORMS else "",
+        fill("c/reductions.c") if ordered or called & {"maximum", "minimum"} else "",
+        fill("c/functions.c") if called & {"sign", "mod", "where", "logaddexp"} else "",
+    ]
+
+
+def _blas_products(dtypes: Set[DType]) -> list[str]:
+    """Products by the BLAS of some element types."""
+    products = [_products(dtype) for dtype in sorted(dtypes, key=lambda dtype: dtype.letter)]
+    return [_prefetch_level() if dtypes else "", *products]
 
 
 def _simplices() -> str:

@@ -1,0 +1,158 @@
+"""CCSD iterations of dense arrays and over blocks, by CPU time of one thread, in turn.
+
+    python benchmarks/blocks.py [CASE ...] [--steps] [--json FILE]
+
+Numbers of orbitals and irreps are those of molecules; elements are random numbers. Each row is the
+least CPU time of several calls of both programs, which take turns. A case's bar is the largest
+share of the dense time that it should take.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+
+import tcgen
+
+
+@dataclass(frozen=True)
+class Case:
+    """Orbitals of each irrep, and the bar of the ratio of both times."""
+
+    title: str
+    group: tuple[int, ...]
+    o: tuple[int, ...]
+    v: tuple[int, ...]
+    bar: float
+
+
+D2H = (2, 2, 2)
+CASES = {
+    "benzene": Case(
+        "C6H6 cc-pVDZ D2h", D2H, (4, 2, 1, 1, 0, 1, 3, 3), (18, 15, 8, 5, 6, 8, 14, 19), 1 / 22
+    ),
+    "water": Case("H2O cc-pVTZ C2v", (2, 2), (2, 0, 1, 1), (20, 7, 10, 16), 1 / 12),
+    "n2": Case("N2 cc-pVTZ D2h", D2H, (2, 0, 0, 0, 0, 1, 1, 1), (10, 3, 7, 7, 3, 11, 6, 6), 1 / 8),
+    "c2h4": Case(
+        "C2H4 cc-pVTZ D2h", D2H, (2, 0, 0, 1, 0, 1, 1, 1), (20, 7, 11, 16, 7, 21, 16, 10), 1 / 10
+    ),
+    "cs": Case("(10, 60) Cs", (2,), (7, 3), (38, 22), 1 / 2.8),
+    "none": Case("(10, 60), no symmetry", (1,), (10,), (60,), 1.05),
+}
+
+
+def random_blocks(program: Any, name: str, rng: np.random.Generator) -> Any:
+    """A random input that is as small as amplitudes and integrals are."""
+    array = program.empty(name)
+    array.data[...] = 0.02 * rng.standard_normal(array.data.shape)
+    if name in ("e_o", "e_v"):
+        array.data[...] = (-1 if name == "e_o" else 1) * (1 + rng.random(array.data.shape))
+    return array
+
+
+def symmetric(name: str, array: np.ndarray) -> np.ndarray:
+    """An input of closed-shell CCSD with its permutational symmetry."""
+    pairs = {
+        "f_oo": [(1, 0)],
+        "f_vv": [(1, 0)],
+        "v_oooo": [(1, 0, 2, 3), (0, 1, 3, 2), (2, 3, 0, 1)],
+        "v_oovv": [(1, 0, 2, 3), (0, 1, 3, 2)],
+        "v_ovoo": [(0, 1, 3, 2)],
+        "v_ovov": [(2, 3, 0, 1)],
+        "v_ovvv": [(0, 1, 3, 2)],
+        "v_vvvv": [(1, 0, 2, 3), (0, 1, 3, 2), (2, 3, 0, 1)],
+        "t2": [(1, 0, 3, 2)],
+    }
+    for axes in pairs.get(name, []):
+        array = (array + array.transpose(axes)) / 2
+    return array
+
+
+def least(call: Callable[[], object], times: int) -> float:
+    """The least CPU seconds of some calls."""
+    found = []
+    for _ in range(times):
+        start = time.process_time()
+        call()
+        found.append(time.process_time() - start)
+    return min(found)
+
+
+def measure(case: Case, turns: int) -> dict[str, Any]:
+    """The times of one case."""
+    irreps = {s: np.repeat(np.arange(len(n)), n) for s, n in (("o", case.o), ("v", case.v))}
+    grading = tcgen.Grading(case.group, irreps)
+    extents = {"o": sum(case.o), "v": sum(case.v)}
+    dense = tcgen.compile("ccsd_closed_shell", extents=extents)
+    start = time.process_time()
+    blocks = tcgen.blocked(dense, grading)
+    tables = time.process_time() - start
+    rng = np.random.default_rng(0)
+    names = [t.name for t in dense.manifest.tensors if t.is_input]
+    arrays = {n: symmetric(n, random_blocks(blocks, n, rng).dense()) for n in names}
+    arrays["v_vvvv"] = tcgen.pack_pairs(arrays["v_vvvv"], (0, 1), (2, 3))
+    volatile = {n: arrays.pop(n) for n in ("t1", "t2")}
+    one = dense.bind(**arrays)
+    other = blocks.bind(**arrays)
+    blocked = {n: blocks.blocked(n, a) for n, a in volatile.items()}
+    expected, found = one(**volatile), other(**blocked)
+    error = max(
+        np.abs(x - (found[n].dense() if x.ndim else found[n])).max() / np.abs(x).max()
+        for n, x in expected.items()
+    )
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(turns):
+        times[0].append(least(lambda: one(**volatile), 2))
+        times[1].append(least(lambda: other(**blocked), 7))
+    seconds = [min(t) for t in times]
+    return {
+        "case": case.title,
+        "dense_ms": 1e3 * seconds[0],
+        "blocks_ms": 1e3 * seconds[1],
+        "ratio": seconds[1] / seconds[0],
+        "bar": case.bar,
+        "error": float(error),
+        "making_ms": 1e3 * tables,
+        "table_bytes": blocks.table_bytes,
+        "gflop": blocks.flops / 1e9,
+    }
+
+
+def main() -> None:
+    """Print a line for each case."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)}")
+    parser.add_argument("--turns", type=int, default=3, help="turns of both programs")
+    parser.add_argument("--json", type=Path, help="file for the figures")
+    chosen = parser.parse_args()
+    if unknown := [c for c in chosen.cases if c not in CASES]:
+        parser.error(f"{unknown[0]} is none of {', '.join(CASES)}")
+    rows = []
+    for name in chosen.cases or CASES:
+        row = measure(CASES[name], chosen.turns)
+        rows.append(row)
+        ratio, bar = row["ratio"], row["bar"]
+        shown = f"1/{1 / ratio:.1f}" if ratio < 0.9 else f"{ratio:.2f}"
+        wanted = f"1/{1 / bar:.1f}" if bar < 0.9 else f"{bar:.2f}"
+        print(
+            f"{row['case']:24} dense {row['dense_ms']:8.2f} ms, blocks {row['blocks_ms']:7.2f} ms: "
+            f"{shown} (bar {wanted}); {row['gflop']:.3f} Gflop, made in {row['making_ms']:.0f} ms, "
+            f"tables {row['table_bytes'] / 1e6:.1f} MB, error {row['error']:.0e}",
+            flush=True,
+        )
+    if chosen.json:
+        chosen.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

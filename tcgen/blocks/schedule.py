@@ -1,0 +1,484 @@
+"""A formula sequence as operations on whole arrays of blocks, each with its table.
+
+The operations of one grading are sums and products of matrices, copies of blocks into other
+storages, and element-wise maps. Those that depend on constants only run once for a bound program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from math import prod
+
+import numpy as np
+
+from ..errors import VerifyError
+from ..ir.exchange_symmetry import exchange_images
+from ..ir.expr import Delta, Expr, leaves
+from ..ir.pretty.equations import pretty_step
+from ..ir.program import Contract, FormulaSequence, Map, Step
+from ..ir.tensor import Index, Ref, Role
+from ..records.signature import Signature
+from ..thresholds import CpuThresholds
+from .layout import Axes, BlockLayout, Group, Numbers, Storage
+from .products import Indices, Product, Storages, relation, signs_of
+from .requirements import required
+from .tables import Table, Walked, copies, make_table, product_table, walks
+
+# Share of the time of a product that is lost if its target has more rows than columns, of which the
+# BLAS computes fewer at a time. Source: benzene in cc-pVDZ, 2026-11-30.
+_TALL = 0.25
+# Flops of a product of matrices above which several threads divide it.
+_SHARED_FLOPS = 4e6
+
+
+class Kind(IntEnum):
+    """Operations of the C loop, in its order."""
+
+    ZERO = 0
+    ADD = 1
+    COPY = 2
+    PRODUCT = 3
+    MAP = 4
+    REAL = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """One operation of the C loop: ``target (+)= coefficient * (...)``.
+
+    Attributes:
+        kind: the operation.
+        arrays: names of its buffers, the target first.
+        coefficient: number by which the result is multiplied.
+        accumulate: add to the target.
+        table: rows over which it loops, or None.
+        elements: elements that are zeroed or added; for a map, whether its rows have separate
+            targets.
+        number: number of the function of a map; for products, whether threads share the rows.
+        constant: it runs once for a bound program.
+        flops: multiplications and additions of a product.
+    """
+
+    kind: Kind
+    arrays: tuple[str, ...]
+    coefficient: float = 1.0
+    accumulate: bool = False
+    table: Table | None = None
+    elements: int = 0
+    number: int = 0
+    constant: bool = False
+    flops: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """A product that is computed for one order of a pair of indices only.
+
+    Attributes:
+        pair: the indices, which are all of one side of the product.
+        images: new names of the target's indices that give the other order.
+        sign: sign of the other order.
+    """
+
+    pair: Indices
+    images: dict[Index, Index]
+    sign: int
+
+
+@dataclass(frozen=True, slots=True)
+class MapFunction:
+    """An element-wise step as a function in C.
+
+    Attributes:
+        step: the step.
+        expr: the expression.
+        refs: references that it reads, each once.
+        deltas: its Kronecker deltas, each once.
+    """
+
+    step: Step
+    expr: Expr
+    refs: tuple[Ref, ...]
+    deltas: tuple[Delta, ...]
+
+
+def map_functions(sequence: FormulaSequence, storages: Storages) -> dict[int, MapFunction]:
+    """The steps that are neither products of matrices nor copies of blocks, by their ids."""
+    found = {}
+    for step in sequence.steps:
+        if storages.groups(step) is not None or storages.copied(step):
+            continue
+        expr = step.summand
+        if expr is None:
+            raise VerifyError(f"step {pretty_step(step)} has no expression")
+        parts = tuple(dict.fromkeys(leaves(expr)))
+        refs = tuple(leaf for leaf in parts if isinstance(leaf, Ref))
+        deltas = tuple(leaf for leaf in parts if isinstance(leaf, Delta))
+        found[step.id] = MapFunction(step, expr, refs, deltas)
+    return found
+
+
+def constant_tensors(sequence: FormulaSequence) -> frozenset[str]:
+    """Names of the arrays that depend on constants only; outputs are none of them."""
+    constant = {t.name for t in sequence.inputs if not t.volatile}
+    for tensor in sequence.tensors:
+        steps = sequence.producers(tensor)
+        if tensor.role is Role.TEMP and all(
+            ref.tensor.name in constant for step in steps for ref in step.operands
+        ):
+            constant.add(tensor.name)
+    return frozenset(constant)
+
+
+@dataclass(eq=False)
+class Schedule:
+    """The operations of a sequence for one grading.
+
+    Attributes:
+        layouts: the layout of each tensor, by name.
+        sizes: elements of each buffer, those of sorted copies included.
+        operations: all operations in order, those of constants among them.
+    """
+
+    layouts: dict[str, BlockLayout]
+    sizes: dict[str, int]
+    operations: list[Operation] = field(default_factory=list)
+
+    @property
+    def flops(self) -> int:
+        """Flops of all products of matrices in a call of a bound program."""
+        return sum(op.flops for op in self.operations if not op.constant)
+
+    @property
+    def table_bytes(self) -> int:
+        """Bytes of all tables."""
+        return sum(op.table.nbytes for op in self.operations if op.table is not None)
+
+
+class Scheduler:
+    """Makes the schedule of a sequence for one grading.
+
+    Args:
+        sequence: the sequence.
+        signatures: signs and charges of all tensors.
+        storages: storages of all tensors.
+        functions: the element-wise steps.
+        group: the group of the irreps.
+        dims: orbitals by irrep of each base space.
+        charges: values of named charges.
+        thresholds: thresholds from which half of a product is computed.
+        complex_numbers: the program's numbers are complex, so that real arrays need their real
+            parts taken.
+    """
+
+    def __init__(
+        self,
+        sequence: FormulaSequence,
+        signatures: Mapping[str, Signature],
+        storages: Storages,
+        functions: Mapping[int, MapFunction],
+        group: Group,
+        dims: Mapping[str, Numbers],
+        charges: Mapping[str, int],
+        thresholds: CpuThresholds,
+        *,
+        complex_numbers: bool,
+    ) -> None:
+        self._group = group
+        self._dims = dims
+        self._signatures = signatures
+        self._storages = storages
+        self._functions = functions
+        self._numbers = {step: n for n, step in enumerate(functions)}
+        self._constants = constant_tensors(sequence)
+        self._complex = complex_numbers
+        layouts = {
+            t.name: BlockLayout(
+                group,
+                [dims[s.name] for s in t.spaces],
+                signatures[t.name].signs,
+                charge_of(signatures[t.name], group, charges),
+                storages.of[t.name],
+            )
+            for t in sequence.tensors
+        }
+        self._made = Schedule(layouts, {name: layout.size for name, layout in layouts.items()})
+        self._sequence = sequence
+        self._thresholds = thresholds
+        self._sorted: dict[tuple[str, Storage, Axes], str] = {}
+        self._tables: dict[object, Table] = {}
+        for step in sequence.steps:
+            self._step(step)
+
+    @property
+    def schedule(self) -> Schedule:
+        """The finished schedule."""
+        return self._made
+
+    def _step(self, step: Step) -> None:
+        name = step.out.tensor.name
+        self._constant = name in self._constants
+        product = self._storages.product(step)
+        if product is not None:
+            self._multiply(step, product)
+        elif self._storages.copied(step):
+            self._copy(step)
+        else:
+            self._map(self._functions[step.id])
+        # Sorted copies of what the step wrote are outdated.
+        self._sorted = {key: copy for key, copy in self._sorted.items() if key[0] != name}
+        mixed = any(not ref.tensor.real for ref in step.operands)
+        if self._complex and step.out.tensor.real and mixed and not isinstance(step.op, Map):
+            self._add(Kind.REAL, (name,), elements=self._made.sizes[name])
+
+    def _add(
+        self,
+        kind: Kind,
+        arrays: tuple[str, ...],
+        coefficient: float = 1.0,
+        accumulate: bool = False,
+        table: Table | None = None,
+        *,
+        elements: int = 0,
+        number: int = 0,
+        flops: int = 0,
+    ) -> None:
+        operation = Operation(
+            kind, arrays, coefficient, accumulate, table, elements, number, self._constant, flops
+        )
+        self._made.operations.append(operation)
+
+    def _copies(
+        self, target: BlockLayout, source: BlockLayout, axes: Axes, *, strict: bool = False
+    ) -> Table:
+        """The table of a copy; equal layouts have the same one."""
+        key = (
+            *(
+                x
+                for layout in (target, source)
+                for x in (layout.signs, layout.charge, layout.storage, layout.pair)
+            ),
+            *(tuple(id(dim) for dim in source.dims), axes, strict),
+        )
+        if key not in self._tables:
+            self._tables[key] = copies(target, source, axes, strict=strict)
+        return self._tables[key]
+
+    def _copy(self, step: Step) -> None:
+        source, target = step.operands[0], step.out
+        one, other = (self._made.layouts[r.tensor.name] for r in (source, target))
+        arrays = (target.tensor.name, source.tensor.name)
+        coefficient = float(step.coeff)
+        axes = tuple(target.indices.index(i) for i in source.indices)
+        same = one.storage == other.storage and one.signs == other.signs
+        if axes == tuple(range(one.rank)) and same and one.charge == other.charge:
+            self._add(Kind.ADD, arrays, coefficient, step.accumulate, elements=one.size)
+            return
+        table = self._copies(other, one, axes)
+        self._add(Kind.COPY, arrays, coefficient, step.accumulate, table)
+
+    def _operand(
+        self, ref: Ref, rows: Indices, columns: Indices, pair: Indices = (), *, sort: bool
+    ) -> tuple[str, BlockLayout]:
+        """The buffer and the layout of a factor in a storage, sorted if it has another one."""
+        name = ref.tensor.name
+        layout = self._made.layouts[name]
+        if not sort and not pair:
+            return name, layout
+        storage = _axes(ref, rows), _axes(ref, columns)
+        key = (name, storage, _axes(ref, pair))
+        wanted = layout.stored(storage, _axes(ref, pair))
+        if key not in self._sorted:
+            copy = f"{name} sorted {len(self._made.sizes)}"
+            self._sorted[key] = copy
+            self._made.sizes[copy] = wanted.size
+            table = self._copies(wanted, layout, tuple(range(layout.rank)))
+            constant, self._constant = self._constant, name in self._constants
+            self._add(Kind.COPY, (copy, name), table=table)
+            self._constant = constant
+        return self._sorted[key], wanted
+
+    def _multiply(self, step: Step, product: Product) -> None:
+        assert isinstance(step.op, Contract)
+        a, b, c = step.op.a, step.op.b, step.out
+        m, n, k = product.m, product.n, product.k
+        sort_a, sort_b, sort_c = product.sorts
+        coefficient = float(step.coeff)
+        if product.dot is not None:
+            self._dot(step, product)
+            return
+        half = self._half(step, product)
+        pair = () if half is None else half.pair
+        name_a, one = self._operand(a, m, k, pair if pair == m else (), sort=sort_a)
+        name_b, other = self._operand(b, k, n, pair if pair == n else (), sort=sort_b)
+        name_c, target = c.tensor.name, self._made.layouts[c.tensor.name]
+        sort_c = sort_c or half is not None or self._is_tall(step, product)
+        if sort_c:
+            # Rows are the shorter side: the BLAS walks columns.
+            sides = sorted((m, n), key=self._count)
+            target = target.stored((_axes(c, sides[0]), _axes(c, sides[1])), _axes(c, pair))
+            name_c = f"{name_c} product {len(self._made.sizes)}"
+            self._made.sizes[name_c] = target.size
+        accumulate = step.accumulate and not sort_c
+        table, flops, swapped = product_table(
+            (one, _axes(a, m), _axes(a, k)),
+            (other, _axes(b, k), _axes(b, n)),
+            (target, _axes(c, m), _axes(c, n)),
+            accumulate=accumulate,
+        )
+        arrays = (name_c, name_b, name_a) if swapped else (name_c, name_a, name_b)
+        largest = int((2 * table.steps[:, :3].astype(np.int64).prod(axis=1)).max(initial=0))
+        alone = int(largest < _SHARED_FLOPS)
+        self._add(Kind.PRODUCT, arrays, coefficient, accumulate, table, number=alone, flops=flops)
+        if sort_c:
+            whole = self._made.layouts[c.tensor.name]
+            copy = self._copies(whole, target, tuple(range(whole.rank)))
+            both = (c.tensor.name, name_c)
+            self._add(Kind.COPY, both, 1.0, step.accumulate, copy)
+            if half is not None:
+                images = tuple(c.indices.index(half.images.get(i, i)) for i in c.indices)
+                copy = self._copies(whole, target, images, strict=True)
+                self._add(Kind.COPY, both, float(half.sign), step.accumulate, copy)
+
+    def _half(self, step: Step, product: Product) -> Half | None:
+        """A pair of the target's indices of which one order is enough; None if none pays."""
+        assert isinstance(step.op, Contract)
+        layouts = self._made.layouts
+        target = layouts[step.out.tensor.name].size
+        pairs = ((step.op.a, product.m), (step.op.b, product.n))
+        if not any(len(pair) == 2 for _, pair in pairs):
+            return None
+        flops = self._flops(step, product)
+        if flops < self._thresholds.pair_flops:
+            return None
+        best: tuple[float, Half] | None = None
+        for factor, pair in pairs:
+            name = factor.tensor.name
+            if len(pair) != 2 or pair[0].space != pair[1].space or not self._alike(factor, pair):
+                continue
+            # Half of the factor is copied, once if it is constant, and the target is twice.
+            moved = 2 * target + (0 if name in self._constants else layouts[name].size // 2)
+            saved = flops // 2 - self._thresholds.pair_copy_flops * moved
+            if saved <= (0 if best is None else best[0]):
+                continue
+            proven = exchange_images(self._sequence, step, pair)
+            if proven is not None and {proven[0].get(i) for i in pair} == set(pair):
+                best = saved, Half(pair, proven[0], proven[1])
+        return None if best is None else best[1]
+
+    def _alike(self, ref: Ref, pair: Indices) -> bool:
+        """Whether both indices of a pair enter with the same sign."""
+        first, second = signs_of(ref, pair, self._signatures[ref.tensor.name])
+        return first == second
+
+    def _is_tall(self, step: Step, product: Product) -> bool:
+        """Whether a target is stored with so many rows that its transpose is worth a copy."""
+        layout = self._made.layouts[step.out.tensor.name]
+        rows, columns = (self._count([step.out.indices[a] for a in s]) for s in layout.storage)
+        if columns == 1 or rows <= 2 * columns:
+            return False
+        copied = 2 * layout.size * self._thresholds.pair_copy_flops
+        return self._flops(step, product) * _TALL > copied
+
+    def _count(self, indices: Iterable[Index]) -> int:
+        """The number of tuples of orbitals."""
+        return prod(int(self._dims[i.space.name].sum()) for i in indices)
+
+    def _flops(self, step: Step, product: Product) -> int:
+        """Flops of a product that is computed whole."""
+        sides = (product.m, product.k), (product.k, product.n), (product.m, product.n)
+        operands = []
+        for ref, (rows, columns) in zip((*step.operands, step.out), sides, strict=True):
+            storage = _axes(ref, rows), _axes(ref, columns)
+            operands.append((self._made.layouts[ref.tensor.name].stored(storage), *storage))
+        a, b, c = operands
+        return product_table(a, b, c, accumulate=True)[1]
+
+    def _dot(self, step: Step, product: Product) -> None:
+        assert isinstance(step.op, Contract)
+        assert product.dot is not None
+        rows, columns = product.dot
+        a, b = step.op.a, step.op.b
+        name_a, one = self._operand(a, rows, columns, sort=product.sorts[0])
+        name_b, other = self._operand(b, rows, columns, sort=product.sorts[1])
+        group = self._group
+        irreps = np.arange(group.order)
+        signs = (signs_of(r, rows, self._signatures[r.tensor.name]) for r in (a, b))
+        partner = group.signed(irreps, relation(*signs))
+        count = one.rows.counts * one.widths
+        # Of charges that differ, no block is in both.
+        signs = (signs_of(r, columns, self._signatures[r.tensor.name]) for r in (a, b))
+        same = group.signed(one.opposite, relation(*signs)) == other.opposite[partner]
+        count = np.where(same, count, 0)
+        used = np.flatnonzero(count)
+        if not len(used) and not step.accumulate:
+            used = irreps[:1]
+        width = count[used]
+        ones, zeros = np.ones_like(width), np.zeros_like(width)
+        places = np.stack([zeros, one.bases[used], other.bases[partner[used]]], axis=1)
+        lengths = np.maximum(width, 1)
+        steps = np.stack([ones, ones, width, ones, lengths, ones, zeros, zeros], axis=1)
+        # The first row overwrites the scalar, the others add to it.
+        for first in (True, False):
+            part = slice(0, 1) if first else slice(1, None)
+            if len(places[part]):
+                arrays = (step.out.tensor.name, name_a, name_b)
+                table = make_table(places[part], steps[part])
+                accumulate = step.accumulate or not first
+                flops = int(2 * width[part].sum())
+                self._add(Kind.PRODUCT, arrays, float(step.coeff), accumulate, table, flops=flops)
+
+    def _map(self, function: MapFunction) -> None:
+        step = function.step
+        loops = step.indices
+        number = {index: n for n, index in enumerate(loops)}
+
+        def walked(ref: Ref) -> Walked:
+            layout = self._made.layouts[ref.tensor.name]
+            return Walked(layout, tuple(number[i] for i in ref.indices))
+
+        refs = (step.out, *function.refs)
+        arrays = [walked(ref) for ref in refs]
+        deltas = [(number[d.left], number[d.right]) for d in function.deltas]
+        needed: list[int | tuple[int, int]] = [0]
+        found = required(function.expr, lambda ref: not self._layout_is_full(ref))
+        skipped = bool(step.sums) or step.accumulate
+        if skipped and found is not None:
+            needed += [n for n, ref in enumerate(refs) if n and ref in found]
+            needed += [p for p, d in zip(deltas, function.deltas, strict=True) if d in found]
+        own = len(step.out.indices)
+        name = step.out.tensor.name
+        if step.sums and not step.accumulate:
+            self._add(Kind.ZERO, (name,), elements=self._made.sizes[name])
+        if skipped and found is None:
+            return
+        dims = [self._dims[i.space.name] for i in loops]
+        table = walks(dims, arrays, deltas, needed)
+        self._add(
+            Kind.MAP,
+            tuple(ref.tensor.name for ref in refs),
+            float(step.coeff),
+            step.accumulate or bool(step.sums),
+            table,
+            elements=int(own == len(loops)),
+            number=self._numbers[step.id],
+        )
+
+    def _layout_is_full(self, ref: Ref) -> bool:
+        layout = self._made.layouts[ref.tensor.name]
+        return not any(layout.signs) and layout.charge == 0
+
+
+def charge_of(signature: Signature, group: Group, charges: Mapping[str, int]) -> int:
+    """The charge of a tensor as a number of the group."""
+    total = 0
+    for name, times in signature.charge:
+        for _ in range(abs(times)):
+            total = int(group.sums[total, group.signed(charges[name], times)])
+    return total
+
+
+def _axes(ref: Ref, indices: Indices) -> tuple[int, ...]:
+    return tuple(ref.indices.index(i) for i in indices)

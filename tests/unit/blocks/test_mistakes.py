@@ -1,0 +1,254 @@
+"""Mistakes with gradings, blocked arrays and their programs: what, where, what to do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcgen
+
+GRADING = tcgen.Grading.from_orbsym("Cs", o=[0, 1], v=[0, 1, 1])
+SPEC = """
+space o
+space v
+index i : o
+index a b : v
+input f[v,v], t[o,v]
+output r
+r[i,a] = f[a,b]*t[i,b]
+"""
+WIDE = """
+space o
+space v
+index i j : o
+index a : v
+input f[v,o], t[o,o,v] conserves (0,1)->(2)
+output r
+r[i,j,a] = t[i,j,a]*f[a,i]
+"""
+PROGRAM = tcgen.compile(SPEC, extents={"o": 2, "v": 3})
+
+
+def told(error: type[Exception], *parts: str, **call: object) -> None:
+    with pytest.raises(error) as caught:
+        call["do"]()  # type: ignore[operator]
+    for part in parts:
+        assert part in str(caught.value), str(caught.value)
+
+
+def test_forbidden_elements_name_the_largest() -> None:
+    dense = np.zeros((2, 3))
+    dense[0, 0], dense[0, 2], dense[1, 0] = 1, 1e-3, 1e-5
+    told(
+        tcgen.CheckError,
+        *("element [0, 2]", "(A', A\")", "1.000e-03", "Cs", "smaller group"),
+        do=lambda: tcgen.blocked(dense, GRADING, "ov"),
+    )
+    told(
+        tcgen.CheckError,
+        *("input t", "element [0, 2]"),
+        do=lambda: tcgen.blocked(PROGRAM, GRADING)(f=np.eye(3), t=dense),
+    )
+    dense[0, 2] = dense[1, 0] = 1e-9
+    assert tcgen.blocked(dense, GRADING, "ov").block(0, 0)[0, 0] == 1
+    dense[1, 0] = np.nan
+    told(tcgen.CheckError, "element [1, 0]", do=lambda: tcgen.blocked(dense, GRADING, "ov"))
+
+
+@pytest.mark.parametrize(
+    ("error", "parts", "call"),
+    [
+        (
+            tcgen.ShapeError,
+            ("axis 1", "4 elements", "3 orbitals v"),
+            lambda: tcgen.blocked(np.zeros((2, 4)), GRADING, "ov"),
+        ),
+        (
+            tcgen.ShapeError,
+            ("2 axes", "3 spaces"),
+            lambda: tcgen.blocked(np.zeros((2, 3)), GRADING, "ovv"),
+        ),
+        (
+            tcgen.ArgumentError,
+            ("no axis of [x,y]", "o, v"),
+            lambda: tcgen.blocked(np.zeros((2, 3)), GRADING, "xy"),
+        ),
+        (
+            tcgen.ArgumentError,
+            ("Cs has no element 'B1'", "A'"),
+            lambda: tcgen.blocked(np.zeros((2, 3)), GRADING, "ov", charge="B1"),
+        ),
+        (
+            tcgen.DtypeError,
+            ("int64", "float64"),
+            lambda: tcgen.blocked(np.zeros((2, 3), int), GRADING, "ov"),
+        ),
+        (
+            tcgen.ArgumentError,
+            ("not a tcgen.Grading", "from_orbsym"),
+            lambda: tcgen.blocked(np.zeros((2, 3)), "C2v", "ov"),
+        ),
+        (
+            tcgen.ArgumentError,
+            ("space of each axis is missing",),
+            lambda: tcgen.blocked(np.zeros((2, 3)), GRADING),
+        ),
+        (
+            tcgen.ArgumentError,
+            ("signs=(1, 2)",),
+            lambda: tcgen.blocked(np.zeros((2, 3)), GRADING, "ov", signs=(1, 2)),
+        ),
+        (
+            tcgen.ArgumentError,
+            ("(A', A\")", "forbidden"),
+            lambda: tcgen.blocked(np.zeros((2, 3)), GRADING, "ov").block(0, 1),
+        ),
+        (
+            tcgen.ArgumentError,
+            ("1 irreps", "2 axes"),
+            lambda: tcgen.blocked(np.zeros((2, 3)), GRADING, "ov").block(0),
+        ),
+        (
+            tcgen.ArgumentError,
+            ("orbitals w", "o, v"),
+            lambda: tcgen.blocked(PROGRAM, tcgen.Grading((2,), {"w": [0]})),
+        ),
+        (
+            tcgen.ArgumentError,
+            ("spaces, signs, charge", "leave them out"),
+            lambda: tcgen.blocked(PROGRAM, GRADING, "ov"),
+        ),
+        (
+            tcgen.ArgumentError,
+            ("unknown charge x", "charges are none"),
+            lambda: tcgen.blocked(PROGRAM, GRADING, charges={"x": 0}),
+        ),
+        (
+            tcgen.ShapeError,
+            ("input t", "(2, 4)", "v=3", "(2, 3)"),
+            lambda: tcgen.blocked(PROGRAM, GRADING)(f=np.zeros((3, 3)), t=np.zeros((2, 4))),
+        ),
+        (
+            tcgen.DtypeError,
+            ("input f", "float32", "astype"),
+            lambda: tcgen.blocked(PROGRAM, GRADING)(
+                f=np.zeros((3, 3), "float32"), t=np.zeros((2, 3))
+            ),
+        ),
+        (
+            tcgen.ArgumentError,
+            ("missing input t",),
+            lambda: tcgen.blocked(PROGRAM, GRADING)(f=np.zeros((3, 3))),
+        ),
+        (
+            tcgen.ArgumentError,
+            ("f may change",),
+            lambda: tcgen.blocked(PROGRAM, GRADING).bind(f=np.zeros((3, 3))),
+        ),
+        (
+            tcgen.ArgumentError,
+            ("no input g", "f, t"),
+            lambda: tcgen.blocked(PROGRAM, GRADING).blocked("g", np.zeros(3)),
+        ),
+    ],
+)
+def test_messages(error: type[Exception], parts: tuple[str, ...], call: object) -> None:
+    told(error, *parts, do=call)
+
+
+def test_blocked_arrays_of_another_grading_or_of_other_axes() -> None:
+    program = tcgen.blocked(PROGRAM, GRADING)
+    f = tcgen.blocked(np.eye(3), GRADING, "vv")
+    other = tcgen.Grading.from_orbsym("Cs", o=[1, 1], v=[0, 1, 1])
+    t = tcgen.blocked(np.zeros((2, 3)), other, "ov")
+    told(tcgen.ArgumentError, "input t", "o = 0+2", "one grading", do=lambda: program(f=f, t=t))
+    told(tcgen.ShapeError, "input t", "[v,v]", "[o,v]", do=lambda: program(f=f, t=f))
+
+
+def test_spaces_without_a_grading_need_an_extent() -> None:
+    graded = tcgen.Grading((2,), {"v": [0, 1]})
+    told(
+        tcgen.ExtentError,
+        *("space o has no grading", 'extents={"o": 10}'),
+        do=lambda: tcgen.blocked(PROGRAM, graded),
+    )
+
+
+def test_strides_of_more_than_32_bits_are_refused() -> None:
+    grading = tcgen.Grading((1,), {"o": [0] * 50_000, "v": [0] * 50_000})
+    told(
+        tcgen.PlanError,
+        *("2,500,000,000 elements", "larger group", "dense arrays"),
+        do=lambda: tcgen.blocked(tcgen.compile(WIDE, extents={"o": 3, "v": 3}), grading),
+    )
+
+
+def test_a_memory_limit_holds_for_blocks() -> None:
+    limited = tcgen.compile(SPEC, extents={"o": 2, "v": 3}, memory_limit="1KiB")
+    grading = tcgen.Grading((2,), {"o": [0, 1] * 10, "v": [0, 1, 1] * 10})
+    program = tcgen.blocked(limited, grading)
+    f, t = program.empty("f"), program.empty("t")
+    told(
+        tcgen.MemoryLimitError,
+        *("over blocks of Z2", f"{program.peak_bytes():,} bytes", "1,024 bytes", "larger group"),
+        do=lambda: program(f=f, t=t),
+    )
+
+
+def test_elements_that_do_not_fill_the_blocks() -> None:
+    program = tcgen.blocked(PROGRAM, GRADING)
+    f, t = program.empty("f"), program.empty("t")
+    t.data = t.data[:-1]
+    told(tcgen.ShapeError, "input t", "2 elements", "3 elements", do=lambda: program(f=f, t=t))
+
+
+@pytest.mark.parametrize(
+    ("spec", "parts"),
+    [
+        (
+            """
+            space o
+            space v
+            space g = o + v
+            index p q : g
+            input f[g,g]
+            output y
+            y[p,q] = f[p,q] + f[q,p]
+            """,
+            ("g joins spaces", "dense arrays"),
+        ),
+        (
+            """
+            space o
+            space v
+            index i : o
+            index a : v
+            input f[o,v]
+            output y accumulate
+            y[i,a] = 2*f[i,a]
+            """,
+            ("output y accumulates", "afterwards"),
+        ),
+        (
+            """
+            space o
+            space v
+            index i j : o
+            index a b : v
+            input B[o,v] generated, t[o,v]
+            output y
+            y[i,j] = B[i,a]*t[j,a]
+            """,
+            ("B is generated", "pass it whole"),
+        ),
+    ],
+)
+def test_refused_programs(spec: str, parts: tuple[str, ...]) -> None:
+    program = tcgen.compile(spec, extents={"o": 2, "v": 3})
+    told(tcgen.PlanError, *parts, do=lambda: tcgen.blocked(program, GRADING))
+
+
+def test_functions_that_are_not_zero_at_zero_are_refused() -> None:
+    spec = SPEC.replace("r[i,a] = f[a,b]*t[i,b]", "r[i,a] = exp(t[i,a])*f[a,a]")
+    program = tcgen.compile(spec, extents={"o": 2, "v": 3})
+    told(tcgen.SpecError, "exp", do=lambda: tcgen.blocked(program, GRADING))
