@@ -7,7 +7,7 @@ the integrals, so that orbitals need not be canonical.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
 from typing import Any
@@ -106,6 +106,46 @@ class HeldReference(Reference):
     def dipole(self, frame: Frame) -> Array | None:  # noqa: ARG002
         """None."""
         return None
+
+    def moments(self, order: int) -> Array | None:
+        """That orbitals of one set are orthonormal; None for others, and for coordinates."""
+        held = self.hamiltonian
+        return np.eye(len(held.h[0]))[None] if order == 0 and len(held.h) == 1 else None
+
+    def by_spin(self, frame: Frame) -> list[Array]:
+        """Unit vectors."""
+        found = []
+        for part in frame.parts.values():
+            used = np.flatnonzero(part.places >= 0)
+            c = np.zeros((len(self.hamiltonian.h[part.number]), frame.count))
+            c[part.places[used], used] = 1.0
+            found.append(c)
+        return found
+
+    def density(self) -> Array:
+        """The occupations; zero for alpha and beta orbitals of their own."""
+        occupations = self.hamiltonian.occupations
+        return np.diag(occupations if occupations.ndim == 1 else 0.0 * occupations[0])
+
+    def of_nuclei(self, order: int) -> Array:
+        """Zero: places of nuclei are not known."""
+        return np.zeros((3,) * order)
+
+    def numbers(self, number: int) -> Array:
+        """All numbers."""
+        return np.arange(len(self.hamiltonian.h[number]))
+
+    def irreps(self, frame: Frame) -> tuple[list[int], Callable[[int], str]] | None:
+        """Molpro's numbers from 1, whose products are exclusive ors from 0; None for others."""
+        labels = self.hamiltonian.irreps
+        known = labels is not None and all(isinstance(x, int) and 1 <= x <= 8 for x in labels)
+        if labels is None or not known or len({*labels}) == 1:
+            return None
+        numbers = [0] * frame.count
+        for part in frame.parts.values():
+            for k, place in enumerate(part.places):
+                numbers[k] = int(labels[place]) - 1 if place >= 0 else numbers[k]
+        return numbers, lambda label: str(label + 1)
 
     def fingerprint(self) -> dict[str, Any]:
         """The energy, and numbers that a sign or a rotation of orbitals changes."""
