@@ -379,6 +379,11 @@ def write_fcidump(
 
         tcgen.chem.write_fcidump("FCIDUMP", mf, frozen=1)
     """
+    real = isinstance(tolerance, int | float | np.number) and not np.iscomplexobj(tolerance)
+    if not real or not 0 <= tolerance < np.inf:
+        raise ArgumentError(
+            f"tolerance={tolerance!r:.80} is not an energy of at least 0, in Hartree"
+        )
     found = read_reference(reference, frozen)
     integrals = found.integrals()
     general = found.kind == "GHF"
@@ -404,8 +409,17 @@ def write_fcidump(
     n, unpaired = frames[0].count, 0 if general else electrons[0] - electrons[1]
     labels, isym = [1] * n, 1
     if isinstance(reference, Hamiltonian) and reference.irreps is not None:
-        labels = [reference.irreps[place] for place in places[0][list(orders[0])]]
-        isym = reference.isym or 1
+        own = [reference.irreps[place] for place in places[0][list(orders[0])]]
+        if all(isinstance(label, int) for label in own):
+            labels, isym = [int(label) for label in own], reference.isym or 1
+        else:
+            warnings.warn(
+                f"an FCIDUMP holds numbers of irreps, and {own[0]!r:.20} is a text: all orbitals "
+                f"are written with the label 1, which is no symmetry; make the Hamiltonian with "
+                f"irreps=[1, ...] for others",
+                RuntimeWarning,
+                stacklevel=2,
+            )
     flag = {"UHF": " IUHF=1,", "GHF": " UHF=.TRUE.,"}.get(found.kind, "")
     try:
         with whole_file(Path(path)) as file:

@@ -369,3 +369,24 @@ def test_mean_fields_and_the_files_of_pyscf(kind: str, blocks: Any, tmp_path: Pa
     )
     fcidump.from_scf(field, str(path))
     assert read_fcidump(path).e_hf == pytest.approx(field.e_tot, abs=1e-9)
+
+
+@pytest.mark.parametrize("tolerance", ["x", -1.0, float("nan"), float("inf"), 1j, None])
+def test_a_tolerance_that_is_none(tolerance: object, tmp_path: Path) -> None:
+    held = tcgen.chem.hamiltonian(np.diag([-1.0, 1.0]), np.zeros((2,) * 4), nelec=2)
+    with pytest.raises(tcgen.ArgumentError, match="tolerance"):
+        tcgen.chem.write_fcidump(tmp_path / "F", held, tolerance=tolerance)  # type: ignore[arg-type]
+    assert not (tmp_path / "F").exists()
+
+
+@pytest.mark.parametrize("labels", [["A1", "B1"], [2, "B1"], [2, 3]])
+def test_labels_are_written_as_they_can_be_read(labels: list[int | str], tmp_path: Path) -> None:
+    h = np.diag([-1.0, 1.0])
+    held = tcgen.chem.hamiltonian(h, np.zeros((2,) * 4), nelec=2, irreps=labels)
+    if labels == [2, 3]:
+        tcgen.chem.write_fcidump(tmp_path / "F", held)
+    else:
+        with pytest.warns(RuntimeWarning, match="label 1, which is no symmetry"):
+            tcgen.chem.write_fcidump(tmp_path / "F", held)
+    read = tcgen.chem.read_fcidump(tmp_path / "F").irreps
+    assert read == ((2, 3) if labels == [2, 3] else (1, 1))

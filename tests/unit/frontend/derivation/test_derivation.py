@@ -243,6 +243,8 @@ def test_a_spec_to_read() -> None:
         ("T = t2; r = <H| H T |0>", ("needs amplitudes", "<T|")),
         ("T = t1 + t2; r1 = <T| H T |0>", ("r1 is one output and has 2 projections",)),
         ("T = t2; r = <T| F |0>", ("the projection r2 is zero",)),
+        (f"e = <0| {'(' * 3000}H{')' * 3000} |0>", ("brackets", "50")),
+        (f"e = <0| {'[' * 60}H, t2{']' * 60} |0>", ("brackets", "50")),
         ("T = t2; T = t1; r = <T| H |0>", ("T is defined twice",)),
         ("T = t2{v+ o}; r = <T| H t2{v+ v+ o o} |0>", ("t2 is of two kinds",)),
         ("T = t2; r = <T| H T |0", ("cannot read",)),
