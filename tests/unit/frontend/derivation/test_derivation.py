@@ -258,6 +258,16 @@ def test_mistakes(ansatz: str, words: tuple[str, ...]) -> None:
         assert word in str(caught.value)
 
 
+def test_several_numbers_are_outputs_of_their_own() -> None:
+    """One of them may stand in another equation."""
+    first, second = "e = <0| H t2 |0>", "g = <0| [F, t1] |0>"
+    both = tcgen.derive(f"{first}; {second}; r = <t1| F t1 - g t1 |0>")
+    assert {t.name for t in both.outputs} == {"e", "g", "r1"}
+    for text in (first, second):
+        (alone,) = tcgen.derive(text).equations
+        assert alone in both.equations
+
+
 @pytest.mark.parametrize(
     ("ansatz", "message"),
     [
