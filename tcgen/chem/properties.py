@@ -71,7 +71,7 @@ class Properties:
         if self.occupations is not None:
             rows = [self.occupations[k : k + 8] for k in range(0, len(self.occupations), 8)]
             found += [
-                f"{'occupations' if k == 0 else '':<15} {' '.join(f'{n + 0.0:8.5f}' for n in row)}"
+                f"{'occupations' if k == 0 else '':<15} {_row(row, 8, 5)}"
                 for k, row in enumerate(rows)
             ]
         return found
@@ -226,5 +226,5 @@ def _polarizability(state: GroundState, multipliers: dict[str, Array], coordinat
     return -result
 
 
-def _row(values: Array) -> str:
-    return " ".join(f"{v:12.6f}" for v in np.round(values, 6) + 0.0)
+def _row(values: Array, width: int = 12, digits: int = 6) -> str:
+    return " ".join(f"{v:{width}.{digits}f}" for v in np.round(values, digits) + 0.0)

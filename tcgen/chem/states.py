@@ -91,18 +91,18 @@ class States(tuple[State, ...]):
             known = any(x is not None for x in found)
             return [[title, *(x or "" for x in found)]] if known else []
 
-        def number(value: float | None, form: str) -> str | None:
-            return None if value is None else format(value, form).replace("-0.0000", "0.0000")
+        def number(value: float | None, digits: int) -> str | None:
+            return None if value is None else f"{round(value, digits) + 0.0:.{digits}f}"
 
         numbers = [str(n) for n in range(1, len(self) + 1)]
         return [
             ["state", *numbers],
-            ["E/Hartree", *(f"{s.energy:.6f}" for s in self)],
-            ["  E/eV", *(f"{s.ev:.4f}" for s in self)],
-            *column("2S+1", lambda s: number(s.multiplicity, "d")),
+            ["E/Hartree", *(number(s.energy, 6) or "" for s in self)],
+            ["  E/eV", *(number(s.ev, 4) or "" for s in self)],
+            *column("2S+1", lambda s: number(s.multiplicity, 0)),
             *column("irrep", lambda s: s.irrep),
-            *column("strength", lambda s: number(s.strength, ".4f")),
-            *column("norm", lambda s: number(s.norm, ".4f")),
+            *column("strength", lambda s: number(s.strength, 4)),
+            *column("norm", lambda s: number(s.norm, 4)),
             [
                 "leading amplitudes",
                 *(", ".join(f"{c:.2f} ({text})" for c, text in s.leading) for s in self),

@@ -228,6 +228,26 @@ def test_irreps_and_numbers_of_orbitals(states: Any, lih: Any) -> None:
 
 
 @pytest.mark.slow
+def test_states_of_an_open_shell_have_no_spin(states: Any) -> None:
+    """The lowest one is the doublet itself with the other spin, of energy zero."""
+    from pyscf import gto, scf
+
+    mol = gto.M(atom="Be 0 0 0; H 0 0 1.3426", basis="sto-3g", spin=1, verbose=0)
+    found = states("ccsd_spin_orbital", scf.UHF(mol).run(conv_tol=1e-12), nroots=3).states
+    assert {state.multiplicity for state in found} == {None}
+    assert abs(found[0].energy) < 1e-3
+    assert found[0].leading[0][1] == "2a -> 2b"
+    assert found[0].strength == pytest.approx(0.0, abs=1e-9)
+    assert found[1].strength == pytest.approx(found[2].strength, abs=1e-7)
+    assert found[1].strength > 0.02
+
+
+def test_no_number_of_a_table_is_a_negative_zero() -> None:
+    (_, row) = States([State(-1e-9, (0,), strength=-1e-9)]).lines()
+    assert "-" not in row
+
+
+@pytest.mark.slow
 def test_states_of_integrals(states: Any, lih: Any, three: Any) -> None:
     """Labels of orbitals are those of states; there are no strengths without coordinates."""
     from pyscf import ao2mo
