@@ -455,7 +455,7 @@ def write_fcidump(
         else:
             warnings.warn(
                 f"an FCIDUMP holds numbers of irreps, and {own[0]!r:.20} is a text: all orbitals "
-                f"are written with the label 1, which is no symmetry; make the Hamiltonian with "
+                f"are written with the label 1, which means no symmetry; make the Hamiltonian with "
                 f"irreps=[1, ...] for others",
                 RuntimeWarning,
                 stacklevel=2,

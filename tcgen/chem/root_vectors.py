@@ -168,7 +168,7 @@ class Vectors:
             sizes = [self._count(Kind.OCCUPIED)] * len(occupied)
             sizes += [self._count(Kind.VIRTUAL)] * len(virtual)
             whole = made.setdefault((len(occupied), len(virtual)), np.zeros(sizes))
-            # Blocks of several spins stand for those with exchanged spins, too.
+            # Blocks of several spins stand for those with exchanged spins as well.
             for one in permutations(range(len(occupied))):
                 for two in permutations(range(len(virtual))):
                     axes = [*one, *(len(one) + n for n in two)]

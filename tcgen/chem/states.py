@@ -133,11 +133,11 @@ class States(tuple[State, ...]):
         """Draw the spectrum and its lines into a picture file, with matplotlib.
 
         Raises:
-            ArgumentError: there are no states, or none has a strength.
+            ArgumentError: the tuple is empty, or a state has no strength.
             UnavailableError: matplotlib is not installed.
         """
         if not self:
-            raise ArgumentError("there are no states to draw")
+            raise ArgumentError("a spectrum needs at least one state to draw")
         energies = [state.ev for state in self]
         places = np.linspace(min(energies) - 5 * width, max(energies) + 5 * width, 1000)
         curve = self.spectrum(places, width=width)

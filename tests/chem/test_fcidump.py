@@ -388,7 +388,7 @@ def test_labels_are_written_as_they_can_be_read(labels: list[int | str], tmp_pat
     if labels == [2, 3]:
         tcgen.chem.write_fcidump(tmp_path / "F", held)
     else:
-        with pytest.warns(RuntimeWarning, match="label 1, which is no symmetry"):
+        with pytest.warns(RuntimeWarning, match="label 1, which means no symmetry"):
             tcgen.chem.write_fcidump(tmp_path / "F", held)
     read = tcgen.chem.read_fcidump(tmp_path / "F").irreps
     assert read == ((2, 3) if labels == [2, 3] else (1, 1))

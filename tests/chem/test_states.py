@@ -298,7 +298,7 @@ def test_a_picture_needs_matplotlib_and_states(
     path = tmp_path / "spectrum.png"
     with pytest.raises(tcgen.UnavailableError, match="pip install matplotlib"):
         States([State(0.2, (0,), strength=0.5)]).plot(path)
-    with pytest.raises(tcgen.ArgumentError, match="no states to draw"):
+    with pytest.raises(tcgen.ArgumentError, match="at least one state to draw"):
         States().plot(path)
     assert not path.exists()
 
