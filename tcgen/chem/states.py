@@ -27,9 +27,8 @@ class State:
         multiplicity: 2S + 1; None if the spin is not known, as for an open-shell reference.
         s2: the expectation value of S^2 of the right vector.
         irrep: name of its irreducible representation, if orbitals have labels.
-        strength: oscillator strength; None without left vectors.
+        strength: oscillator strength; None without left vectors, or without a basis set.
         moments: squares <0|x|k><k|x|0> of the transition moments along x, y and z, atomic units.
-        norm: Dyson norm of an ionised or attached state, <0|a+|k><k|a|0> summed over orbitals.
         leading: the largest amplitudes of the right vector, which has the norm 1, and their
             orbitals, counted from 0 with frozen ones: (0.98, "3 -> 4").
     """
@@ -41,7 +40,6 @@ class State:
     irrep: str | None = None
     strength: float | None = None
     moments: tuple[float, float, float] | None = None
-    norm: float | None = None
     leading: tuple[tuple[float, str], ...] = ()
 
     @property
@@ -102,7 +100,6 @@ class States(tuple[State, ...]):
             *column("2S+1", lambda s: number(s.multiplicity, 0)),
             *column("irrep", lambda s: s.irrep),
             *column("strength", lambda s: number(s.strength, 4)),
-            *column("norm", lambda s: number(s.norm, 4)),
             [
                 "leading amplitudes",
                 *(", ".join(f"{c:.2f} ({text})" for c, text in s.leading) for s in self),
@@ -112,21 +109,18 @@ class States(tuple[State, ...]):
     def spectrum(self, energies: Any, *, width: float = _WIDTH) -> Array:
         """Sum of strengths times Gaussians of a standard deviation ``width`` at energies, in eV.
 
-        Dyson norms stand in place of oscillator strengths for ionised and attached states.
-
         Raises:
-            ArgumentError: the states have neither.
+            ArgumentError: a state has no strength.
         """
         places = np.asarray(energies, float)
         total = np.zeros_like(places)
         for state in self:
-            weight = state.norm if state.strength is None else state.strength
-            if weight is None:
+            if state.strength is None:
                 raise ArgumentError(
                     "these states have no strengths: compute them with moments=True (--states)"
                 )
             shape = np.exp(-(((places - state.ev) / width) ** 2) / 2)
-            total += weight * shape / (width * np.sqrt(2 * np.pi))
+            total += state.strength * shape / (width * np.sqrt(2 * np.pi))
         return total
 
     def plot(self, path: str | Path, *, width: float = _WIDTH) -> Path:
@@ -151,10 +145,10 @@ class States(tuple[State, ...]):
         figure = Figure(figsize=(6, 4), layout="constrained")
         axes = figure.add_subplot()
         axes.plot(places, curve)
-        weights = [s.norm if s.strength is None else s.strength for s in self]
-        peak = max(map(abs, weights)) or 1.0  # type: ignore[arg-type]
+        weights = [state.strength or 0.0 for state in self]
+        peak = max(map(abs, weights)) or 1.0
         scale = float(curve.max() or 1.0) / peak
-        axes.vlines(energies, 0, [scale * (w or 0.0) for w in weights], colors="gray")
+        axes.vlines(energies, 0, [scale * weight for weight in weights], colors="gray")
         axes.set_xlabel("energy / eV")
         axes.set_ylabel("strength / (1/eV)")
         figure.savefig(path)
