@@ -8,8 +8,11 @@ from an ``fcidump`` or a ``trexio_file``. ``quantities`` infers the quantity of 
 ``equations`` the role of each output from a ``probe`` at small extents, and ``conventions`` the
 notation of integrals; ``complex_orbitals`` refuses equations of real ones. ``inputs`` makes arrays,
 in a file if ``memory`` does not suffice. ``problem`` evaluates, ``iterate`` solves for amplitudes,
-whose ``checkpoint`` is a file, and ``eigen`` for roots; ``table`` prints, and ``result`` is
-returned and read again. ``driver`` does these in order. ``transfer`` exchanges amplitudes with
+whose ``checkpoint`` is a file, ``eigen`` for roots, and ``linear`` for linear equations. ``states``
+are what ``root_vectors`` make of roots, over spatial orbitals by ``vector_spins``; ``table``
+prints, and ``result`` is returned and read again. ``driver`` does these in order. The
+``lagrangian`` of a ground state has derivatives, of which ``excited`` makes states with transition
+moments, and ``properties`` densities and moments. ``transfer`` exchanges amplitudes with
 PySCF and ebcc. ``spin_notes`` annotates equations that were integrated over spins.
 PySCF is imported when a mean field is run or read.
 """
@@ -17,20 +20,28 @@ PySCF is imported when a mean field is run or read.
 from __future__ import annotations
 
 from .driver import solve
+from .excited import excited_states
 from .fcidump import read_fcidump, write_fcidump
 from .hamiltonian import Hamiltonian, hamiltonian
 from .options import SolveOptions
+from .properties import Properties, properties
 from .result import Solution, load
+from .states import State, States
 from .transfer import amplitudes_of, set_amplitudes
 from .trexio_file import read_trexio
 
 __all__ = [
     "Hamiltonian",
+    "Properties",
     "Solution",
     "SolveOptions",
+    "State",
+    "States",
     "amplitudes_of",
+    "excited_states",
     "hamiltonian",
     "load",
+    "properties",
     "read_fcidump",
     "read_trexio",
     "set_amplitudes",

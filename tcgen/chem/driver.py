@@ -50,12 +50,14 @@ from .iterate import Step
 from .memory import BASE, Budget
 from .options import SolveOptions, solve_options
 from .probe import Probe
-from .problem import Problem, real_number
+from .problem import Problem, real_number, without_axis
 from .quantities import Found, recognise, rules_for
 from .reference import Reference
 from .result import Earlier, Solution
-from .spaces import Kind, OrbitalSpaces, classify
+from .root_vectors import Vectors
+from .spaces import ORBITAL, Kind, OrbitalSpaces, classify
 from .table import Show, Table
+from .vector_spins import multiplicity_of
 
 
 def solve(
@@ -119,7 +121,7 @@ def solve(
             problem = _problem(setup, programs, options, file, tell)
         with _timed(timings, "iterations"):
             if equations.eigenvalue:
-                results = _diagonalised(problem, setup.earlier, tell)
+                results = _diagonalised(problem, setup, tell)
             else:
                 with _checkpoint(setup, options) as checkpoint:
                     results = _iterated(problem, setup, table, tell, checkpoint)
@@ -148,6 +150,30 @@ def solve(
             stacklevel=2,
         )
     return solution
+
+
+@contextmanager
+def opened(
+    system: System, mean_field: Any, options: SolveOptions, *, free: Iterable[str] = ()
+) -> Iterator[Problem]:
+    """Equations with all their data, to be evaluated at arrays of the caller's choice.
+
+    These are amplitudes, and those of ``options.amplitudes`` that are named ``free``.
+    """
+    setup = _set_up(system, mean_field, options)
+    changing = _with_inputs(setup.system, {*free}, lambda t: replace(t, volatile=True))
+    setup = replace(setup, system=changing)
+    program = _compiled(setup, options, options.dtype)
+    with IntegralFile() as file, reported(options.progress, program.manifest.target) as tell:
+        yield _problem(setup, [program], options, file, tell)
+
+
+def inferred(
+    source: object, mean_field: Any, options: SolveOptions
+) -> tuple[System, Equations, dict[str, Found], MeanFieldInputs, Reference]:
+    """What equations are on a reference: roles, inputs that are its quantities, and its blocks."""
+    setup = _set_up(read_equations(source), mean_field, options)
+    return setup.system, setup.equations, setup.found, setup.blocks, setup.reference
 
 
 @contextmanager
@@ -610,15 +636,28 @@ def _stage(number: int, worst: float, first: float, tolerance: float) -> str:
     return f"{text}, about {ceil(log(worst / tolerance) / rate)} more"
 
 
-def _diagonalised(problem: Problem, earlier: Earlier, tell: Progress) -> dict[str, Any]:
+def _diagonalised(problem: Problem, setup: _Setup, tell: Progress) -> dict[str, Any]:
     """Fields of the solution of an eigenvalue problem."""
-    found = problem.roots(earlier, lambda count: tell(f"diagonalising, {count} products"))
+    found = problem.roots(setup.earlier, lambda count: tell(f"diagonalising, {count} products"))
+    axes = problem.root_axes()
+    tensors = tuple(
+        without_axis(a.tensor, axes[a.tensor.name]) for a in problem.equations.amplitudes
+    )
+    multiplicity = None
+    if setup.blocks.orbitals == "spatial":
+        probe = Probe(setup.system, setup.spaces, setup.found)
+        multiplicity = multiplicity_of(probe, setup.equations, setup.found)
+    bases = tuple(s for s in setup.system.spaces if setup.spaces.kind(s) in ORBITAL)
+    vectors = Vectors(tensors, bases, setup.spaces, setup.blocks, setup.reference, multiplicity)
+    first = {n: np.moveaxis(a, axes[n] or 0, 0) for n, a in found.amplitudes.items()}
+    first = vectors.pure(found.values, first)
     return {
         "converged": max(found.norms) <= problem.options.tolerance,
         "e_corr": None,
         "energies": {},
         "roots": found.values,
-        "amplitudes": found.amplitudes,
+        "states": vectors.states(found.values, first),
+        "amplitudes": {n: np.moveaxis(a, 0, axes[n] or 0) for n, a in first.items()},
         "iterations": found.products,
         "residual_norms": {f"root {n}": norm for n, norm in enumerate(found.norms, 1)},
     }

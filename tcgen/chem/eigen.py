@@ -44,6 +44,8 @@ class Independent:
 
     def unpack(self, vector: Array) -> Array:
         """The dense array with these independent elements."""
+        if not vector.size:
+            return np.zeros(self.shape)
         return (vector[self.source] * self.sign).reshape(self.shape)
 
 
@@ -85,7 +87,7 @@ class Roots:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Layout:
+class Layout:
     """The independent elements of all amplitudes as one vector."""
 
     parts: Mapping[str, Independent]
@@ -138,7 +140,7 @@ def lowest_roots(
     ``start`` also has this axis, or is {}; ``parts`` and ``diagonal``, an estimate of the matrix'
     diagonal, do not. ``tolerance`` is the largest norm of each residual.
     """
-    layout = _Layout(parts)
+    layout = Layout(parts)
     (estimate,) = layout.vectors({name: array[None] for name, array in diagonal.items()})
     if estimate.size < count:
         raise ArgumentError(

@@ -35,6 +35,9 @@ from .reference import core_energy, core_hamiltonian
 _CHUNK = 1 << 24  # bytes of a file that are parsed at once
 _LONGEST_HEADER = 1 << 22  # bytes in which a namelist ends: 100 000 orbitals take a tenth of it
 _AS_IN_C = bytes.maketrans(b"dDqQ(),", b"eeee   ")  # exponents of Fortran, complex numbers
+# A number with two digits of an exponent, or a complex one, and the indices behind it.
+_FIXED = re.compile(rb"(\s*(?:\([^)]*\)|[-+.\d]+[EeDd][-+]\d\d))(.*)")
+_NARROWEST = 3  # columns of an index in fixed format
 # A name, and its values up to the next name.
 _VALUES = r"([A-Za-z]\w*)\s*=\s*([^=]*)(?=[\s,][A-Za-z]\w*\s*=|$)"
 _SECTIONS = ((0, 0), (1, 1), (0, 1), (0, 0), (1, 1), (0, 0))  # spins of the integrals in each
@@ -175,22 +178,29 @@ class _Reader:
             text += self._file.readline()
             if not text.strip():
                 continue
-            found = np.empty(0)
-            with warnings.catch_warnings():
-                # NumPy warns of text that is not a number, at which it ends.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                with suppress(ValueError):
-                    found = np.fromstring(text.translate(_AS_IN_C), sep=" ")
-            lines = text.count(b"\n") + (not text.endswith(b"\n"))
-            if found.size != lines * columns:
-                lines = sum(1 for line in text.split(b"\n") if line.strip())
-            table = found.reshape(-1, columns) if found.size == lines * columns else None
+            table = self._table(text, columns)
+            if table is None:
+                spaced = _with_blanks(text)
+                table = None if spaced is None else self._table(spaced, columns)
             if table is None or np.any(table[:, -4:] != np.rint(table[:, -4:])):
                 self._refuse_lines(columns)
             assert table is not None
             values = table[:, 0] + 1j * table[:, 1] if self._complex else table[:, 0]
             yield values, table[:, -4:].astype(np.int64)
             self._entries += len(table)
+
+    def _table(self, text: bytes, columns: int) -> Array | None:
+        """The numbers of lines in rows; None unless each line has as many."""
+        found = np.empty(0)
+        with warnings.catch_warnings():
+            # NumPy warns of text that is not a number, at which it ends.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            with suppress(ValueError):
+                found = np.fromstring(text.translate(_AS_IN_C), sep=" ")
+        lines = text.count(b"\n") + (not text.endswith(b"\n"))
+        if found.size != lines * columns:
+            lines = sum(1 for line in text.split(b"\n") if line.strip())
+        return found.reshape(-1, columns) if found.size == lines * columns else None
 
     def _take(self, values: Array, indices: Array) -> None:
         """Put entries into their arrays."""
@@ -337,7 +347,7 @@ class _Reader:
                     continue
             raise ArgumentError(
                 f"{self._path}, line {number}: {line!r:.80} is not a value and four numbers of "
-                f"orbitals with blanks between them: correct it"
+                f"orbitals, with blanks between them or all in equal columns: correct it"
             )
 
     def _all_lines(self) -> Iterator[tuple[int, str]]:
@@ -351,9 +361,39 @@ class _Reader:
         return next(found for k, found in enumerate(self._all_lines()) if k == entry)
 
 
+def _with_blanks(text: bytes) -> bytes | None:
+    """Lines in fixed format with blanks between their numbers; None if their widths differ.
+
+    Indices of equal width run together, and into the number, where they are as long as that. A
+    Fortran program writes two digits of an exponent.
+
+    Example:
+        >>> _with_blanks(b" 0.5000E+001000 100   1   1")
+        b' 0.5000E+00 1000  100    1    1'
+    """
+    lines: list[bytes] = []
+    widths = set()
+    for line in text.split(b"\n"):
+        line = line.rstrip()
+        match = _FIXED.fullmatch(line)
+        width, rest = divmod(len(match[2]), 4) if match else (0, 0)
+        if match is None or rest or width < _NARROWEST:
+            if line:
+                return None
+            lines.append(line)
+            continue
+        widths.add(width)
+        parts = [match[2][k : k + width] for k in range(0, 4 * width, width)]
+        if not all(part.strip().isdigit() and part[-1:].isdigit() for part in parts):
+            return None
+        lines.append(b" ".join([match[1], *parts]))
+    return b"\n".join(lines) if len(widths) == 1 else None
+
+
 def _canonical(line: str) -> object:
     """The same for entries of permuted indices."""
-    i, j, k, l = (int(float(word)) for word in line.replace(")", " ").split()[-4:])
+    line = (_with_blanks(line.encode()) or line.encode()).decode().replace(")", " ")
+    i, j, k, l = (int(float(word)) for word in line.split()[-4:])
     return tuple(sorted((tuple(sorted((i, j))), tuple(sorted((k, l))))))
 
 
@@ -379,6 +419,11 @@ def write_fcidump(
 
         tcgen.chem.write_fcidump("FCIDUMP", mf, frozen=1)
     """
+    real = isinstance(tolerance, int | float | np.number) and not np.iscomplexobj(tolerance)
+    if not real or not 0 <= tolerance < np.inf:
+        raise ArgumentError(
+            f"tolerance={tolerance!r:.80} is not an energy of at least 0, in Hartree"
+        )
     found = read_reference(reference, frozen)
     integrals = found.integrals()
     general = found.kind == "GHF"
@@ -404,8 +449,17 @@ def write_fcidump(
     n, unpaired = frames[0].count, 0 if general else electrons[0] - electrons[1]
     labels, isym = [1] * n, 1
     if isinstance(reference, Hamiltonian) and reference.irreps is not None:
-        labels = [reference.irreps[place] for place in places[0][list(orders[0])]]
-        isym = reference.isym or 1
+        own = [reference.irreps[place] for place in places[0][list(orders[0])]]
+        if all(isinstance(label, int) for label in own):
+            labels, isym = [int(label) for label in own], reference.isym or 1
+        else:
+            warnings.warn(
+                f"an FCIDUMP holds numbers of irreps, and {own[0]!r:.20} is a text: all orbitals "
+                f"are written with the label 1, which means no symmetry; make the Hamiltonian with "
+                f"irreps=[1, ...] for others",
+                RuntimeWarning,
+                stacklevel=2,
+            )
     flag = {"UHF": " IUHF=1,", "GHF": " UHF=.TRUE.,"}.get(found.kind, "")
     try:
         with whole_file(Path(path)) as file:

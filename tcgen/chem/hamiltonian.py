@@ -7,7 +7,7 @@ the integrals, so that orbitals need not be canonical.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
 from typing import Any
@@ -106,6 +106,46 @@ class HeldReference(Reference):
     def dipole(self, frame: Frame) -> Array | None:  # noqa: ARG002
         """None."""
         return None
+
+    def moments(self, order: int) -> Array | None:
+        """That orbitals of one set are orthonormal; None for others, and for coordinates."""
+        held = self.hamiltonian
+        return np.eye(len(held.h[0]))[None] if order == 0 and len(held.h) == 1 else None
+
+    def by_spin(self, frame: Frame) -> list[Array]:
+        """Unit vectors."""
+        found = []
+        for part in frame.parts.values():
+            used = np.flatnonzero(part.places >= 0)
+            c = np.zeros((len(self.hamiltonian.h[part.number]), frame.count))
+            c[part.places[used], used] = 1.0
+            found.append(c)
+        return found
+
+    def density(self) -> Array:
+        """The occupations; zero for alpha and beta orbitals of their own."""
+        occupations = self.hamiltonian.occupations
+        return np.diag(occupations if occupations.ndim == 1 else 0.0 * occupations[0])
+
+    def of_nuclei(self, order: int) -> Array:
+        """Zero: places of nuclei are not known."""
+        return np.zeros((3,) * order)
+
+    def numbers(self, number: int) -> Array:
+        """All numbers."""
+        return np.arange(len(self.hamiltonian.h[number]))
+
+    def irreps(self, frame: Frame) -> tuple[list[int], Callable[[int], str]] | None:
+        """Molpro's numbers from 1, whose products are exclusive ors from 0; None for others."""
+        labels = self.hamiltonian.irreps
+        known = labels is not None and all(isinstance(x, int) and 1 <= x <= 8 for x in labels)
+        if labels is None or not known or len({*labels}) == 1:
+            return None
+        numbers = [0] * frame.count
+        for part in frame.parts.values():
+            for k, place in enumerate(part.places):
+                numbers[k] = int(labels[place]) - 1 if place >= 0 else numbers[k]
+        return numbers, lambda label: str(label + 1)
 
     def fingerprint(self) -> dict[str, Any]:
         """The energy, and numbers that a sign or a rotation of orbitals changes."""
@@ -264,7 +304,8 @@ def hamiltonian(
     factors: tuple[Array, ...] = ()
     given = eri if cderi is None else cderi
     name = "eri" if cderi is None else "cderi"
-    parts = [_numbers(name, one) for one in (given if unrestricted else [given])]
+    several = unrestricted and np.iterable(given)
+    parts = [_numbers(name, one) for one in (given if several else [given])]
     complex_orbitals = any(map(np.iscomplexobj, (*cores, *parts)))
     if len(parts) != (1 if not unrestricted else 3 if cderi is None else 2):
         raise ShapeError(
@@ -283,8 +324,7 @@ def hamiltonian(
     kind = "GHF" if spin_orbitals else "UHF" if unrestricted else "RHF"
     kind = "ROHF" if kind == "RHF" and electrons[0] != electrons[1] else kind
     occupations = _occupations(kind, electrons, count, occupied, orbital_energies)
-    if irreps is not None and len(irreps) != count:
-        raise ShapeError(f"irreps has {len(irreps)} labels, and there are {count} orbitals")
+    labels, state = _labels(irreps, count), _number_of_state(isym)
 
     energy_without = _numbers("core", core)
     if energy_without.ndim or energy_without.imag or not np.isfinite(energy_without):
@@ -292,9 +332,8 @@ def hamiltonian(
     start = float(energy_without.real)
 
     def made(fock: Sequence[Array], energy: float) -> Hamiltonian:
-        labels = None if irreps is None else tuple(irreps)
         return Hamiltonian(
-            kind, electrons, start, energy, cores, tuple(fock), occupations, labels, isym,
+            kind, electrons, start, energy, cores, tuple(fock), occupations, labels, state,
             frozen, origin, float(parse_bytes(memory)), pairs, factors,
         )  # fmt: skip
 
@@ -395,7 +434,10 @@ def _vectors(cderi: Array, n: int, complex_orbitals: bool) -> Array:
 
 def _electrons(nelec: Any, spin: int | None, count: int, spin_orbitals: bool) -> tuple[int, int]:
     """Numbers of alpha and beta electrons; of all and 0 for spin orbitals."""
-    given = np.atleast_1d(np.asarray(-1 if nelec is None else nelec))
+    try:
+        given = np.atleast_1d(np.asarray(-1 if nelec is None else nelec))
+    except ValueError:  # lists of different lengths
+        given = np.array([-1])
     number = given.dtype.kind in "iuf"
     whole = (
         number and given.size in (1, 2) and np.all(given == np.rint(given)) and np.all(given >= 0)
@@ -425,6 +467,33 @@ def _electrons(nelec: Any, spin: int | None, count: int, spin_orbitals: bool) ->
     )
 
 
+def _labels(irreps: Any, count: int) -> tuple[int | str, ...] | None:
+    """Labels of the orbitals, integers or texts."""
+    if irreps is None:
+        return None
+    known = np.iterable(irreps) and not isinstance(irreps, str | bytes | Mapping)
+    labels = list(irreps) if known else []
+    numbers = [isinstance(x, int | np.integer) and not isinstance(x, bool) for x in labels]
+    texts = [isinstance(x, str) for x in labels]
+    if not known or not all(a or b for a, b in zip(numbers, texts, strict=True)):
+        raise ArgumentError(
+            f"irreps={irreps!r:.80} is not a list of labels: give an integer or a text for each of "
+            f"the {count} orbitals"
+        )
+    if len(labels) != count:
+        raise ShapeError(f"irreps has {len(labels)} labels, and there are {count} orbitals")
+    return tuple(str(x) if text else int(x) for x, text in zip(labels, texts, strict=True))
+
+
+def _number_of_state(isym: Any) -> int | None:
+    try:
+        return None if isym is None else index(isym)
+    except TypeError:
+        raise ArgumentError(
+            f"isym={isym!r:.80} is not an integer, the label of the state"
+        ) from None
+
+
 def _occupations(
     kind: str, electrons: tuple[int, int], count: int, occupied: Any, energies: Any
 ) -> Array:
@@ -445,6 +514,11 @@ def _occupations(
                 raise ShapeError(
                     f"orbital_energies has the shape {np.shape(energies)}, and there are {count} "
                     f"orbitals"
+                )
+            if levels.dtype.kind == "c" or not np.all(np.isfinite(levels)):
+                raise ArgumentError(
+                    "orbital_energies has numbers that are not real or not finite: leave it out, "
+                    "and name the occupied orbitals (occupied=)"
                 )
             order = np.argsort(levels, axis=1, kind="stable")
         chosen = [order[min(s, len(order) - 1), : electrons[s]].tolist() for s in range(spins)]

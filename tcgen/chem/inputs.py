@@ -63,6 +63,16 @@ class MeanFieldInputs:
                 extents[space.name] = self._integrals.auxiliary
         return extents
 
+    @property
+    def orbitals(self) -> str | None:
+        """The option ``orbitals`` of ``solve`` for these; None with a space for each spin."""
+        return {SPATIAL: "spatial", SPIN_ORBITAL: "spin"}.get(self._frames.get("", ALPHA))
+
+    def frame(self, space: Space) -> tuple[str, Frame, list[int]]:
+        """The name of the frame of an axis, the frame, and the places of its orbitals in it."""
+        block = self._block(space)
+        return block.frame, self._frame(space), list(block.places)
+
     def energies(self, system: System) -> dict[str, Array]:
         """Orbital energies by base space, in Hartree."""
         return {

@@ -6,6 +6,7 @@ The Fock matrix contains all electrons, the frozen ones included.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,15 +26,20 @@ _ORTHONORMAL = 1e-6  # largest deviation of overlaps of orbitals
 class MeanField(Reference):
     """A mean field of PySCF, which may use ``memory`` bytes.
 
-    ``coefficients`` are those of each set of orbitals over atomic orbitals; ``eri`` are the
-    integrals over atomic orbitals that the object stores, ``density_fit`` is its object for density
-    fitting; either may be None.
+    ``coefficients`` are those of each set of orbitals over atomic orbitals, ``of_set`` their
+    numbers among all orbitals of the object, and ``symmetry`` their labels. ``eri`` are the
+    integrals over atomic orbitals that the object stores, and ``density_fit`` is its object for
+    density fitting; each of these three may be None. ``of_determinant`` is the density matrix over
+    atomic orbitals.
     """
 
     coefficients: tuple[Array, ...]
+    of_set: tuple[Array, ...]
     mol: Any
     eri: Any
     density_fit: Any
+    symmetry: tuple[Array, ...] | None
+    of_determinant: Array
 
     def integrals(self, auxbasis: str | None = None) -> AtomicIntegrals:
         """Integrals that PySCF transforms or fits."""
@@ -47,16 +53,53 @@ class MeanField(Reference):
         if not self.mol._basis:
             return None
         dipole = np.zeros((3, frame.count, frame.count), frame.fock.dtype)
-        for c in self._by_spin(frame):
+        for c in self.by_spin(frame):
             dipole += c.conj().T @ self.mol.intor_symmetric("int1e_r", comp=3) @ c
         return dipole
+
+    def moments(self, order: int) -> Array | None:
+        """Integrals of 1, of coordinates or of their products; None without a basis set."""
+        if not self.mol._basis:
+            return None
+        name = ("int1e_ovlp", "int1e_r", "int1e_rr")[order]
+        values: Array = self.mol.intor(name).reshape(3**order, self.mol.nao, self.mol.nao)
+        return values
+
+    def density(self) -> Array:
+        """That of the object of PySCF."""
+        return self.of_determinant
+
+    def of_nuclei(self, order: int) -> Array:
+        """The charges are those of PySCF, less the electrons of effective core potentials."""
+        places, charges = self.mol.atom_coords(), self.mol.atom_charges()
+        if order == 1:
+            return np.asarray(charges @ places)
+        return np.asarray(np.einsum("n,nx,ny->xy", charges, places, places))
+
+    def numbers(self, number: int) -> Array:
+        """The numbers of the orbitals of a set in the object of PySCF."""
+        return self.of_set[number]
+
+    def irreps(self, frame: Frame) -> tuple[list[int], Callable[[int], str]] | None:
+        """PySCF's labels of Abelian groups; None without symmetry."""
+        if self.symmetry is None:
+            return None
+        found = [0] * frame.count
+        for part in frame.parts.values():
+            for k, place in enumerate(part.places):
+                if place >= 0:
+                    # Labels of linear molecules are those of D2h or C2v modulo 10.
+                    found[k] = int(self.symmetry[part.number][place]) % 10
+        group = {"Dooh": "D2h", "Coov": "C2v", "SO3": "D2h"}.get(self.mol.groupname)
+        symm = pyscf_module("symm")
+        return found, lambda label: str(symm.irrep_id2name(group or self.mol.groupname, label))
 
     def fingerprint(self) -> dict[str, Any]:
         """The atoms, basis, orbitals and energy."""
         mol, frame = self.mol, self.frames[SPIN_ORBITAL]
         basis = repr([sorted(mol._basis.items()), sorted(mol._ecp.items())])
         # One number for each orbital and spin, which a sign or a rotation changes.
-        orbitals = [np.cos(np.arange(len(c))) @ c for c in self._by_spin(frame)]
+        orbitals = [np.cos(np.arange(len(c))) @ c for c in self.by_spin(frame)]
         return {
             "kinds of atoms": " ".join(mol.elements),
             "atoms": mol.atom_coords().tolist(),
@@ -66,7 +109,7 @@ class MeanField(Reference):
             "orbitals or signs of orbitals": np.array(orbitals).view(float).tolist(),
         }
 
-    def _by_spin(self, frame: Frame) -> list[Array]:
+    def by_spin(self, frame: Frame) -> list[Array]:
         """Coefficients of the orbitals of a frame, zero where they have no part of a spin."""
         found = []
         for part in frame.parts.values():
@@ -118,10 +161,34 @@ def read_mean_field(mean_field: Any, frozen: Frozen = 0) -> MeanField:
         memory=float(mean_field.max_memory) * 1e6,
         origin=_origin(mean_field),
         coefficients=tuple(orbitals[k][:, kept] for k, kept in enumerate(sets)),
+        of_set=tuple(sets),
         mol=mean_field.mol,
         eri=_own(mean_field, "_eri"),
         density_fit=_own(mean_field, "with_df"),
+        symmetry=_symmetry(mean_field, kind, sets),
+        of_determinant=_both_spins(kind, np.asarray(density)),
     )
+
+
+def _both_spins(kind: str, density: Array) -> Array:
+    """The sum of the density matrices of alpha and beta electrons over atomic orbitals."""
+    if kind == "GHF":
+        half = len(density) // 2
+        density = np.stack([density[:half, :half], density[half:, half:]])
+    return density.sum(axis=0) if density.ndim == 3 else density
+
+
+def _symmetry(mean_field: Any, kind: str, sets: Sequence[Array]) -> tuple[Array, ...] | None:
+    """Labels of the orbitals of each set; None without symmetry, or for GHF.
+
+    PySCF labels orbitals without symmetry too: states have a label only if all their amplitudes
+    agree on it.
+    """
+    labels = _own(mean_field, "get_orbsym")
+    if kind == "GHF" or not mean_field.mol.symmetry or labels is None:
+        return None
+    both = labels() if kind == "UHF" else [labels()] * len(sets)
+    return tuple(np.asarray(one)[kept] for one, kept in zip(both, sets, strict=True))
 
 
 def _origin(mean_field: Any) -> str:

@@ -14,7 +14,14 @@ from ..ir.layouts import Array, dense_shape, unpack
 from ..ir.system import System
 from ..ir.tensor import Symmetry, Tensor, symmetry_group
 from .checkpoint import Checkpoint
-from .eigen import Roots, estimated_diagonal, independent_elements, lowest_roots
+from .eigen import (
+    Independent,
+    Multiply,
+    Roots,
+    estimated_diagonal,
+    independent_elements,
+    lowest_roots,
+)
 from .equations import Amplitude, Equations, differences
 from .inputs import in_layout
 from .iterate import (
@@ -114,10 +121,41 @@ class Problem:
 
         ``show`` is called with the number of products so far.
         """
+        axes = self.root_axes()
+        multiply, parts, diagonal = self.matrix(show)
+        start = {}
+        for amplitude in self.equations.amplitudes:
+            name, axis = amplitude.tensor.name, axes[amplitude.tensor.name]
+            array = earlier.get(amplitude.tensor, roots_first=axis is None)
+            if array is not None:
+                start[name] = np.moveaxis(array, axis or 0, 0)
+        solve = partial(
+            lowest_roots, multiply, parts, diagonal,
+            count=self.options.nroots, max_cycle=self.options.max_cycle,
+        )  # fmt: skip
+        start = start if len(start) == len(parts) else {}
+        first = 0
+        if self.single:
+            found = solve(start, tolerance=max(SINGLE_TOLERANCE, self.options.tolerance))
+            start, first = found.amplitudes, found.products
+            self.single.clear()
+        found = solve(start, tolerance=self.options.tolerance)
+        found = replace(found, products=first + found.products)
+        moved = {n: np.moveaxis(a, 0, axes[n] or 0) for n, a in found.amplitudes.items()}
+        return replace(found, amplitudes=moved)
+
+    def matrix(
+        self, show: Callable[[int], None]
+    ) -> tuple[Multiply, dict[str, Independent], dict[str, Array]]:
+        """The matrix that the equations multiply with amplitudes, for :mod:`.eigen`.
+
+        It is the product with vectors on a first axis, the elements that symmetry leaves
+        independent, and an approximate diagonal, each by amplitude.
+        """
         products = 0
-        axes = {a.tensor.name: self._root_axis(a.tensor) for a in self.equations.amplitudes}
+        axes = self.root_axes()
         vector = {
-            a.tensor.name: _without_axis(a.tensor, axes[a.tensor.name])
+            a.tensor.name: without_axis(a.tensor, axes[a.tensor.name])
             for a in self.equations.amplitudes
         }
         together = None not in axes.values()
@@ -135,12 +173,6 @@ class Problem:
             return {name: np.concatenate([part[name] for part in one]) for name in vectors}
 
         shapes = {name: dense_shape(t, self.extents) for name, t in vector.items()}
-        start = {}
-        for amplitude in self.equations.amplitudes:
-            name, axis = amplitude.tensor.name, axes[amplitude.tensor.name]
-            array = earlier.get(amplitude.tensor, roots_first=axis is None)
-            if array is not None:
-                start[name] = np.moveaxis(array, axis or 0, 0)
         parts = {name: independent_elements(t, shapes[name]) for name, t in vector.items()}
         if any(a.scale is None for a in self.equations.amplitudes):
             diagonal = estimated_diagonal(multiply, parts)
@@ -149,20 +181,22 @@ class Problem:
                 name: np.broadcast_to(-differences(t, self.spaces, self.energies), shapes[name])
                 for name, t in vector.items()
             }
-        solve = partial(
-            lowest_roots, multiply, parts, diagonal,
-            count=self.options.nroots, max_cycle=self.options.max_cycle,
-        )  # fmt: skip
-        start = start if len(start) == len(vector) else {}
-        first = 0
-        if self.single:
-            found = solve(start, tolerance=max(SINGLE_TOLERANCE, self.options.tolerance))
-            start, first = found.amplitudes, found.products
-            self.single.clear()
-        found = solve(start, tolerance=self.options.tolerance)
-        found = replace(found, products=first + found.products)
-        moved = {n: np.moveaxis(a, 0, axes[n] or 0) for n, a in found.amplitudes.items()}
-        return replace(found, amplitudes=moved)
+        return multiply, parts, diagonal
+
+    def values(self, **vectors: Array) -> dict[str, Array]:
+        """Dense outputs for dense arrays of volatile inputs; others are left out."""
+        inputs = {t.name: t for t in self.system.inputs}
+        read = {n: a for n, a in vectors.items() if n in inputs}
+        arrays = {n: in_layout(inputs[n], a, self.dtype) for n, a in read.items()}
+        outputs = self.run(**arrays)
+        return {
+            t.name: unpack(t, outputs[t.name], self.extents) if t.rank else outputs[t.name]
+            for t in self.system.outputs
+        }
+
+    def root_axes(self) -> dict[str, int | None]:
+        """The axis of each amplitude that numbers vectors, or None."""
+        return {a.tensor.name: self._root_axis(a.tensor) for a in self.equations.amplitudes}
 
     def energy_of_reference(self) -> float:
         """The energy without amplitudes if it is that of the reference, up to fitting, else 0.0."""
@@ -273,7 +307,7 @@ def _symmetrised(tensor: Tensor, array: Array) -> Array:
     return np.asarray(sum(images, start=np.zeros_like(array)) / len(group))
 
 
-def _without_axis(tensor: Tensor, axis: int | None) -> Tensor:
+def without_axis(tensor: Tensor, axis: int | None) -> Tensor:
     """The tensor of one vector."""
     if axis is None:
         return tensor

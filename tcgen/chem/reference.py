@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,49 @@ class Reference(ABC):
     @abstractmethod
     def dipole(self, frame: Frame) -> Array | None:
         """Dipole integrals, 3 x orbitals x orbitals in atomic units; None if there are none."""
+
+    @abstractmethod
+    def by_spin(self, frame: Frame) -> list[Array]:
+        """Coefficients of the orbitals of a frame over basis functions, for each part of it.
+
+        Orbitals that have no part of a spin are zero. Without a basis set, the functions are the
+        orbitals that integrals are over.
+        """
+
+    @abstractmethod
+    def moments(self, order: int) -> Array | None:
+        """Integrals over basis functions of 1, of x, y, z, or of their nine products; or None.
+
+        Atomic units, about the origin of coordinates, components first.
+        """
+
+    @abstractmethod
+    def density(self) -> Array:
+        """The density matrix of the determinant over basis functions, frozen orbitals included."""
+
+    @abstractmethod
+    def of_nuclei(self, order: int) -> Array:
+        """The sum of charges times coordinates, or times their products, in atomic units."""
+
+    def labels(self, frame: Frame) -> list[str]:
+        """The number of each orbital of a frame among all of the reference, and its spin."""
+        found = [""] * frame.count
+        for spin, part in frame.parts.items():
+            for k, place in enumerate(part.places):
+                if place >= 0:
+                    found[k] = f"{self.numbers(part.number)[place]}{spin}"
+        return found
+
+    @abstractmethod
+    def numbers(self, number: int) -> Array:
+        """The numbers of the orbitals of a set, from 0, with frozen ones counted."""
+
+    @abstractmethod
+    def irreps(self, frame: Frame) -> tuple[list[int], Callable[[int], str]] | None:
+        """A number for each orbital of a frame, and the name of a number; None if not known.
+
+        The number of a product is the exclusive or of numbers.
+        """
 
     @abstractmethod
     def fingerprint(self) -> dict[str, Any]:

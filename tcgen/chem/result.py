@@ -19,6 +19,7 @@ from ..ir.layouts import Array
 from ..ir.system import with_axes
 from ..ir.tensor import Tensor
 from .spaces import Kind, OrbitalSpaces, matched_axes
+from .states import States, states_from_json
 
 _NUMBERS = "solution.json"  # name of the array with all other fields
 _ARRAYS = ("amplitudes", "values")
@@ -44,6 +45,7 @@ class Solution:
         letters: classes of the axes of each amplitude: o and v, upper case for beta.
         fingerprint: atoms, basis, orbitals and energy of the reference.
         solved: names of the amplitudes that the equations determine; None if they are not known.
+        states: the roots as states, with their spins, oscillator strengths and leading amplitudes.
         integrals: source of the integrals, in words.
         iterations: evaluations of the equations.
         residual_norms: 2-norms by the name of the residual.
@@ -64,6 +66,7 @@ class Solution:
     letters: dict[str, str] = field(default_factory=dict)
     fingerprint: dict[str, Any] = field(default_factory=dict)
     solved: Sequence[str] | None = None
+    states: States = field(default_factory=States)
     integrals: str = ""
     iterations: int = 0
     residual_norms: dict[str, float] = field(default_factory=dict)
@@ -102,7 +105,8 @@ class Solution:
         """Everything but arrays; the keys are those of ``tcgen solve --json``."""
         hidden = (*_ARRAYS, *_BESIDE)
         numbers = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in hidden}
-        return {**numbers, "e_tot": self.e_tot, "roots": list(self.roots)}
+        states = [state.as_json() for state in self.states]
+        return {**numbers, "e_tot": self.e_tot, "roots": list(self.roots), "states": states}
 
     def save(self, path: str | Path) -> Path:
         """Write everything to an .npz file of exactly this name, for a later ``amplitudes=``.
@@ -185,7 +189,10 @@ def _solution(path: Path, group: Mapping[str, Array]) -> Solution:
             kind, _, own = name.partition(".")
             if name != _NUMBERS:
                 kinds[kind][own] = array
+        # Files of version 0.2.0 have no states.
+        states = states_from_json(numbers.pop("states", ()))
         everything: dict[str, Any] = {**numbers, **kinds, "roots": tuple(numbers["roots"])}
+        everything["states"] = states
         return Solution(**everything)
     except (KeyError, TypeError, ValueError) as error:
         raise _not_saved(path) from error

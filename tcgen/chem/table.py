@@ -94,6 +94,8 @@ class Table:
         width = max(len(name) for name, _ in rows)
         for name, value in rows:
             self._show(f"{name:<{width}} = {value:18.12f}")
+        for line in solution.states.lines() if solution.states else ():
+            self._show(line)
         for name, array in solution.values.items():
             shape = " x ".join(str(n) for n in array.shape)
             self._show(f"{name}  {shape}  norm {np.linalg.norm(array.ravel()):.12f}")

@@ -30,6 +30,7 @@ PACKAGES = ("numpy", "scipy", "opt_einsum", "sympy", "ortools", "lark", "click",
 OPTIONAL = (
     ("pyscf", "chem", "tcgen solve and tcgen.chem"),
     ("wickd", "derive", "tcgen derive"),
+    ("matplotlib", "plot", "pictures of spectra"),
 )
 
 

@@ -29,7 +29,7 @@ from .options import (
 from .output import StatusLine, print_json
 
 if TYPE_CHECKING:
-    from ..chem import Solution
+    from ..chem import Properties, Solution
 
 _MOLECULE = ("atom", "xyz", "basis", "ecp", "charge", "spin", "density_fit", "auxbasis")
 _FILES = ("fcidump", "trexio", "integrals")
@@ -133,6 +133,23 @@ _solve_options = together(
     ),
     option("--nroots", default=1, help="Number of roots of an eigenvalue problem."),
     option(
+        "--states",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Then the N lowest excited states of this ground state, with oscillator strengths.",
+    ),
+    option(
+        "--spectrum",
+        type=FILE,
+        help="Draw the states of --states as a spectrum into this picture, with matplotlib.",
+    ),
+    option(
+        "--properties",
+        is_flag=True,
+        help="Then dipole and quadrupole moments and natural occupations of this ground state.",
+    ),
+    option("--polarizability", is_flag=True, help="Then these, and the static polarisability."),
+    option(
         "--tolerance", default=1e-9, help="Largest norm of a residual at convergence, in Hartree."
     ),
     option("--max-cycle", default=100, help="Largest number of iterations."),
@@ -190,7 +207,7 @@ def solve_command(
             status.clear()
             click.echo(line, err=as_json)
 
-        solutions = _solve(
+        solutions, found = _solve(
             ctx,
             sources,
             chosen,
@@ -208,7 +225,9 @@ def solve_command(
                 click.echo(f"{stage:<10} {seconds:10.2f} s", err=as_json)
     if as_json:
         records = [solution.as_json() for solution in solutions]
-        several = {"solutions": records} if len(sources) > 1 else records[0]
+        if found is not None:
+            records[0]["properties"] = found.as_json()
+        several = {"solutions": records} if len(records) > 1 or len(sources) > 1 else records[0]
         print_json({"schema": 1, **several})
     solution = solutions[-1]
     if not solution.converged:
@@ -229,12 +248,13 @@ def _solve(
     show: Callable[[str], None] | bool,
     progress: Callable[[str], None],
     **compilation: Any,
-) -> list[Solution]:
+) -> tuple[list[Solution], Properties | None]:
     """Make the reference, solve the equations, and write the amplitudes.
 
     ``chosen`` has the options by parameter name; ``show`` and ``compilation`` are keywords of
     :func:`tcgen.chem.solve`. ``progress`` is called with each stage, the mean field included. A
-    solution that has not converged is the last one.
+    solution that has not converged is the last one. States are a solution beside that of their
+    ground state.
     """
     from ..chem import load  # noqa: PLC0415  (loads the interpreter)
     from ..chem import solve as solve_equations  # noqa: PLC0415
@@ -242,6 +262,7 @@ def _solve(
 
     systems = [read_equations(source) for source in sources]
     _refuse_roles(systems, chosen["roles"])
+    _refuse_states(systems, chosen)
     others = read_arrays(chosen["inputs"]) if chosen["inputs"] is not None else {}
     file: Path | None = chosen["amplitudes"]
     if chosen["amplitudes_of"] is not None and file is None:
@@ -249,6 +270,7 @@ def _solve(
     reference = _reference(ctx, chosen, progress)
     spin_orbitals = "GHF" in (str(chosen["reference"]).upper(), getattr(reference, "kind", ""))
     solutions: list[Solution] = []
+    keywords: dict[str, Any] = {}
     with TemporaryDirectory(prefix="tcgen-") as folder:
         # Equations find the amplitudes of those before them in a file.
         kept = file if file is not None or len(systems) == 1 else Path(folder) / "amplitudes.npz"
@@ -260,25 +282,62 @@ def _solve(
             outputs = {tensor.name for tensor in system.outputs}
             roles = chosen["roles"]
             passed = others if len(systems) == 1 else {n: others[n] for n in others if n in inputs}
-            solution = solve_equations(
-                system,
-                reference,
-                frozen=chosen["frozen"] * (2 if spin_orbitals else 1),
-                amplitudes=earlier,
-                inputs={**passed, **{n: role for n, role in roles.items() if n in inputs}},
-                outputs={n: role for n, role in roles.items() if n in outputs},
-                auxbasis=chosen["auxbasis"],
-                show=show,
-                progress=progress,
+            keywords = {
+                "frozen": chosen["frozen"] * (2 if spin_orbitals else 1),
+                "amplitudes": earlier,
+                "inputs": {**passed, **{n: role for n, role in roles.items() if n in inputs}},
+                "outputs": {n: role for n, role in roles.items() if n in outputs},
+                "auxbasis": chosen["auxbasis"],
+                "show": show,
+                "progress": progress,
                 **{name: chosen[name] for name in _ITERATION},
                 **compilation,
-            )
+            }
+            solution = solve_equations(system, reference, **keywords)
             solutions.append(solution)
             if kept is not None:
                 solution.save(kept)
             if not solution.converged:
-                break
-    return solutions
+                return solutions, None
+    return _with_states(solutions, systems[0], reference, keywords, chosen)
+
+
+def _with_states(
+    solutions: list[Solution],
+    system: System,
+    reference: Any,
+    keywords: Mapping[str, Any],
+    chosen: Mapping[str, Any],
+) -> tuple[list[Solution], Properties | None]:
+    """States and properties of a ground state, if they are asked for."""
+    from ..chem import excited_states, properties  # noqa: PLC0415
+
+    own = {**keywords, "amplitudes": solutions[0], "checkpoint": None}
+    found = None
+    if chosen["properties"] or chosen["polarizability"]:
+        found = properties(system, reference, polarizability=chosen["polarizability"], **own)
+        if keywords["show"]:
+            for line in found.lines():
+                keywords["show"](line)
+    if chosen["states"] is not None:
+        states = excited_states(system, reference, **{**own, "nroots": chosen["states"]})
+        solutions.append(states)
+        if chosen["amplitudes"] is not None:
+            states.save(chosen["amplitudes"])
+        if chosen["spectrum"] is not None:
+            states.states.plot(chosen["spectrum"])
+    return solutions, found
+
+
+def _refuse_states(systems: Sequence[System], chosen: Mapping[str, Any]) -> None:
+    """Refuse states and properties of several sets of equations, and a spectrum of no states."""
+    asked = [name for name in ("states", "properties", "polarizability") if chosen[name]]
+    if asked and len(systems) > 1:
+        raise click.UsageError(
+            f"--{asked[0]} is about one ground state: give one SPEC, such as ccsd_closed_shell"
+        )
+    if chosen["spectrum"] is not None and chosen["states"] is None:
+        raise click.UsageError("--spectrum draws the states of --states N: add it")
 
 
 def _reference(

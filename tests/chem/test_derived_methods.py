@@ -26,6 +26,8 @@ DERIVED = {
     "ccsdt_closed_shell": ("CCSDT", "closed-shell"),
     "ccsdt_spin_orbital": ("CCSDT", None),
     "ccsdtq_spin_orbital": ("CCSDTQ", None),
+    "ccsd_density_closed_shell": ("CCSD-density", "closed-shell"),
+    "ccsd_lambda_closed_shell": ("CCSD-lambda", "closed-shell"),
     "cisd_closed_shell": ("CISD", "closed-shell"),
     "cisd_spin_orbital": ("CISD", None),
     "eom_ea_ccsd_spin_orbital": ("EOM-EA-CCSD", None),
@@ -131,6 +133,51 @@ def test_electron_attachment(solve: Any, lih: Any) -> None:
     found = solve("eom_ea_ccsd_spin_orbital", lih.reference, amplitudes=amplitudes, nroots=3)
     expected = lih.spin_solver.eaccsd(nroots=3)[0]
     np.testing.assert_allclose(found.roots, np.sort(expected), rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.slow
+def test_densities_of_a_closed_shell(solve: Any, lih: Any) -> None:
+    """Those of alpha electrons, and integrals with densities as the energy."""
+    found = solve("ccsd_lambda_closed_shell", lih.reference, amplitudes=ground(solve, lih))
+    solver = lih.closed_solver
+    l1, l2 = solver.solve_lambda()
+    np.testing.assert_allclose(found.amplitudes["l1"], l1, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(found.amplitudes["l2"], l2, rtol=0, atol=1e-7)
+    values = solve("ccsd_density_closed_shell", lih.reference, amplitudes=found).values
+    expected, o = solver.make_rdm1() / 2, 2
+    np.testing.assert_allclose(values["d_L_f_oo"], expected[:o, :o] - np.eye(o), atol=1e-7)
+    np.testing.assert_allclose(values["d_L_f_vv"], expected[o:, o:], rtol=0, atol=1e-7)
+    np.testing.assert_allclose(values["d_L_f_ov"], 2 * expected[:o, o:], rtol=0, atol=1e-7)
+    assert abs(energy_of(values, lih.reference, o) - solver.e_corr) < TOLERANCE
+
+
+def energy_of(values: Any, mf: Any, o: int) -> float:
+    """The sum over all spins of densities, whose blocks are those of spins abab, with integrals."""
+    from pyscf import ao2mo
+
+    c = mf.mo_coeff
+    n = c.shape[1]
+    integrals = ao2mo.restore(1, ao2mo.full(mf.mol, c), n).transpose(0, 2, 1, 3)
+    part = {"o": slice(0, o), "v": slice(o, n)}
+    fock = np.diag(mf.mo_energy)
+
+    def over(array: Any, letters: str) -> Any:
+        return array[np.ix_(*(range(n)[part[x]] for x in letters))]
+
+    energy = sum(2 * np.vdot(values[f"d_L_f_{x}"], over(fock, x)) for x in ("oo", "ov", "vv"))
+    for letters in ("oooo", "ooov", "oovv", "ovvv", "vvvv"):
+        block, g = values[f"d_L_v_{letters}"], over(integrals, letters)
+        exchanged = block.transpose((0, 1, 3, 2) if letters == "ovvv" else (1, 0, 2, 3))
+        # aaaa is abab less abba; both pairs of integrals, and abba and abab, are equal.
+        energy += 4 * np.vdot(block - exchanged, g) + 4 * np.vdot(block, g)
+    abab, abba = values["d_L_v_ovov"], values["d_L_v_ovov_abba"]
+    direct, exchange = over(integrals, "ovov"), over(integrals, "ovvo").transpose(0, 1, 3, 2)
+    energy += 2 * np.vdot(abab + abba, direct - exchange)
+    return float(energy + 2 * np.vdot(abab, direct) - 2 * np.vdot(abba, exchange))
+
+
+def ground(solve: Any, case: Any) -> Any:
+    return solve("ccsd_closed_shell", case.reference)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import tcgen
 from support.messages import mentions
 from tcgen.chem import read_fcidump
+from tcgen.chem.fcidump import _with_blanks
 from tcgen.simplices import positions
 
 pytestmark = [
@@ -369,3 +371,73 @@ def test_mean_fields_and_the_files_of_pyscf(kind: str, blocks: Any, tmp_path: Pa
     )
     fcidump.from_scf(field, str(path))
     assert read_fcidump(path).e_hf == pytest.approx(field.e_tot, abs=1e-9)
+
+
+@pytest.mark.parametrize("tolerance", ["x", -1.0, float("nan"), float("inf"), 1j, None])
+def test_a_tolerance_that_is_none(tolerance: object, tmp_path: Path) -> None:
+    held = tcgen.chem.hamiltonian(np.diag([-1.0, 1.0]), np.zeros((2,) * 4), nelec=2)
+    with pytest.raises(tcgen.ArgumentError, match="tolerance"):
+        tcgen.chem.write_fcidump(tmp_path / "F", held, tolerance=tolerance)  # type: ignore[arg-type]
+    assert not (tmp_path / "F").exists()
+
+
+@pytest.mark.parametrize("labels", [["A1", "B1"], [2, "B1"], [2, 3]])
+def test_labels_are_written_as_they_can_be_read(labels: list[int | str], tmp_path: Path) -> None:
+    h = np.diag([-1.0, 1.0])
+    held = tcgen.chem.hamiltonian(h, np.zeros((2,) * 4), nelec=2, irreps=labels)
+    if labels == [2, 3]:
+        tcgen.chem.write_fcidump(tmp_path / "F", held)
+    else:
+        with pytest.warns(RuntimeWarning, match="label 1, which means no symmetry"):
+            tcgen.chem.write_fcidump(tmp_path / "F", held)
+    read = tcgen.chem.read_fcidump(tmp_path / "F").irreps
+    assert read == ((2, 3) if labels == [2, 3] else (1, 1))
+
+
+@pytest.mark.parametrize("width", [3, 4, 5])
+@pytest.mark.parametrize("number", ["{:23.16E}", "{:.10E}", "({0:.16E},{0:.16E})"])
+def test_indices_of_fixed_format_are_told_apart(width: int, number: str) -> None:
+    """Orbitals of numbers as wide as their columns; a Fortran program leaves no blank."""
+    most = 10**width - 1
+    rows = [(0.5, most, most - 1, 1, 2), (-0.25, 1, 1, 1, 1), (-1.0, most, 2, 0, 0)]
+    lines = [number.format(x) + "".join(f"{n:{width}d}" for n in own) for x, *own in rows]
+    fixed = "\n".join(lines) + "\n"
+    spaced = _with_blanks(fixed.encode())
+    assert spaced is not None
+    words = [line.split() for line in spaced.splitlines()]
+    assert [[int(x) for x in line[1:]] for line in words] == [list(row[1:]) for row in rows]
+    assert [line[0].decode() for line in words] == [number.format(row[0]).strip() for row in rows]
+
+
+@pytest.mark.slow
+def test_a_file_in_fixed_format(tmp_path: Path) -> None:
+    rows = [(0.5, 101, 100, 1, 2), (0.25, 1, 1, 1, 1), (-1.0, 101, 2, 0, 0), (3.0, 0, 0, 0, 0)]
+    head = " &FCI NORB=101,NELEC=2,MS2=0,\n &END\n"
+    for name, form in (("fixed", "{:23.16E}" + "{:3d}" * 4), ("free", "{} {} {} {} {}")):
+        (tmp_path / name).write_text(head + "".join(form.format(*r) + "\n" for r in rows))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one, two = (read_fcidump(tmp_path / name) for name in ("fixed", "free"))
+    assert one.e_hf == two.e_hf
+    assert np.array_equal(one.h[0], two.h[0])
+    assert np.array_equal(one.pairs[0, 0], two.pairs[0, 0])
+    assert one.h[0][100, 1] == -1.0
+
+
+@pytest.mark.parametrize(
+    "line", ["0.5 1 1 1", "0.5 1 1 111", "0.5E+00 1 1 1", " 0.5E+00   1  1  1", "0.5E+00 1 1 1 x"]
+)
+def test_a_line_that_lacks_a_number_is_not_fixed_format(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "F"
+    path.write_text(f" &FCI NORB=2,NELEC=2,MS2=0,\n &END\n{line}\n1.0 1 1 0 0\n")
+    with pytest.raises(tcgen.ArgumentError, match=mentions("line 3 four numbers")):
+        read_fcidump(path)
+
+
+@pytest.mark.slow
+def test_contradictions_in_fixed_format_have_lines(tmp_path: Path) -> None:
+    path = tmp_path / "F"
+    entries = " 0.5E+00101  1  1  1\n 0.7E+00  1101  1  1\n"
+    path.write_text(f" &FCI NORB=101,NELEC=2,MS2=0,\n &END\n{entries}")
+    with pytest.raises(tcgen.ArgumentError, match=mentions("line 3 4")):
+        read_fcidump(path)

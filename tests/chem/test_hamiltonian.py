@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import warnings
+from contextlib import suppress
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -257,7 +259,15 @@ BROKEN = ERI + np.arange(256.0).reshape(4, 4, 4, 4)
         ({"occupied": [0, 4]}, "occupied 3"),
         ({"occupied": [0]}, "occupied 2 orbitals"),
         ({"orbital_energies": [1.0, 2.0]}, "orbital_energies (2,) 4"),
+        ({"orbital_energies": [np.nan, 1.0, 2.0, 3.0]}, "orbital_energies finite occupied"),
+        ({"orbital_energies": [1j, 1.0, 2.0, 3.0]}, "orbital_energies real occupied"),
         ({"irreps": [1]}, "irreps 1 4"),
+        ({"irreps": 3}, "irreps=3 integer text 4"),
+        ({"irreps": "A1B1"}, "irreps='A1B1' integer text 4"),
+        ({"irreps": [1, 1, 1, 1.5]}, "irreps integer text 4"),
+        ({"isym": "A1"}, "isym='A1' integer"),
+        ({"h": [H, H], "eri": 3.0}, "three arrays 1"),
+        ({"h": [H, H], "eri": None, "cderi": 3.0}, "two arrays 1"),
         ({"eri": None}, "eri cderi"),
         ({"cderi": ERI}, "eri cderi"),
         ({"eri": ERI[:3]}, "eri (3, 4, 4, 4) (10, 10)"),
@@ -280,6 +290,18 @@ BROKEN = ERI + np.arange(256.0).reshape(4, 4, 4, 4)
 def test_what_does_not_fit(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(tcgen.TcgenError, match=mentions(words)):
         hamiltonian(**{"h": H, "eri": ERI, "nelec": 4} | arguments)
+
+
+@pytest.mark.parametrize("name", [n for n in signature(hamiltonian).parameters if n != "origin"])
+@pytest.mark.parametrize("several", [False, True])
+def test_any_value_is_taken_or_refused_by_name(name: str, several: bool) -> None:
+    h, eri = ([H, H], [ERI, ERI, ERI]) if several else (H, ERI)
+    values = ("x", b"x", 3.5, np.nan, 1j, -1, object(), {"a": 1}, [[1, 2], [3]], [None], [[]])
+    for value in values:
+        given = {"h": h, "eri": eri, "nelec": 4} | {name: value}
+        with warnings.catch_warnings(), suppress(tcgen.TcgenError):
+            warnings.simplefilter("ignore")
+            hamiltonian(**given).reference()
 
 
 def test_what_equations_ask_for_and_there_is_not() -> None:

@@ -79,7 +79,7 @@ def test_json_keeps_the_contract(tmp_path: Path) -> None:
     found = json.loads(result.stdout)
     keys = (
         "schema name reference converged e_hf e_corr e_tot energies roots integrals iterations "
-        "residual_norms seconds timings"
+        "residual_norms seconds timings states"
     )
     assert set(found) == set(keys.split())
     assert found["converged"] is True

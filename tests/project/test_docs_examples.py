@@ -39,7 +39,7 @@ from tcgen.testing import random_arrays
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LONG = (
     *("README", "quickstart", "memory", "cli", "targets", "solve", "spin", "reports"),
-    *("howto_methods", "derivation"),
+    *("howto_methods", "derivation", "states"),
 )
 LANGUAGE_PAGE = ROOT / "docs" / "spec.md"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...errors import Diagnostic, Span, SpecError
@@ -41,6 +42,8 @@ NAME: /[A-Za-z][A-Za-z0-9_]*/
 _ADVICE = (
     "write definitions such as T = t1 + t2 and projections such as r = <T| exp(-T) H exp(T) |0>"
 )
+# Brackets within brackets; no method has as many, and each takes some of Python's stack.
+_DEEPEST = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,9 @@ def _parser() -> Any:
 def _parsed(number: int, line: str) -> Any:
     from lark.exceptions import UnexpectedInput  # noqa: PLC0415
 
+    if _depth(line) > _DEEPEST:
+        message = f"brackets are nested more than {_DEEPEST} deep"
+        raise refuse(number, line[:80], message, "define operators of their own for inner parts")
     try:
         return _parser().parse(line)
     except UnexpectedInput as error:
@@ -122,6 +128,12 @@ def _parsed(number: int, line: str) -> Any:
             message = "the ansatz names no projection"
             advice = f"r = <T| {line} |0> is one; {_ADVICE}"
         raise refuse(number, line, message, advice) from None
+
+
+def _depth(line: str) -> int:
+    """The largest number of brackets that are open at once."""
+    steps = ((x in "([") - (x in ")]") for x in line)
+    return max(accumulate(steps), default=0)
 
 
 def _is_reference(side: Node) -> bool:

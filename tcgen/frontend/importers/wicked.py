@@ -55,7 +55,7 @@ def from_wicked(
             ``to_manybody_equation("r")["oo|vv"]``, or the dictionary of all blocks.
         name: name of the system.
         real: orbitals are real, so that bra and ket of f and v may be exchanged.
-        energy: name of the target that has no indices.
+        energy: name of the target that has no indices; several with names of their own keep them.
         blocks: tensors given by blocks, v_oovv = <ij||ab>; the others get the number of their
             upper indices: t^{o0}_{v0} is t1[i,a], r^{o0,o1}_{v0,v1} is r2[i,j,a,b]. A name with
             axes of several kinds is also given by blocks: t1_ov, t1_av; r1_ov, r1_av.
@@ -208,6 +208,7 @@ class _Reader:
         # A name with several kinds of axes is one array for each of them, t1_ov, t1_av, ...
         self._many = {k for k, x in seen.items() if len(x) > 1 and k[1] not in self._by_blocks}
         self._by_blocks |= {name for left, name in self._many if not left}
+        self._several = len({x.target.name for x in lines if not x.target.labels}) > 1
         for line in lines:
             self._read(line)
 
@@ -240,7 +241,7 @@ class _Reader:
         number = self._numbered(target)
         block = "".join(x[0] for x in target.labels)
         name = f"{number}_{block}" if (True, number) in self._many else number
-        name = name if ups or downs else self._energy
+        name = name if ups or downs or self._several else self._energy
         groups = _alike((*target.upper, "", *target.lower), (*ups, "", *downs))
         out = f"{name}[{','.join((*ups, *downs))}]"
         data = self.targets.setdefault(out, {"out": out, "terms": [], "antisymmetrize": groups})

@@ -302,6 +302,8 @@ def test_shipped_vectors_of_complex_orbitals_are_derived(sector: str) -> None:
         ("T = t2; r = <H| H T |0>", ("needs amplitudes", "<T|")),
         ("T = t1 + t2; r1 = <T| H T |0>", ("r1 is one output and has 2 projections",)),
         ("T = t2; r = <T| F |0>", ("the projection r2 is zero",)),
+        (f"e = <0| {'(' * 3000}H{')' * 3000} |0>", ("brackets", "50")),
+        (f"e = <0| {'[' * 60}H, t2{']' * 60} |0>", ("brackets", "50")),
         ("T = t2; T = t1; r = <T| H |0>", ("T is defined twice",)),
         ("T = t2{v+ o}; r = <T| H t2{v+ v+ o o} |0>", ("t2 is of two kinds",)),
         ("T = t2; r = <T| H T |0", ("cannot read",)),
@@ -313,6 +315,15 @@ def test_mistakes(ansatz: str, words: tuple[str, ...]) -> None:
         tcgen.derive(ansatz)
     for word in words:
         assert word in str(caught.value)
+
+
+def test_several_numbers_are_outputs_of_their_own() -> None:
+    """One of them may stand in another equation."""
+    first, second = "e = <0| H t2 |0>", "g = <0| [F, t1] |0>"
+    both = tcgen.derive(f"{first}; {second}; r = <t1| F t1 - g t1 |0>")
+    assert {t.name for t in both.outputs} == {"e", "g", "r1"}
+    for text in (first, second):
+        assert tcgen.derive(text).pretty().strip() in both.pretty()
 
 
 @pytest.mark.parametrize(
