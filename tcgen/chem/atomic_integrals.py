@@ -90,11 +90,14 @@ class AtomicIntegrals(Integrals):
         elements = sum(comb(count[k] + 1, 2) * comb(count[n] + 1, 2) for k, n in wanted)
         half = max((self._half(comb(count[k] + 1, 2)) for k, _ in wanted), default=0.0)
         needed = elements * 8 + max(half, beside)
-        if whole >= sum(apart.values()) or needed > self._memory:
+        if whole > sum(apart.values()) or needed > self._memory:
             return
-        for k, n in wanted:
-            c, d = self._coefficients[k], self._coefficients[n]
-            self._pairs[k, n] = self._general((c, c, d, d), compact=True)
+        for n, c in enumerate(self._coefficients):
+            others = sorted(k for k, m in wanted if m == n)
+            first = self._first_half(c, c, compact=True) if others else None
+            for k in others:
+                d = self._coefficients[k]
+                self._pairs[k, n] = self._general((d, d, c, c), first, compact=True)
 
     def _half(self, pairs: int) -> float:
         """Bytes of half-transformed integrals with some pairs of orbitals."""
@@ -105,22 +108,35 @@ class AtomicIntegrals(Integrals):
         atomic = self._mol.nao
         return float(pairs * comb(atomic + 1, 2) * self._dtype.itemsize)
 
-    def _general(self, coefficients: Sequence[Array], *, compact: bool) -> Array:
-        """(pq|rs) as a matrix; with ``compact`` over triangles of pairs of equal orbitals."""
-        if self._real and (self._eri is None or not compact):
-            from pyscf import ao2mo  # noqa: PLC0415
+    def _general(
+        self, coefficients: Sequence[Array], half: Array | None = None, *, compact: bool
+    ) -> Array:
+        """(pq|rs) as a matrix; with ``compact`` over triangles of pairs of equal orbitals.
 
-            options = {"max_memory": _OUTCORE / 1e6} if self._eri is None else {}
-            source = self._mol if self._eri is None else self._eri
-            return np.asarray(ao2mo.general(source, coefficients, compact=compact, **options))
-        # For triangles, this takes half of the time of PySCF's transform.
+        ``half`` may have the first half of the transform, that of r and s.
+        """
+        if half is None:
+            half = self._first_half(*coefficients[2:], compact=compact)
+        if half is not None:
+            parts = transposed_parts(half)
+            return half_transformed(parts, len(half), *coefficients[:2], triangle=compact)
+        from pyscf import ao2mo  # noqa: PLC0415
+
+        options = {"max_memory": _OUTCORE / 1e6} if self._eri is None else {}
+        source = self._mol if self._eri is None else self._eri
+        return np.asarray(ao2mo.general(source, coefficients, compact=compact, **options))
+
+    def _first_half(self, r: Array, s: Array, *, compact: bool) -> Array | None:
+        """Integrals with orbitals r and s, and columns of atomic orbitals.
+
+        None if PySCF makes both halves: in core it takes half of the time for blocks of different
+        orbitals, and twice the time for triangles.
+        """
+        if self._real and (self._eri is None or not compact):
+            return None
         eri = self._mol.intor("int2e", aosym="s4") if self._eri is None else self._eri
-        pairs = comb(len(coefficients[0]) + 1, 2)
-        # The first half is that of r and s, so that the second one has its result in rows pq.
-        half = half_transformed(_columns(eri, pairs), pairs, *coefficients[2:], triangle=compact)
-        return half_transformed(
-            transposed_parts(half), len(half), *coefficients[:2], triangle=compact
-        )
+        pairs = comb(len(r) + 1, 2)
+        return half_transformed(_columns(eri, pairs), pairs, r, s, triangle=compact)
 
     def _over(self, sets: Sequence[tuple[int, Array]]) -> Array:
         one, two = sorted((sets[0][0], sets[2][0]))
