@@ -171,9 +171,9 @@ class AlgebraThresholds:
         close_cost: sequences whose cost exceeds the least one by at most this fraction are planned;
             the one of least predicted time is taken.
         direct_terms: equations with more terms are searched at typical extents first.
-        small_flops: of more than ``direct_terms``, equations whose calls together take fewer flops
-            as written are searched at their own extents, with little work: a search takes as long
-            as 1e11 flops, and after ``small_work`` saves 1 % of CCSD at (5, 53) to (10, 40).
+        small_flops: flops of all calls, as written, below which equations of more terms than that
+            are searched at their own extents, with little work: a search takes as long as 1e11
+            flops, and after ``small_work`` saves 1 % of CCSD at (5, 53) to (10, 40).
         small_work: common factors that this search may weigh.
         work_per_effort: common factors that the search may weigh for each unit of ``effort``.
         rounds_per_array: rounds of random improvement for each intermediate of the greedy result
