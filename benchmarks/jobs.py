@@ -82,7 +82,9 @@ def by_tcgen(mean_field: Any, frozen: int, method: str) -> tuple[float, int]:
         found = tcgen.chem.solve(
             spec, mean_field, frozen=frozen, tolerance=NORM, show=False, amplitudes=found
         )
-        energy, iterations = energy + found.e_corr, iterations + found.iterations
+        # Corrections have no residuals, and one energy each.
+        own = sum(found.energies.values()) if found.e_corr is None else found.e_corr
+        energy, iterations = energy + own, iterations + found.iterations
     return energy, iterations
 
 
