@@ -22,8 +22,7 @@ def template_text(name: str) -> str:
 
     Raises UnavailableError, which names both places, if it is in neither.
     """
-    package = Path(__file__).parent
-    places = (package / "templates" / name, package.parent / "templates" / name)
+    places = [folder / name for folder in _folders("templates")]
     for path in places:
         if path.is_file():
             return path.read_text(encoding="utf-8")
@@ -130,8 +129,20 @@ def similar_specs(name: str) -> list[str]:
 
 def shipped_specs() -> dict[str, Path]:
     """The specs that ship with tcgen, by name, in order; TcgenError if their folder is missing."""
-    here = Path(__file__).parent
-    for folder in (here / "specs", here.parent / "specs"):
+    for folder in _folders("specs"):
         if folder.is_dir():
             return {p.stem: p for p in sorted(folder.glob("*.spec"))}
+    here = Path(__file__).parent
     raise TcgenError(f"the specs folder is missing from this installation of tcgen ({here})")
+
+
+def shipped_files() -> list[Path]:
+    """All templates and shipped specs, in order."""
+    folders = (*_folders("templates"), *_folders("specs"))
+    return [p for folder in folders for p in sorted(folder.rglob("*")) if p.is_file()]
+
+
+def _folders(name: str) -> tuple[Path, Path]:
+    """The places of a folder, in a wheel and in an editable install."""
+    package = Path(__file__).parent
+    return package / name, package.parent / name

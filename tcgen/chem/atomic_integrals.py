@@ -7,7 +7,7 @@ transform for each and fits into memory.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from math import comb
 from typing import Any
@@ -18,7 +18,7 @@ from ..errors import ArgumentError, UnavailableError, pip_install
 from ..ir.layouts import Array
 from .frames import Block, Frame
 from .integrals import Integrals
-from .pairs import half_transformed
+from .pairs import blocks_of_columns, half_transformed, transposed_parts
 
 # Bytes that PySCF takes to transform integrals that it computes on the way.
 _OUTCORE = 1e9
@@ -90,11 +90,14 @@ class AtomicIntegrals(Integrals):
         elements = sum(comb(count[k] + 1, 2) * comb(count[n] + 1, 2) for k, n in wanted)
         half = max((self._half(comb(count[k] + 1, 2)) for k, _ in wanted), default=0.0)
         needed = elements * 8 + max(half, beside)
-        if whole >= sum(apart.values()) or needed > self._memory:
+        if whole > sum(apart.values()) or needed > self._memory:
             return
-        for k, n in wanted:
-            c, d = self._coefficients[k], self._coefficients[n]
-            self._pairs[k, n] = self._general((c, c, d, d), compact=True)
+        for n, c in enumerate(self._coefficients):
+            others = sorted(k for k, m in wanted if m == n)
+            first = self._first_half(c, c, compact=True) if others else None
+            for k in others:
+                d = self._coefficients[k]
+                self._pairs[k, n] = self._general((d, d, c, c), first, compact=True)
 
     def _half(self, pairs: int) -> float:
         """Bytes of half-transformed integrals with some pairs of orbitals."""
@@ -105,18 +108,35 @@ class AtomicIntegrals(Integrals):
         atomic = self._mol.nao
         return float(pairs * comb(atomic + 1, 2) * self._dtype.itemsize)
 
-    def _general(self, coefficients: Sequence[Array], *, compact: bool) -> Array:
-        """PySCF's transform; with ``compact``, triangles of pairs of equal orbitals."""
+    def _general(
+        self, coefficients: Sequence[Array], half: Array | None = None, *, compact: bool
+    ) -> Array:
+        """(pq|rs) as a matrix; with ``compact`` over triangles of pairs of equal orbitals.
+
+        ``half`` may have the first half of the transform, that of r and s.
+        """
+        if half is None:
+            half = self._first_half(*coefficients[2:], compact=compact)
+        if half is not None:
+            parts = transposed_parts(half)
+            return half_transformed(parts, len(half), *coefficients[:2], triangle=compact)
         from pyscf import ao2mo  # noqa: PLC0415
 
-        if not self._real:
-            n = len(coefficients[0])
-            eri = self._mol.intor("int2e", aosym="s4") if self._eri is None else self._eri
-            half = half_transformed(ao2mo.restore(4, eri, n), *coefficients[:2])
-            return half_transformed(np.ascontiguousarray(half.T), *coefficients[2:])
         options = {"max_memory": _OUTCORE / 1e6} if self._eri is None else {}
         source = self._mol if self._eri is None else self._eri
         return np.asarray(ao2mo.general(source, coefficients, compact=compact, **options))
+
+    def _first_half(self, r: Array, s: Array, *, compact: bool) -> Array | None:
+        """Integrals with orbitals r and s, and columns of atomic orbitals.
+
+        None if PySCF makes both halves: in core it takes half of the time for blocks of different
+        orbitals, and twice the time for triangles.
+        """
+        if self._real and (self._eri is None or not compact):
+            return None
+        eri = self._mol.intor("int2e", aosym="s4") if self._eri is None else self._eri
+        pairs = comb(len(r) + 1, 2)
+        return half_transformed(_columns(eri, pairs), pairs, r, s, triangle=compact)
 
     def _over(self, sets: Sequence[tuple[int, Array]]) -> Array:
         one, two = sorted((sets[0][0], sets[2][0]))
@@ -185,6 +205,26 @@ def _flops(atomic: int, p: int, q: int, r: int, s: int) -> float:
     made = p * (p + 1) / 2 if p == q else p * q
     first = pairs * 2 * (atomic**2 * min(p, q) + atomic * p * q)
     return float(first + made * 2 * (atomic**2 * min(r, s) + atomic * r * s))
+
+
+def _columns(eri: Array, pairs: int) -> Iterator[Array]:
+    """Integrals over real functions as a matrix of pairs, in blocks of columns.
+
+    They are there by 8-fold symmetry, as a matrix of pairs, or whole.
+    """
+    blocks = blocks_of_columns(pairs)
+    if eri.size == comb(pairs + 1, 2):
+        k = np.arange(pairs)
+        first = k * (k + 1) // 2
+        # The larger one of two numbers is that of the element in the lower triangle.
+        numbers = (np.maximum(first[:, None] + k[b], first[b] + k[:, None]) for b in blocks)
+        return (np.take(eri, number, mode="clip") for number in numbers)
+    if eri.size != pairs**2:
+        from pyscf import ao2mo  # noqa: PLC0415
+
+        eri = ao2mo.restore(4, eri, len(eri))
+    matrix = eri.reshape(pairs, pairs)
+    return (matrix[:, block] for block in blocks)
 
 
 def build_fit(fit: Any) -> None:

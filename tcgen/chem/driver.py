@@ -7,7 +7,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, log, prod
@@ -105,10 +105,6 @@ def solve(
         types = [options.dtype] if options.precision is None else ["float32", options.dtype]
         programs = [_compiled(setup, options, dtype) for dtype in types]
     program = programs[-1]
-    with _timed(timings, "compiling"):
-        if program.manifest.target == "cpu":
-            for one in programs:
-                one.build()
     equations, reference = setup.equations, setup.reference
     table = Table(
         _printer(options.show),
@@ -117,9 +113,16 @@ def solve(
     )
     table.title(setup.system.name, reference.kind, setup.extents)
     with IntegralFile() as file, reported(options.progress, program.manifest.target) as tell:
-        with _timed(timings, "integrals"):
-            problem = _problem(setup, programs, options, file, tell)
+        with _timed(timings, "integrals"), ExitStack() as compilers:
+            for one in programs:
+                compilers.enter_context(one.building())
+            made = _make_arrays(setup, options.dtype, file, tell)
+        with _timed(timings, "compiling"):
+            if program.manifest.target == "cpu":
+                for one in programs:
+                    one.build()
         with _timed(timings, "iterations"):
+            problem = _problem(setup, made, programs, options)
             if equations.eigenvalue:
                 results = _diagonalised(problem, setup, tell)
             else:
@@ -307,16 +310,11 @@ def _compiled(setup: _Setup, options: SolveOptions, dtype: str) -> Program:
         ) from error
 
 
-def _problem(
-    setup: _Setup,
-    programs: Sequence[Program],
-    options: SolveOptions,
-    file: IntegralFile,
-    tell: Progress,
-) -> Problem:
-    """Make the arrays and bind them, in mixed precision to both programs."""
-    system, equations, blocks, arrays = setup.system, setup.equations, setup.blocks, setup.arrays
-    dtype = options.dtype
+def _make_arrays(
+    setup: _Setup, dtype: str, file: IntegralFile, tell: Progress
+) -> tuple[dict[str, Array], float]:
+    """Add the mean field's to the arrays; orbital energies, and that of occupied orbitals."""
+    equations, blocks, arrays = setup.equations, setup.blocks, setup.arrays
     tell("making integrals")
     # What earlier programs of this process released would count beside the transform.
     release_memory()
@@ -325,10 +323,22 @@ def _problem(
         on_disk = name in setup.on_disk
         make = partial(blocks.dataset, file=file) if on_disk else blocks.array
         arrays[name] = make(found, dtype)
-    energies = blocks.energies(system) | setup.passed_energies
+    energies = blocks.energies(setup.system) | setup.passed_energies
     contained = equations.with_reference or any(a.with_reference for a in equations.amplitudes)
     of_reference = blocks.occupied_energy() if contained else 0.0
     blocks.forget()
+    return energies, of_reference
+
+
+def _problem(
+    setup: _Setup,
+    made: tuple[dict[str, Array], float],
+    programs: Sequence[Program],
+    options: SolveOptions,
+) -> Problem:
+    """Bind the arrays, in mixed precision to both programs."""
+    system, equations, arrays, dtype = setup.system, setup.equations, setup.arrays, options.dtype
+    energies, of_reference = made
     *others, program = programs
     at_zero = _at_zero_amplitudes(setup, dtype, program.peak_bytes(setup.extents))
     single = []

@@ -217,7 +217,7 @@ class Integrals(ABC):
     def _transformed(self, p: Block, q: Block, r: Block, s: Block) -> Array:
         blocks = (p, q, r, s)
         whole = tuple(len(block.places) for block in blocks)
-        result = np.zeros(whole, self._dtype)
+        result: Array | None = None
         for one, two in product(self._common_spins(p, q), self._common_spins(r, s)):
             at = [self._at(b, x) for b, x in zip(blocks, (one, one, two, two), strict=True)]
             shape = tuple(len(used) for *_, used in at)
@@ -225,8 +225,9 @@ class Integrals(ABC):
                 continue
             part = self._over([(number, places) for number, places, _ in at])
             part = part.reshape(shape)
-            if shape == whole:
-                result += part
-            else:
-                result[np.ix_(*(used for *_, used in at))] += part
-        return result
+            if result is None and shape == whole:
+                result = part
+                continue
+            result = np.zeros(whole, self._dtype) if result is None else result
+            result[np.ix_(*(used for *_, used in at))] += part
+        return np.zeros(whole, self._dtype) if result is None else result

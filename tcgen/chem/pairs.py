@@ -5,15 +5,15 @@ Pairs of real orbitals are those of a triangle, since (pq| equals (qp|; complex 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..ir.layouts import Array
-from ..simplices import positions
 
 EQUAL = 1e-8  # largest difference of a repeated integral, whose program prints 11 digits; Hartree
-_ROWS = 1 << 24  # elements of rows that are transformed at once
+BLOCK = 64  # columns that are transformed at once: enough for matrix products, few for a cache
 
 
 def pair_numbers(i: Array, j: Array, count: int, *, real: bool) -> Array:
@@ -79,27 +79,56 @@ class SparsePairs:
         return pair_numbers(i, j, self._count, real=self._real)
 
 
-def half_transformed(rows: Array, left: Array, right: Array) -> Array:
-    """Rows of integrals over pairs p >= q of real functions, with conj(left) and right in place.
+def half_transformed(
+    parts: Iterable[Array], columns: int, left: Array, right: Array, *, triangle: bool
+) -> Array:
+    """A matrix whose rows, pairs p >= q of real functions, are transformed to pairs of orbitals.
 
-    The columns of ``left`` and ``right`` are orbitals; those of the result are all pairs of them.
+    ``parts`` are the matrix in blocks of its ``columns``, those of :func:`blocks_of_columns`. The
+    columns of ``left``, conjugated, and of ``right`` are orbitals. With ``triangle`` both are the
+    same, and the result has the pairs i >= j, else all of them.
     """
-    n = len(left)
+    n, m = len(left), right.shape[1]
     p, q = np.indices((n, n))
-    whole = pair_numbers(p, q, n, real=True)
-    result = np.empty(
-        (len(rows), left.shape[1] * right.shape[1]), np.result_type(rows, left, right)
-    )
-    step = max(1, _ROWS // max(1, n * n))
-    for k in range(0, len(rows), step):
-        part = left.conj().T @ rows[k : k + step, whole] @ right
-        result[k : k + step] = part.reshape(len(part), -1)
+    whole = pair_numbers(p, q, n, real=True).ravel()
+    first, second = np.ascontiguousarray(left.conj().T), np.ascontiguousarray(right.T)
+    count = len(first)
+    rows = count * (count + 1) // 2 if triangle else count * m
+    result = np.empty((rows, columns), np.result_type(first, second))
+    # Memory that is allocated anew for each part would take longer to map than to fill.
+    squares = half = np.empty((0, 0))
+    start = 0
+    for part in parts:
+        width = part.shape[1]
+        if half.shape != (count, n * width):
+            squares = np.empty((n * n, width), part.dtype)
+            half = np.empty((count, n * width), first.dtype)
+        np.take(part, whole, axis=0, out=squares, mode="clip")
+        np.matmul(first, squares.reshape(n, n * width), out=half)
+        for i, matrix in enumerate(half.reshape(count, n, width)):
+            end = i + 1 if triangle else m
+            row = i * (i + 1) // 2 if triangle else i * m
+            np.matmul(second[:end], matrix, out=result[row : row + end, start : start + width])
+        start += width
     return result
+
+
+def transposed_parts(matrix: Array) -> Iterator[Array]:
+    """The transpose of a matrix in blocks of columns."""
+    return (np.ascontiguousarray(matrix[k].T) for k in blocks_of_columns(len(matrix)))
+
+
+def blocks_of_columns(count: int) -> list[slice]:
+    """Ranges of the blocks that :func:`half_transformed` takes.
+
+    Example:
+        >>> blocks_of_columns(100)
+        [slice(0, 64, None), slice(64, 100, None)]
+    """
+    return [slice(k, min(k + BLOCK, count)) for k in range(0, count, BLOCK)]
 
 
 def transformed(pairs: Array, c: Array) -> Array:
     """Integrals over other real orbitals, with columns ``c`` over those of ``pairs``."""
-    i, j = positions(c.shape[1], 2, strict=False)
-    kept = i * c.shape[1] + j
-    half = half_transformed(pairs, c, c)[:, kept]
-    return half_transformed(np.ascontiguousarray(half.T), c, c)[:, kept]
+    half = half_transformed(transposed_parts(pairs), len(pairs), c, c, triangle=True)
+    return half_transformed(transposed_parts(half), len(half), c, c, triangle=True)

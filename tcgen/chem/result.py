@@ -50,8 +50,8 @@ class Solution:
         iterations: evaluations of the equations.
         residual_norms: 2-norms by the name of the residual.
         seconds: wall time of ``solve``.
-        timings: wall seconds of planning, compiling, integrals (with the constants that follow from
-            them) and iterations.
+        timings: wall seconds of planning, integrals, compiling (what is left of it after them) and
+            iterations (with the constants that follow from integrals).
     """
 
     name: str

@@ -17,7 +17,7 @@ from ..errors import ArgumentError
 from ..ir.system import System
 from ..options import Options, Planning, parse_bytes, parse_extents
 from ..runtime.program import Program
-from .driver import compile_system, read_system
+from .driver import compile_artifact, compile_system, read_system
 from .progress import Progress, reported
 from .target import default_target, for_machine
 from .tracer import Tracer
@@ -105,7 +105,10 @@ def compiled(
     *,
     documents: bool = True,
 ) -> Program:
-    """:func:`compile`; without ``documents`` the program has no report, and cannot be saved."""
+    """:func:`compile`; without ``documents`` the program has no report, and cannot be saved.
+
+    It then comes from the cache if it is there, has no fallback, and warns of no zero output.
+    """
     target = target or ("cpu" if plan.tune else default_target(_warn))
     plan = for_machine(plan, target)
     options = Options(
@@ -123,15 +126,17 @@ def compiled(
     for message in system.warnings:
         warnings.warn(message, stacklevel=3)
     with reported(progress, options.target) as tell:
-        result = compile_system(
-            system, options, Tracer(tell), documents=documents, fallback=fallback
-        )
-        program = Program(result.artifact)
+        if documents:
+            result = compile_system(system, options, Tracer(tell), fallback=fallback)
+            artifact, messages = result.artifact, result.warnings
+        else:
+            artifact, messages = compile_artifact(system, options, Tracer(tell)), ()
+        program = Program(artifact)
         if progress and options.target == "cpu":
             tell("build")
             program.build()
     # A program that made a System may mean an output that is zero.
-    for message in () if isinstance(source, System) else result.warnings:
+    for message in () if isinstance(source, System) else messages:
         warnings.warn(message, stacklevel=3)
     return program
 

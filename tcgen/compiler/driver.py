@@ -31,6 +31,7 @@ from ..options import Options
 from ..records.loops import stored_shape
 from ..resources import find_spec
 from .faults import without_fault
+from .plan_cache import cached
 from .tracer import Tracer, check_values
 
 if TYPE_CHECKING:
@@ -96,14 +97,41 @@ def compile_system(
     # Not only with TCGEN_VERIFY, since generated code contains the names.
     check_names(system)
     tracer = tracer or Tracer()
+    system, options = _checked(system, options, tracer)
+    make = partial(_compiled, system, tracer=tracer, documents=documents, fallback=fallback)
+    return without_fault(make, system.name, options, tracer)
+
+
+def compile_artifact(system: System, options: Options, tracer: Tracer) -> Artifact:
+    """The artifact of :func:`compile_system` without documents, from the cache if it is there.
+
+    All stages then take the time of reading one file. Levels that are dumped, or whose values are
+    checked, are made.
+    """
+    check_names(system)
+    system, options = _checked(system, options, tracer)
+
+    def make(options: Options) -> Artifact:
+        return _compiled(system, options, tracer=tracer, documents=False, fallback=False).artifact
+
+    if options.tune or tracer.check_values or environment.dump_stages():
+        return without_fault(make, system.name, options, tracer)
+    return without_fault(
+        lambda wish: cached("artifact", system, wish, Artifact, partial(make, wish)),
+        system.name,
+        options,
+        tracer,
+    )
+
+
+def _checked(system: System, options: Options, tracer: Tracer) -> tuple[System, Options]:
+    """The equations with inputs on disk, and the options with all planning extents."""
     options = replace(options, extents=planning_extents(system, options.extent_of))
     _refuse_overflow(system, options)
     if environment.verify_level() >= 2:
         tracer.check_values = partial(check_values, system, options.dtype)
     equations = with_inputs_on_disk(system, options.sliced)
-    system = tracer.run("system", lambda: equations)
-    make = partial(_compiled, system, tracer=tracer, documents=documents, fallback=fallback)
-    return without_fault(make, system.name, options, tracer)
+    return tracer.run("system", lambda: equations), options
 
 
 def _refuse_overflow(system: System, options: Options) -> None:
@@ -319,9 +347,16 @@ def read_system(path: Path) -> System:
 
     What is neither a file nor a shipped spec may be a method whose equations can be derived.
     """
-    from ..frontend import read, read_spec  # noqa: PLC0415
+    from ..frontend import read, read_spec  # noqa: PLC0415  (loads lark)
 
-    if path.parent == Path() and not path.exists() and find_spec(path.name) is None:
+    if path.parent == Path() and not path.exists():
+        if shipped := find_spec(path.name):
+
+            def parsed() -> System:
+                # The cache has no folders.
+                return read_spec(shipped.read_text("utf-8"), shipped.name, folder=shipped.parent)
+
+            return cached("system", shipped.name, None, System, parsed)
         from .derived import spec_by_name  # noqa: PLC0415
 
         if text := spec_by_name(path.name):

@@ -78,7 +78,8 @@ def sequences(
 
     Unless the search is ``greedy``, a large system is searched at its typical extents, or at
     extents of similar ratios, so that most extents share that search, and factored greedily at
-    those of the options. Only if this costs less, they are searched as well.
+    those of the options. Only if this costs less, they are searched as well. At extents at which
+    calls take little time, a short search is enough.
     """
 
     def search(wish: Options, *, greedy: bool = False) -> tuple[FormulaSequence, ...]:
@@ -93,6 +94,8 @@ def sequences(
     few = options.thresholds.planner.algebra.direct_terms
     if greedy or not options.optimize or terms <= few or typical in (None, options.extents):
         return search(options, greedy=greedy)
+    if _is_small(system, options):
+        return search(_with_little_work(options))
     usual, here = search(replace(options, extents=typical)), search(options, greedy=True)
     for weight in byte_weights:
         cost = partial(CostModel.of(options, weight).cost, extents=options.extent_of)
@@ -100,6 +103,22 @@ def sequences(
             return search(options)
     # Found at other extents, so that nothing is proven of it here.
     return tuple(replace(p, each_term=here[0].each_term, optimality=BEST_FOUND) for p in usual)
+
+
+def _is_small(system: System, options: Options) -> bool:
+    """True if all calls of the equations as written take few flops."""
+    written = replace(options, optimize=False)
+    (program,) = form_sequences(system, written, (0.0,)).found
+    flops = CostModel(calls=options.calls).cost(program, options.extent_of) * options.calls
+    return flops < options.thresholds.planner.algebra.small_flops
+
+
+def _with_little_work(options: Options) -> Options:
+    """The options with the effort of small systems."""
+    planner = options.thresholds.planner
+    algebra = replace(planner.algebra, work_per_effort=planner.algebra.small_work)
+    planner = replace(planner, algebra=algebra)
+    return replace(options, thresholds=replace(options.thresholds, planner=planner))
 
 
 def _typical_extents(system: System, options: Options) -> tuple[tuple[str, int], ...] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,20 @@ class Program(ProgramQueries):
                 f"compiled objects here: leave objects out, or compile for the target cpu"
             )
         return backend.with_objects(self.artifact).save(folder)
+
+    def building(self) -> AbstractContextManager[None]:
+        """Compile in the background what the first call would compile, while the context runs.
+
+        The first call waits for it, and raises its errors; an exception in the context ends it. On
+        a GPU and in NumPy nothing is compiled.
+
+        Raises:
+            BuildError: the compiler is missing.
+        """
+        from .cpu.backend import CpuBackend  # noqa: PLC0415  (other targets need no ctypes)
+
+        backend = self._execution.backend
+        return backend.building() if isinstance(backend, CpuBackend) else nullcontext()
 
     def build(self) -> None:
         """Compile now everything that calls would compile, also kernels that only some calls need.

@@ -10,6 +10,7 @@ import pytest
 
 from tcgen.chem.frames import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, Block
 from tcgen.chem.mean_field import read_mean_field
+from tcgen.chem.pairs import blocks_of_columns, half_transformed, pair_numbers
 from tcgen.ir.layouts import pack
 from tcgen.ir.tensor import Packing, Role, Space, Storage, Tensor
 
@@ -83,3 +84,32 @@ def test_one_small_block_is_transformed_alone(fields: dict[str, Any]) -> None:
     occupied = Block(SPATIAL, (0, 1))
     integrals.transform_for([(occupied,) * 4])
     assert not integrals._pairs
+
+
+@pytest.mark.parametrize("fold", [8, 4, 1])
+def test_integrals_of_any_symmetry_are_transformed(fields: dict[str, Any], fold: int) -> None:
+    from pyscf import ao2mo
+
+    mean_field = fields["RHF"].copy()
+    own = mean_field._eri
+    expected = ao2mo.full(own, mean_field.mo_coeff)
+    mean_field._eri = ao2mo.restore(fold, own, mean_field.mol.nao)
+    reference = read_mean_field(mean_field)
+    whole = Block(SPATIAL, tuple(range(reference.frames[SPATIAL].count)))
+    integrals = reference.integrals()
+    np.testing.assert_allclose(integrals.triangles(whole, whole), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("counts", [(5, 7), (7, 5), (0, 3), (3, 0), (12, 1)])
+def test_half_transform_of_complex_orbitals(counts: tuple[int, int]) -> None:
+    draw = np.random.default_rng(1)
+    n, columns = 12, 131  # three blocks, the last one of 3 columns
+    left, right = (draw.normal(size=(2, n, m)) for m in counts)
+    left, right = left[0] + 1j * left[1], right[0] + 1j * right[1]
+    rows = draw.normal(size=(n * (n + 1) // 2, columns))
+    p, q = np.indices((n, n))
+    whole = rows[pair_numbers(p, q, n, real=True)]
+    expected = np.einsum("pi,pqx,qj->ijx", left.conj(), whole, right)
+    parts = (rows[:, k] for k in blocks_of_columns(columns))
+    found = half_transformed(parts, columns, left, right, triangle=False)
+    np.testing.assert_allclose(found, expected.reshape(-1, columns), atol=1e-12)

@@ -10,7 +10,7 @@ import ctypes
 import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache, partial
 from typing import Any
 
@@ -26,7 +26,7 @@ from ..fork_safe_lock import Once
 from ..host_device import HostDevice
 from ..host_program import Values, on_host
 from .blas import ROUTINES, blas_pointers, blas_threads, used_threads
-from .build import Source, build_libraries, standing_in
+from .build import Source, build_libraries, building, standing_in
 from .bundled_objects import BundledObjects, read_objects, with_objects
 from .interrupt import NOT_INTERRUPTED, is_long, on_main_thread, run_interruptible
 from .toolchain import probe_compiler
@@ -75,6 +75,13 @@ def _source(artifact: Artifact, part: str, dtype: str) -> Source:
     return Source(artifact.text(library(part, dtype)), level)
 
 
+def _sources(artifact: Artifact) -> tuple[Source, dict[tuple[str, str], Source]]:
+    """The source of a program's kernels, and the parts of the contraction kernel that it calls."""
+    dtypes = sorted({c[0] for k in artifact.manifest.kernels for c in k.contractions})
+    parts = [part for dtype in dtypes for part in _present(artifact, (*CALLERS, *TILES), dtype)]
+    return Source(artifact.text(SOURCES["cpu"])), {part: _source(artifact, *part) for part in parts}
+
+
 def _present(artifact: Artifact, parts: Iterable[str], dtype: str) -> list[tuple[str, str]]:
     """The parts of the kernel that an artifact has for an element type."""
     return [(part, dtype) for part in parts if artifact.has(library(part, dtype))]
@@ -100,17 +107,14 @@ class _Linked:
     """
 
     def __init__(self, artifact: Artifact) -> None:
-        manifest, text = artifact.manifest, artifact.text(SOURCES["cpu"])
-        dtypes = sorted({c[0] for k in manifest.kernels for c in k.contractions})
-        parts: list[tuple[str, str]] = []
-        for dtype in dtypes:
-            parts += _present(artifact, (*CALLERS, *TILES), dtype)
-        sources = [_source(artifact, part, dtype) for part, dtype in parts]
+        kernels, parts = _sources(artifact)
+        dtypes = sorted({dtype for _, dtype in parts})
         self._bundled = bundled = read_objects(artifact)
         self.openmp = bundled.openmp if bundled.objects else probe_compiler().openmp
-        self.library, *built = build_libraries((Source(text), *sources), bundled)
+        self._sources = (kernels, *parts.values())
+        self.library, *built = build_libraries(self._sources, bundled)
         made = dict(zip(parts, built, strict=True))
-        self.calls_blas = "tc_gemm_" in text
+        self.calls_blas = "tc_gemm_" in kernels.text
         blas = _NO_BLAS
         if self.calls_blas:  # the last entry tells kernels that the BLAS runs on the calling thread
             blas = (*blas_pointers(), blas_threads().controlled or None)
@@ -129,7 +133,6 @@ class _Linked:
             for dtype in dtypes
             if artifact.has(library(FALLBACK, dtype))
         }
-        self._sources = (Source(text), *sources)
         self._others = tuple(
             _source(artifact, part, dtype)
             for dtype in dtypes
@@ -206,11 +209,16 @@ class CpuBackend:
     """The compiled libraries of a program."""
 
     def __init__(self, artifact: Artifact) -> None:
-        self.manifest = artifact.manifest
+        self.manifest, self._artifact = artifact.manifest, artifact
         self.device = HostDevice(reuse=artifact.manifest.reuses_memory)
         self._linked = Once(lambda: _link(artifact))
         self._kernels = {k.name: k for k in artifact.manifest.kernels}
         self._is_long = lru_cache(maxsize=_MAX_LAYOUTS)(is_long)
+
+    def building(self) -> AbstractContextManager[None]:
+        """Compile what all calls need in the background."""
+        kernels, parts = _sources(self._artifact)
+        return building((kernels, *parts.values()), read_objects(self._artifact))
 
     def build(self) -> None:
         """Compile all functions, also those that only some calls need."""

@@ -110,25 +110,46 @@ def build_libraries(
     failed (a file has its log), UnavailableError if no folder takes the libraries or temporary
     files.
     """
-    begun: dict[Source, ctypes.CDLL | _Job] = {}
-    for source in dict.fromkeys(sources):
-        found = bundled.load(source.text, source.level)
-        if found is not None:
-            begun[source] = found
-            continue
-        compiler = probe_compiler()
-        key = _key(source, compiler)
-        begun[source] = cached_object(key) or _start(source, compiler, key)
-    jobs = [job for job in begun.values() if isinstance(job, _Job)]
-    try:
-        for job in jobs:
-            job.join()
-    except BaseException:  # Ctrl-C, or another handler of a signal
-        for job in jobs:
-            job.stop()
-        raise
+    with _begun(sources, bundled) as begun:
+        for job in begun.values():
+            if isinstance(job, _Job):
+                job.join()
     made = {s: f.result() if isinstance(f, _Job) else f for s, f in begun.items()}
     return [made[source] for source in sources]
+
+
+@contextmanager
+def building(sources: Sequence[Source], bundled: BundledObjects = NO_OBJECTS) -> Iterator[None]:
+    """Compile C sources in the background; an exception in the context ends the compilers.
+
+    A later :func:`build_libraries` waits for them, and raises their errors. Raises BuildError if
+    the compiler is missing.
+    """
+    with _begun(sources, bundled):
+        yield
+
+
+@contextmanager
+def _begun(
+    sources: Sequence[Source], bundled: BundledObjects
+) -> Iterator[dict[Source, ctypes.CDLL | _Job]]:
+    """The libraries of sources, or running jobs, which Ctrl-C and other exceptions end."""
+    begun: dict[Source, ctypes.CDLL | _Job] = {}
+    try:
+        for source in dict.fromkeys(sources):
+            found = bundled.load(source.text, source.level)
+            if found is not None:
+                begun[source] = found
+                continue
+            compiler = probe_compiler()
+            key = _key(source, compiler)
+            begun[source] = cached_object(key) or _start(source, compiler, key)
+        yield begun
+    except BaseException:
+        for job in begun.values():
+            if isinstance(job, _Job):
+                job.stop()
+        raise
 
 
 def _start(source: Source, compiler: Compiler, key: str) -> _Job:

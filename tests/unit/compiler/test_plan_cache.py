@@ -9,10 +9,12 @@ import pytest
 
 from support.messages import mentions
 from tcgen.compiler import plan_cache
-from tcgen.compiler.driver import compile_system, read_system
+from tcgen.compiler.driver import compile_artifact, compile_system, read_system
 from tcgen.compiler.plan_cache import cached_plans
+from tcgen.compiler.tracer import Tracer
 from tcgen.errors import ArgumentError, VerifyError
 from tcgen.options import Options
+from tcgen.resources import shipped_files
 
 SPEC = """
 space o = 3
@@ -32,7 +34,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A cache of its own that keeps searches of any length."""
     monkeypatch.setenv("TCGEN_PLAN_CACHE", "1")
     monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(plan_cache, "_MIN_SEARCH_SECONDS", -1.0)
+    monkeypatch.setattr(plan_cache, "_MIN_SECONDS", -1.0)
     return tmp_path / "cache" / "plans"
 
 
@@ -132,7 +134,47 @@ def test_a_folder_that_cannot_be_written_costs_time_only(cache: Path, tmp_path: 
     assert files(tmp_path)
 
 
+def programs(folder: Path) -> list[str]:
+    """The sources of a program without documents, and the stages that the cache has."""
+    spec = folder / "sums.spec"
+    spec.write_text(SPEC.format(factor=""))
+    artifact = compile_artifact(read_system(spec), OPTIONS, Tracer())
+    assert not artifact.has("report.json")
+    return [artifact.text("kernels.py"), *sorted(p.name.split("-")[0] for p in cached_plans())]
+
+
+def test_whole_programs_are_not_lowered_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first = programs(tmp_path)
+    assert first[1:] == ["artifact", "plan", "program"]
+    assert first[0] == dict(files(tmp_path))["kernels.py"]
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("lowered again")
+
+    monkeypatch.setattr("tcgen.compiler.limits.lower_within", refuse)
+    assert programs(tmp_path) == first
+    # The stages are made where their levels are dumped.
+    monkeypatch.setenv("TCGEN_DUMP", "module")
+    with pytest.raises(VerifyError, match="lowered again"):
+        programs(tmp_path)
+
+
+def test_shipped_specs_are_read_from_the_cache(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first = read_system(Path("ccsd"))
+    assert [p.name.split("-")[0] for p in cached_plans()] == ["system"]
+    monkeypatch.setattr("tcgen.frontend.read_spec", None)
+    assert read_system(Path("ccsd_closed_shell.spec")) == first
+
+
+def test_templates_and_specs_are_part_of_the_key() -> None:
+    assert {"specs", "c"} <= {path.parent.name for path in shipped_files()}
+
+
 def test_short_searches_are_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(plan_cache, "_MIN_SEARCH_SECONDS", 1e9)
+    monkeypatch.setattr(plan_cache, "_MIN_SECONDS", 1e9)
     files(tmp_path)
     assert cached_plans() == ()

@@ -171,6 +171,43 @@ def test_several_sources_are_built_and_come_in_order(folder: Path) -> None:
         build.build_libraries([build.Source("int x = "), build.Source(SOURCE)])
 
 
+def test_libraries_are_built_in_the_background(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = build.Source(SOURCE.replace("42", "47"))
+    with build.building([source]):
+        (job,) = (job for (place, _), job in build._jobs.items() if place == folder)
+        job.join()
+    with monkeypatch.context() as patch:
+        patch.setattr(build, "compile_source", lambda *_: pytest.fail("compiled again"))
+        assert built(source.text).tcgen_answer() == 47
+    # A failure is told by the call that needs the library.
+    broken = build.Source("int x = ")
+    with build.building([broken]):
+        pass
+    with pytest.raises(BuildError, match=mentions("exit code 1")):
+        built(broken.text)
+
+
+def test_an_exception_ends_compilers_in_the_background(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hang, script = tmp_path / "hang", tmp_path / "waiting"
+    script.write_text(f'#!/bin/sh\n[ -e "{hang}" ] && exec sleep 600\nexec cc "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("TCGEN_CC", str(script))
+    compiler.probe_compiler()
+    hang.touch()
+    with pytest.raises(KeyError), build.building([build.Source(SOURCE)]):
+        raise KeyError
+    (job,) = (job for (place, _), job in build._jobs.items() if place == folder)
+    job.join()
+    with pytest.raises(BuildError, match=mentions("stopped")):
+        job.result()
+    hang.unlink()
+    assert built(SOURCE).tcgen_answer() == 42
+
+
 def test_a_compiler_is_tried_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler._probe.cache_clear()
     first = compiler.probe_compiler()
