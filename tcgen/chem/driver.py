@@ -10,18 +10,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil, log, prod
+from math import ceil, inf, log, prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..compiler.api import compiled, signature_with
+from ..blocks.program import BlockedProgram
+from ..compiler.api import compiled, formula_sequence, signature_with
 from ..compiler.documents import is_artifact, load_artifact, read_artifact_system
 from ..compiler.driver import read_system
 from ..compiler.progress import Progress, reported
 from ..errors import ArgumentError, MemoryLimitError
 from ..frontend.spec.reader import read_spec
+from ..grading import Grading
 from ..ir.layouts import Array, dense_shape
 from ..ir.system import System, with_axes, with_tensors
 from ..ir.tensor import Role, Tensor, element_bytes
@@ -37,6 +39,7 @@ from .conventions import is_over_spin_orbitals, with_conventions
 from .equations import Equations, at_zero, infer_roles
 from .hamiltonian import read_reference
 from .inputs import (
+    IN_MEMORY,
     IntegralFile,
     MeanFieldInputs,
     check_passed,
@@ -55,6 +58,17 @@ from .quantities import Found, recognise, rules_for
 from .reference import Reference
 from .result import Earlier, Solution
 from .spaces import Kind, OrbitalSpaces, classify
+from .symmetry import (
+    BlockedProblem,
+    OneBlock,
+    as_dense,
+    blocked_program,
+    grading_of,
+    in_words,
+    point_group,
+    summary,
+    symmetric,
+)
 from .table import Show, Table
 
 
@@ -91,9 +105,34 @@ def solve(
         energy = tcgen.chem.solve("ccsd_closed_shell", scf.RHF(water).run()).e_tot
     """
     clock = time.perf_counter()
-    timings: dict[str, float] = {}
     options = solve_options(options, keywords)
-    setup = _set_up(read_equations(source), mean_field, options)
+    system = read_equations(source)
+    one_block = ""
+    if options.symmetry:
+        try:
+            return _solved(system, mean_field, options, clock)
+        except OneBlock as reason:
+            one_block = str(reason)
+            if reason.warn:
+                warnings.warn(f"solve uses one block: {reason}", RuntimeWarning, stacklevel=2)
+    return _solved(system, mean_field, options, clock, one_block)
+
+
+def _solved(
+    system: System,
+    mean_field: Any,
+    options: SolveOptions,
+    clock: float,
+    one_block: str = "",
+) -> Solution:
+    """The solution; with the option symmetry over blocks, unless ``one_block`` says why not.
+
+    Raises:
+        OneBlock: the reference or the equations have no blocks.
+    """
+    timings: dict[str, float] = {}
+    in_blocks = options.symmetry and not one_block
+    setup = _set_up(system, mean_field, options, in_blocks=in_blocks)
     if options.checkpoint is not None and setup.equations.eigenvalue:
         raise ArgumentError(
             "checkpoint= stores iterated amplitudes, and these equations are an eigenvalue "
@@ -101,10 +140,17 @@ def solve(
         )
     with _timed(timings, "planning"):
         types = [options.dtype] if options.precision is None else ["float32", options.dtype]
-        programs = [_compiled(setup, options, dtype) for dtype in types]
-    program = programs[-1]
+        over, programs = None, []
+        if setup.grading is None:
+            programs = [_compiled(setup, options, dtype) for dtype in types]
+        else:
+            over, budget = _over_blocks(setup, options)
+            setup = replace(setup, budget=budget)
+    target = programs[-1].manifest.target if programs else "cpu"
     with _timed(timings, "compiling"):
-        if program.manifest.target == "cpu":
+        if over:
+            over.build()
+        elif target == "cpu":
             for one in programs:
                 one.build()
     equations, reference = setup.equations, setup.reference
@@ -114,14 +160,21 @@ def solve(
         [a.output.name for a in equations.amplitudes],
     )
     table.title(setup.system.name, reference.kind, setup.extents)
-    with IntegralFile() as file, reported(options.progress, program.manifest.target) as tell:
+    if one_block:
+        table.note(f"one block: {one_block}")
+    symmetry: dict[str, Any] = {"group": "C1", "note": one_block} if one_block else {}
+    with IntegralFile() as file, reported(options.progress, target) as tell:
         with _timed(timings, "integrals"):
-            problem = _problem(setup, programs, options, file, tell)
+            if over:
+                problem, symmetry = _problem_in_blocks(setup, over, options, tell)
+                table.note(in_words(symmetry))
+            else:
+                problem = _problem(setup, programs, options, file, tell)
         with _timed(timings, "iterations"):
             if equations.eigenvalue:
                 results = _diagonalised(problem, setup.earlier, tell)
             else:
-                with _checkpoint(setup, options) as checkpoint:
+                with _checkpoint(setup, options) as checkpoint, symmetric():
                     results = _iterated(problem, setup, table, tell, checkpoint)
     letters = setup.earlier.letters | {t.name: setup.spaces.letters(t) for t in equations.given}
     letters |= {a.tensor.name: problem.letters(a) for a in equations.amplitudes}
@@ -130,6 +183,7 @@ def solve(
         name=setup.system.name,
         reference=reference.kind,
         integrals=reference.origin,
+        symmetry=symmetry,
         e_hf=reference.e_hf,
         letters=letters,
         fingerprint=reference.fingerprint(),
@@ -145,7 +199,7 @@ def solve(
             f"{solution.name} is not converged: the largest residual norm is {worst:.1e} after "
             f"{solution.iterations} iterations: raise max_cycle, or try damping=0.3",
             RuntimeWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     return solution
 
@@ -169,6 +223,7 @@ class _Setup:
     of inputs in the caller's layout; the mean field's, whose quantities are in ``found``, are made
     later. The arrays of ``on_disk`` go to a file; ``budget`` counts the others. ``passed_energies``
     are those of orbitals by base space, in Hartree, if the caller passes them or a Fock matrix.
+    With a ``grading``, the job computes with blocks.
     """
 
     system: System
@@ -184,10 +239,17 @@ class _Setup:
     on_disk: tuple[str, ...]
     passed_energies: dict[str, Array]
     budget: Budget
+    grading: Grading | None = None
 
 
-def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
-    """Infer the roles of inputs and outputs, and choose where arrays are stored."""
+def _set_up(
+    system: System, mean_field: Any, options: SolveOptions, *, in_blocks: bool = False
+) -> _Setup:
+    """Infer the roles of inputs and outputs, and choose where arrays are stored.
+
+    Raises:
+        OneBlock: there are no blocks, and ``in_blocks`` asks for them.
+    """
     spaces = classify(system)
     roles, arrays = _split_inputs(system, options.inputs or {})
     reference = read_reference(mean_field, options.frozen)
@@ -205,6 +267,12 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
     extents = {s.name: s.extent for s in system.spaces if s.extent is not None}
     extents |= blocks.extents(system.spaces) | passed_extents(system, spaces, arrays)
     extents |= dict(options.extents or {})
+    grading = None
+    if in_blocks:
+        if equations.eigenvalue:
+            raise OneBlock("roots have no irreps yet", warn=True)
+        group = point_group(mean_field, reference)
+        grading = grading_of(group, system, spaces, blocks.orbitals)
     if equations.eigenvalue:
         extents = _root_extents(equations, spaces, options.nroots) | extents
     earlier = Earlier(
@@ -220,7 +288,8 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
     if options.memory_limit is None and options.memory is None:
         system = _with_inputs(system, {*given}, lambda t: replace(t, volatile=False))
     tensors = (f.tensor for f in found.values())
-    on_disk = inputs_on_disk(tensors, extents, options.dtype, reference.memory)
+    held_memory = reference.memory if grading is None else inf
+    on_disk = inputs_on_disk(tensors, extents, options.dtype, held_memory)
     if on_disk and options.precision is not None:
         raise ArgumentError(
             f"precision='mixed' holds integrals in two types, and {', '.join(on_disk)} do not fit "
@@ -246,8 +315,37 @@ def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
     )
     return _Setup(
         system, spaces, reference, equations, found, blocks, extents, earlier, given, arrays,
-        on_disk, passed, budget,
+        on_disk, passed, budget, grading,
     )  # fmt: skip
+
+
+def _over_blocks(setup: _Setup, options: SolveOptions) -> tuple[BlockedProgram, Budget]:
+    """The program over blocks, and the memory of a job with it.
+
+    Raises:
+        OneBlock: the equations cannot run over blocks, or integrals do not fit into memory.
+        MemoryLimitError: the job takes more than the options allow.
+    """
+    assert setup.grading is not None
+    extents = {name: max(1, extent) for name, extent in setup.extents.items()}
+    planning = options.planning or Planning()
+    sequence = formula_sequence(setup.system, extents, options.dtype, planning, options.progress)
+    program = blocked_program(sequence, setup.spaces, setup.grading, extents, options.dtype)
+    budget = replace(
+        setup.budget,
+        inputs={name: program.empty(name).nbytes for name in setup.budget.inputs},
+        amplitudes=sum(program.empty(a.tensor.name).nbytes for a in setup.equations.amplitudes),
+    )
+    if sum(budget.inputs.values()) > setup.reference.memory * IN_MEMORY:
+        raise OneBlock("integrals go to a file, which has no blocks: raise mf.max_memory")
+    limits = [] if options.memory_limit is None else [parse_bytes(options.memory_limit)]
+    limits += [] if options.memory is None else [budget.for_program()]
+    if limits and program.peak_bytes() > min(limits):
+        raise MemoryLimitError(
+            f"the program over blocks takes {program.peak_bytes():,} bytes, and {min(limits):,} "
+            f"remain for it: raise memory or memory_limit, or leave out symmetry"
+        )
+    return program, budget
 
 
 def _compiled(setup: _Setup, options: SolveOptions, dtype: str) -> Program:
@@ -319,6 +417,37 @@ def _problem(
     )  # fmt: skip
 
 
+def _problem_in_blocks(
+    setup: _Setup, program: BlockedProgram, options: SolveOptions, tell: Progress
+) -> tuple[Problem, dict[str, Any]]:
+    """Make the blocks of the arrays and bind them; the second result describes these.
+
+    Raises:
+        OneBlock: integrals, or arrays of the caller, are not symmetric.
+    """
+    system, equations, blocks, arrays = setup.system, setup.equations, setup.blocks, setup.arrays
+    tell("making integrals")
+    blocks.transform_for(setup.found.values(), sum(setup.budget.inputs.values()))
+    with symmetric():
+        for name in arrays:
+            arrays[name] = program.blocked(name, arrays[name])
+        for name, found in setup.found.items():
+            arrays[name] = program.blocked(name, blocks.array(found, options.dtype))
+    energies = blocks.energies(system) | setup.passed_energies
+    contained = equations.with_reference or any(a.with_reference for a in equations.amplitudes)
+    of_reference = blocks.occupied_energy() if contained else 0.0
+    blocks.forget()
+    described = summary(program, arrays, [a.tensor.name for a in equations.amplitudes])
+    at_zero = _at_zero_amplitudes(setup, options.dtype, program.peak_bytes())
+    run = _Later(program, system, arrays, equations)
+    run.bind()
+    problem = BlockedProblem(
+        system, setup.spaces, equations, setup.extents, energies, options.dtype, run, at_zero,
+        options, [], of_reference, program,
+    )  # fmt: skip
+    return problem, described
+
+
 def _at_zero_amplitudes(setup: _Setup, dtype: str, most_bytes: int) -> dict[str, Array]:
     """The outputs that determine amplitudes, at zero amplitudes; without those that vanish.
 
@@ -345,7 +474,8 @@ def _at_zero_amplitudes(setup: _Setup, dtype: str, most_bytes: int) -> dict[str,
     )
     if program.peak_bytes(setup.extents) > most_bytes:
         return {}
-    return program(**{n: a for n, a in setup.arrays.items() if n in names})
+    read = {t.name: t for t in constant.inputs}
+    return program(**{n: as_dense(read[n], a) for n, a in setup.arrays.items() if n in names})
 
 
 def read_equations(source: object) -> System:
@@ -507,7 +637,10 @@ def _determined_by(missing: Sequence[Tensor]) -> list[str]:
 
 
 def _bound(
-    program: Program, system: System, arrays: Mapping[str, Any], equations: Equations
+    program: Program | BlockedProgram,
+    system: System,
+    arrays: Mapping[str, Any],
+    equations: Equations,
 ) -> Callable[..., Mapping[str, Array]]:
     """The program with all arrays but amplitudes; constants are bound if no amplitude is one."""
     solved = {a.tensor.name for a in equations.amplitudes}
@@ -522,7 +655,11 @@ class _Later:
     """A program and its arrays, which are bound when it is first called, or before."""
 
     def __init__(
-        self, program: Program, system: System, arrays: dict[str, Any], equations: Equations
+        self,
+        program: Program | BlockedProgram,
+        system: System,
+        arrays: dict[str, Any],
+        equations: Equations,
     ) -> None:
         self._parts = program, system, arrays, equations
         self._run: Callable[..., Mapping[str, Array]] | None = None
@@ -550,7 +687,9 @@ def _checkpoint(setup: _Setup, options: SolveOptions) -> AbstractContextManager[
     """The checkpoint of equations whose amplitudes are iterated, if there is to be one."""
     if options.checkpoint is None or not setup.equations.amplitudes:
         return nullcontext()
-    equations = hashlib.sha256(f"{options.dtype} {setup.system.pretty()}".encode()).hexdigest()
+    grading = "" if setup.grading is None else f"{setup.grading!r} "
+    text = f"{options.dtype} {grading}{setup.system.pretty()}"
+    equations = hashlib.sha256(text.encode()).hexdigest()
     job = job_of(equations, setup.extents, setup.reference.fingerprint())
     return Checkpoint(Path(options.checkpoint), options.checkpoint_every, job)
 

@@ -31,7 +31,7 @@ from .reference import Reference, core_hamiltonian
 from .spaces import ORBITAL, Kind, OrbitalSpaces
 
 # Part of PySCF's memory for all arrays that are held whole.
-_IN_MEMORY = 1 / 2
+IN_MEMORY = 1 / 2
 # Copies of a block that exist while it is made.
 _COPIES = 8
 
@@ -70,6 +70,10 @@ class MeanFieldInputs:
             for space in system.spaces
             if self._spaces.kind(space) in (Kind.OCCUPIED, Kind.VIRTUAL)
         }
+
+    def orbitals(self, space: Space) -> tuple[Frame, tuple[int, ...]]:
+        """The frame of an axis over orbitals, and the places of its orbitals."""
+        return self._frame(space), self._block(space).places
 
     def occupied_energy(self) -> float:
         """Energy of the occupied orbitals that are not frozen, among themselves, in Hartree.
@@ -299,7 +303,7 @@ def inputs_on_disk(
     }
     chosen = []
     for name in sorted(needed, key=lambda n: (-needed[n], n)):
-        if sum(needed.values()) <= memory * _IN_MEMORY:
+        if sum(needed.values()) <= memory * IN_MEMORY:
             break
         chosen.append(name)
         del needed[name]

@@ -27,10 +27,11 @@ class MeanField(Reference):
 
     ``coefficients`` are those of each set of orbitals over atomic orbitals; ``eri`` are the
     integrals over atomic orbitals that the object stores, ``density_fit`` is its object for density
-    fitting; either may be None.
+    fitting; either may be None. ``kept`` are the numbers of the orbitals of each set.
     """
 
     coefficients: tuple[Array, ...]
+    kept: tuple[Array, ...]
     mol: Any
     eri: Any
     density_fit: Any
@@ -47,7 +48,7 @@ class MeanField(Reference):
         if not self.mol._basis:
             return None
         dipole = np.zeros((3, frame.count, frame.count), frame.fock.dtype)
-        for c in self._by_spin(frame):
+        for c in self.by_spin(frame):
             dipole += c.conj().T @ self.mol.intor_symmetric("int1e_r", comp=3) @ c
         return dipole
 
@@ -56,7 +57,7 @@ class MeanField(Reference):
         mol, frame = self.mol, self.frames[SPIN_ORBITAL]
         basis = repr([sorted(mol._basis.items()), sorted(mol._ecp.items())])
         # One number for each orbital and spin, which a sign or a rotation changes.
-        orbitals = [np.cos(np.arange(len(c))) @ c for c in self._by_spin(frame)]
+        orbitals = [np.cos(np.arange(len(c))) @ c for c in self.by_spin(frame)]
         return {
             "kinds of atoms": " ".join(mol.elements),
             "atoms": mol.atom_coords().tolist(),
@@ -66,7 +67,7 @@ class MeanField(Reference):
             "orbitals or signs of orbitals": np.array(orbitals).view(float).tolist(),
         }
 
-    def _by_spin(self, frame: Frame) -> list[Array]:
+    def by_spin(self, frame: Frame) -> list[Array]:
         """Coefficients of the orbitals of a frame, zero where they have no part of a spin."""
         found = []
         for part in frame.parts.values():
@@ -118,6 +119,7 @@ def read_mean_field(mean_field: Any, frozen: Frozen = 0) -> MeanField:
         memory=float(mean_field.max_memory) * 1e6,
         origin=_origin(mean_field),
         coefficients=tuple(orbitals[k][:, kept] for k, kept in enumerate(sets)),
+        kept=tuple(sets),
         mol=mean_field.mol,
         eri=_own(mean_field, "_eri"),
         density_fit=_own(mean_field, "with_df"),

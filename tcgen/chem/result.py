@@ -45,6 +45,8 @@ class Solution:
         fingerprint: atoms, basis, orbitals and energy of the reference.
         solved: names of the amplitudes that the equations determine; None if they are not known.
         integrals: source of the integrals, in words.
+        symmetry: point group, numbers of orbitals by irrep, blocks and bytes of the inputs, or why
+            there is one block; {} unless it was asked for.
         iterations: evaluations of the equations.
         residual_norms: 2-norms by the name of the residual.
         seconds: wall time of ``solve``.
@@ -65,6 +67,7 @@ class Solution:
     fingerprint: dict[str, Any] = field(default_factory=dict)
     solved: Sequence[str] | None = None
     integrals: str = ""
+    symmetry: dict[str, Any] = field(default_factory=dict)
     iterations: int = 0
     residual_norms: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
@@ -355,7 +358,7 @@ def _check_given(solution: Solution, names: Sequence[str], fingerprint: Mapping[
             f"{', '.join(names)} of {solution.name} are not converged: solve these equations with "
             f"more iterations first",
             RuntimeWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
 

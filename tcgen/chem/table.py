@@ -53,6 +53,10 @@ class Table:
         sizes = ", ".join(f"{space} = {extent}" for space, extent in extents.items())
         self._show(f"{name} on {reference}, {sizes}")
 
+    def note(self, text: str) -> None:
+        """A line between title and header."""
+        self._show(text)
+
     def header(self) -> None:
         """Names of the columns."""
         text = f"{'cycle':>{_CYCLE}}"
