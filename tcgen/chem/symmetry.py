@@ -108,9 +108,7 @@ def point_group(mean_field: Any, reference: Reference) -> PointGroup:
     return group
 
 
-def _check_pure(
-    mean_field: Any, reference: MeanField, group: PointGroup, modulus: int
-) -> None:
+def _check_pure(mean_field: Any, reference: MeanField, group: PointGroup, modulus: int) -> None:
     """OneBlock if orbitals have parts in several irreps."""
     mol = reference.mol
     overlap = mol.intor_symmetric("int1e_ovlp")
@@ -205,8 +203,7 @@ def summary(
     return {
         "group": grading.name,
         "orbitals": {
-            space: dict(zip(grading.names, grading[space], strict=True))
-            for space in grading.spaces
+            space: dict(zip(grading.names, grading[space], strict=True)) for space in grading.spaces
         },
         "blocks": sum(int(array.layout.filled.sum()) for array in held),
         "bytes": sum(array.nbytes for array in held),
