@@ -61,10 +61,13 @@ from .spaces import Kind, OrbitalSpaces, classify
 from .symmetry import (
     BlockedProblem,
     OneBlock,
+    PointGroup,
     as_dense,
     blocked_program,
+    check_integrals,
     grading_of,
     in_words,
+    input_in_blocks,
     point_group,
     summary,
     symmetric,
@@ -223,7 +226,7 @@ class _Setup:
     of inputs in the caller's layout; the mean field's, whose quantities are in ``found``, are made
     later. The arrays of ``on_disk`` go to a file; ``budget`` counts the others. ``passed_energies``
     are those of orbitals by base space, in Hartree, if the caller passes them or a Fock matrix.
-    With a ``grading``, the job computes with blocks.
+    With a ``grading`` by the irreps of a ``group``, the job computes with blocks.
     """
 
     system: System
@@ -240,6 +243,7 @@ class _Setup:
     passed_energies: dict[str, Array]
     budget: Budget
     grading: Grading | None = None
+    group: PointGroup | None = None
 
 
 def _set_up(
@@ -267,7 +271,7 @@ def _set_up(
     extents = {s.name: s.extent for s in system.spaces if s.extent is not None}
     extents |= blocks.extents(system.spaces) | passed_extents(system, spaces, arrays)
     extents |= dict(options.extents or {})
-    grading = None
+    grading = group = None
     if in_blocks:
         if equations.eigenvalue:
             raise OneBlock("roots have no irreps yet", warn=True)
@@ -315,7 +319,7 @@ def _set_up(
     )
     return _Setup(
         system, spaces, reference, equations, found, blocks, extents, earlier, given, arrays,
-        on_disk, passed, budget, grading,
+        on_disk, passed, budget, grading, group,
     )  # fmt: skip
 
 
@@ -428,11 +432,13 @@ def _problem_in_blocks(
     system, equations, blocks, arrays = setup.system, setup.equations, setup.blocks, setup.arrays
     tell("making integrals")
     blocks.transform_for(setup.found.values(), sum(setup.budget.inputs.values()))
+    assert setup.group is not None
+    check_integrals(blocks, setup.group, program.grading)
     with symmetric():
         for name in arrays:
             arrays[name] = program.blocked(name, arrays[name])
         for name, found in setup.found.items():
-            arrays[name] = program.blocked(name, blocks.array(found, options.dtype))
+            arrays[name] = input_in_blocks(program, blocks, found, options.dtype)
     energies = blocks.energies(system) | setup.passed_energies
     contained = equations.with_reference or any(a.with_reference for a in equations.amplitudes)
     of_reference = blocks.occupied_energy() if contained else 0.0

@@ -105,8 +105,10 @@ class SolveOptions:
             raise ArgumentError(f"precision='mixed' ends in float64: leave out dtype={self.dtype}")
         if self.symmetry and self.precision is not None:
             raise ArgumentError("symmetry=True has no mixed precision: leave precision out")
-        if self.symmetry and self.target == "cuda":
-            raise ArgumentError("programs over blocks run on the CPU: leave out symmetry or target")
+        if self.symmetry and self.target not in (None, "cpu"):
+            raise ArgumentError(
+                f"programs over blocks are in C: leave out target={self.target!r} or symmetry"
+            )
         if self.orbitals not in (None, "spatial", "spin"):
             raise ArgumentError(f"orbitals={self.orbitals!r} is not known: use 'spatial' or 'spin'")
 

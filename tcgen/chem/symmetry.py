@@ -26,10 +26,11 @@ from ..ir.tensor import Space, Tensor
 from .checkpoint import Checkpoint
 from .equations import Amplitude
 from .frames import SPIN_ORBITAL, Frame
-from .inputs import in_layout
+from .inputs import MeanFieldInputs, in_layout
 from .iterate import Amplitudes, Iterated, Step
 from .mean_field import MeanField
 from .problem import Problem
+from .quantities import Found
 from .reference import Reference
 from .result import Earlier
 from .spaces import ORBITAL, Kind, OrbitalSpaces
@@ -189,6 +190,40 @@ def blocked_program(
         raise OneBlock(str(error)) from error
 
 
+def check_integrals(inputs: MeanFieldInputs, group: PointGroup, grading: Grading) -> None:
+    """OneBlock if an integral over all pairs of orbitals that the irreps forbid is not zero."""
+    irreps = [np.array(own, int) for own in group.irreps]
+    worst = inputs.largest_between(irreps, grading.addition)
+    if not worst <= _FORBIDDEN:
+        raise OneBlock(
+            f"an integral that irreps of {grading.name} forbid is {worst:.1e} Hartree: {_ADVICE}"
+        )
+
+
+def input_in_blocks(
+    program: BlockedProgram, inputs: MeanFieldInputs, found: Found, dtype: str
+) -> BlockedArray:
+    """An input of the mean field; integrals over all pairs, if they were made, are checked.
+
+    Raises:
+        CheckError: an element that the irreps forbid is not zero.
+    """
+    tensor, grading = found.tensor, program.grading
+    if all(space.name in grading for space in tensor.spaces):
+        array = program.empty(tensor.name)
+        by_irrep = []
+        for space in tensor.spaces:
+            places = np.array(inputs.orbitals(space)[1], int)[grading.order(space.name)]
+            by_irrep.append(np.split(places, grading.starts(space.name)[1:-1]))
+        parts = (
+            ([own[g].tolist() for own, g in zip(by_irrep, irreps, strict=True)], view)
+            for irreps, view in array.blocks()
+        )
+        if inputs.fill(found, parts):
+            return array
+    return program.blocked(tensor.name, inputs.array(found, dtype))
+
+
 def as_dense(tensor: Tensor, array: Any) -> Any:
     """An array in the caller's layout, dense if it has blocks."""
     return pack(tensor, array.dense()) if isinstance(array, BlockedArray) else array
@@ -250,10 +285,7 @@ class BlockedProblem(Problem):
         tensors = {a.tensor.name: a.tensor for a in self.equations.amplitudes}
         amplitudes = {n: self._array(tensors[n], x).dense() for n, x in found.amplitudes.items()}
         outputs = {t.name: t for t in self.system.outputs}
-        dense = {
-            name: pack(outputs[name], value.dense()) if isinstance(value, BlockedArray) else value
-            for name, value in found.last.outputs.items()
-        }
+        dense = {n: as_dense(outputs[n], value) for n, value in found.last.outputs.items()}
         return replace(found, amplitudes=amplitudes, last=replace(found.last, outputs=dense))
 
     def _array(self, tensor: Tensor, data: Array) -> BlockedArray:

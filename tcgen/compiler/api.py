@@ -15,10 +15,10 @@ from typing import Any, SupportsIndex
 
 from ..errors import ArgumentError
 from ..ir.program import FormulaSequence
-from ..ir.system import System
+from ..ir.system import System, planning_extents
 from ..options import Options, Planning, parse_bytes, parse_extents
 from ..runtime.program import Program
-from .driver import compile_system, form_program, planning_extents, read_system
+from .driver import compile_system, form_program, read_system
 from .progress import Progress, reported
 from .target import default_target, for_machine
 from .tracer import Tracer
