@@ -5,9 +5,10 @@
 
 A job is closed-shell CCSD with equal thresholds by ``tcgen.chem.solve``, with an empty cache
 ("cold") and with what the first job left there ("warm"), and by PySCF's ``cc.CCSD``. They take
-turns. With ``--symmetry`` the mean field of all has the irreps of its point group, which PySCF uses
-too, and jobs over blocks are beside the others. A row shows medians: processor seconds from the mean field on, the C compiler included, and
-the peak of the resident set of the process, the mean field included. Needs PySCF.
+turns. With ``--symmetry`` the mean field of all has the irreps of its point group, and jobs over
+blocks are beside the others. A row shows medians: processor seconds from the mean field on, the C
+compiler included, and the peak of the resident set of the process, the mean field included. Needs
+PySCF.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..compiler.documents import read_plan
 from ..dtypes import BY_NAME
-from ..errors import ArgumentError, DtypeError, ExtentError, PlanError, ShapeError
+from ..errors import ArgumentError, DtypeError, ExtentError, MemoryLimitError, PlanError, ShapeError
 from ..grading import Grading
 from ..ir.conservation import axis_signs
 from ..ir.expr import Delta, leaves
@@ -26,6 +26,7 @@ from ..ir.tensor import Role, Tensor, element_type
 from ..options import parse_extents
 from ..records.arena import Block, Layout, place
 from ..runtime.arguments import check_names
+from ..runtime.host_device import HostDevice
 from ..runtime.program import Program
 from ..thresholds import CpuThresholds
 from .arrays import BlockedArray, blocks_of, orbitals_by_irrep
@@ -67,13 +68,17 @@ class BlockedProgram:
     ) -> None:
         self.grading = grading
         self.allocated_bytes = 0
+        self._limit: int | None = None
         if isinstance(program, FormulaSequence):
             sequence, target = program, "cpu"
             self._name, self._dtype = sequence.name, dtype
+            self._device = HostDevice()
         else:
             manifest = program.manifest
             sequence, target = read_plan(program.artifact).program, manifest.target
             self._name, self._dtype = manifest.name, manifest.dtype
+            self._limit = manifest.memory_limit
+            self._device = HostDevice(reuse=manifest.reuses_memory)
         _refuse(sequence, target)
         bases = dict.fromkeys(b.name for space in sequence.spaces for b in space.bases)
         _check_spaces(grading, bases)
@@ -348,13 +353,18 @@ class _State:
 
     def __init__(self, program: BlockedProgram, given: Mapping[str, Array]) -> None:
         memory = program._memory
+        if program._limit is not None and memory.peak > program._limit:
+            raise MemoryLimitError(
+                f"{program._name} over blocks of {program.grading.name} needs {memory.peak:,} "
+                f"bytes, but the memory limit is {program._limit:,} bytes: raise memory_limit, or "
+                f"use a larger group"
+            )
         self._program = program
         self._constants = dict(given)
-        self._lasting = _Arena(memory.lasting)
+        self._lasting = program._device.arena(memory.lasting)
         self._addresses = np.zeros(len(memory.numbers), np.uintp)
         self._fill(self._lasting, self._addresses, memory.lasting)
-        arena = _Arena(memory.phases[0])
-        self._first_bytes = arena.nbytes
+        arena = program._device.arena(memory.phases[0])
         self._fill(arena, self._addresses, memory.phases[0])
         self._pass(
             given, self._addresses, (memory.lasting, self._lasting), (memory.phases[0], arena)
@@ -367,7 +377,7 @@ class _State:
         program, memory = self._program, self._program._memory
         addresses = self._addresses.copy()
         layout = memory.phases[1]
-        arena = _Arena(layout)
+        arena = program._device.arena(layout)
         self._fill(arena, addresses, layout)
         self._pass(given, addresses, (layout, arena))
         schedule, dtype = program._schedule, program._dtype
@@ -376,18 +386,18 @@ class _State:
         for tensor in program._outputs:
             size = schedule.sizes[tensor.name]
             wanted = element_type(tensor, dtype)
-            made = np.empty(max(1, size), wanted)
+            made = program._device.empty((max(1, size),), np.dtype(wanted))
             if tensor.name not in placed:
                 addresses[memory.numbers[tensor.name]] = made.ctypes.data
             results[tensor.name] = made
         program._run(memory.steps[1], addresses)
-        volatile = arena.nbytes + sum(r.nbytes for r in results.values())
-        program.allocated_bytes = self._lasting.nbytes + max(self._first_bytes, volatile)
+        volatile = layout.total + sum(r.nbytes for r in results.values())
+        program.allocated_bytes = memory.lasting.total + max(memory.phases[0].total, volatile)
         outputs: dict[str, Any] = {}
         for tensor in program._outputs:
             made = results[tensor.name]
             if tensor.name in placed:
-                made[...] = arena.view(placed[tensor.name], len(made), dtype).real
+                made[...] = _view(arena, placed[tensor.name], len(made), dtype).real
             outputs[tensor.name] = self._result(tensor, made)
         return outputs
 
@@ -398,15 +408,15 @@ class _State:
         spaces = [s.name for s in tensor.spaces]
         return BlockedArray(made[: layout.size], self._program.grading, spaces, layout)
 
-    def _fill(self, arena: _Arena, addresses: npt.NDArray[np.uintp], layout: Layout) -> None:
+    def _fill(self, arena: Array, addresses: npt.NDArray[np.uintp], layout: Layout) -> None:
         for name, offset in layout.offsets:
-            addresses[self._program._memory.numbers[name]] = arena.start + offset
+            addresses[self._program._memory.numbers[name]] = arena.ctypes.data + offset
 
     def _pass(
         self,
         given: Mapping[str, Array],
         addresses: npt.NDArray[np.uintp],
-        *arenas: tuple[Layout, _Arena],
+        *arenas: tuple[Layout, Array],
     ) -> None:
         """Set the addresses of inputs, or convert those of another element type."""
         dtype = self._program._dtype
@@ -414,31 +424,15 @@ class _State:
             for layout, arena in arenas:
                 offset = dict(layout.offsets).get(name)
                 if offset is not None:
-                    arena.view(offset, len(array), dtype)[...] = array
+                    _view(arena, offset, len(array), dtype)[...] = array
                     break
             else:
                 addresses[self._program._memory.numbers[name]] = array.ctypes.data
 
 
-class _Arena:
-    """Memory of a layout, aligned."""
-
-    def __init__(self, layout: Layout) -> None:
-        self._memory = np.empty(layout.total, np.uint8)
-        address = self._memory.ctypes.data
-        self._skipped = -address % layout.alignment if layout.total else 0
-        self.start = address + self._skipped
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes from the system."""
-        return self._memory.nbytes
-
-    def view(self, offset: int, count: int, dtype: str) -> Array:
-        """Elements that begin at an offset."""
-        start = self._skipped + offset
-        end = start + count * np.dtype(dtype).itemsize
-        return self._memory[start:end].view(dtype)
+def _view(arena: Array, offset: int, count: int, dtype: str) -> Array:
+    """Elements of an arena that begin at an offset in bytes."""
+    return arena[offset : offset + count * np.dtype(dtype).itemsize].view(dtype)
 
 
 def _refuse(sequence: FormulaSequence, target: str) -> None:
@@ -532,6 +526,13 @@ def _fitting(
             f"{where} has the grading {array.grading!r}, but the program has {grading!r}: use one "
             f"grading for all arrays"
         )
+    extents = tuple(int(dim.sum()) for dim in layout.dims)
+    if array.shape != extents or array.data.shape != (array.layout.size,):
+        raise ShapeError(
+            f"{where} has the shape {array.shape} and {array.data.size:,} elements, but should "
+            f"have the shape {extents} and {array.layout.size:,} elements"
+        )
     if array.signs == layout.signs and array.charge == layout.charge:
-        return array
+        data = np.require(array.data, requirements=("C", "A"))
+        return BlockedArray(data, grading, spaces, layout)
     return blocks_of(array.dense(), grading, spaces, layout, where)

@@ -54,7 +54,7 @@ def copies(
         target: layout that is written.
         source: layout that is read.
         axes: axis of the target for each axis of the source.
-        strict: of a source with packed pairs, leave out pairs of equal orbitals.
+        strict: leave pairs of equal orbitals out of a source with packed pairs.
     """
     wanted = source.filled
     if target.pair:

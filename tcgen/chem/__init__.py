@@ -7,9 +7,10 @@ are transformed and which ``molecule`` runs, or a ``hamiltonian`` of integrals o
 from an ``fcidump`` or a ``trexio_file``. ``quantities`` infers the quantity of each input,
 ``equations`` the role of each output from a ``probe`` at small extents, and ``conventions`` the
 notation of integrals; ``complex_orbitals`` refuses equations of real ones. ``inputs`` makes arrays,
-in a file if ``memory`` does not suffice. ``problem`` evaluates, ``iterate`` solves for amplitudes,
-whose ``checkpoint`` is a file, and ``eigen`` for roots; ``table`` prints, and ``result`` is
-returned and read again. ``driver`` does these in order. ``transfer`` exchanges amplitudes with
+in a file if ``memory`` does not suffice. ``bound_program`` has arrays but no amplitudes,
+``problem`` evaluates it, ``iterate`` solves for amplitudes, whose ``checkpoint`` is a file, and
+``eigen`` for roots; ``table`` prints, and ``result`` is returned and read again. ``symmetry`` does
+so over blocks of irreps. ``driver`` does these in order. ``transfer`` exchanges amplitudes with
 PySCF and ebcc. ``spin_notes`` annotates equations that were integrated over spins.
 PySCF is imported when a mean field is run or read.
 """

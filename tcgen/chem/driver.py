@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil, inf, log, prod
+from math import inf, prod
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from ..records.quantity import Quantity
 from ..resources import shipped_specs
 from ..runtime.host_device import release_memory
 from ..runtime.program import Program
+from .bound_program import Later, bound, outputs_at_zero
 from .checkpoint import Checkpoint, job_of
 from .complex_orbitals import refuse_real
 from .conventions import is_over_spin_orbitals, with_conventions
@@ -62,7 +63,6 @@ from .symmetry import (
     BlockedProblem,
     OneBlock,
     PointGroup,
-    as_dense,
     blocked_program,
     check_integrals,
     grading_of,
@@ -72,7 +72,7 @@ from .symmetry import (
     summary,
     symmetric,
 )
-from .table import Show, Table
+from .table import Show, Table, stage
 
 
 def solve(
@@ -252,7 +252,7 @@ def _set_up(
     """Infer the roles of inputs and outputs, and choose where arrays are stored.
 
     Raises:
-        OneBlock: there are no blocks, and ``in_blocks`` asks for them.
+        OneBlock: ``in_blocks`` is true, and the orbitals have no irreps.
     """
     spaces = classify(system)
     roles, arrays = _split_inputs(system, options.inputs or {})
@@ -406,13 +406,21 @@ def _problem(
     of_reference = blocks.occupied_energy() if contained else 0.0
     blocks.forget()
     *others, program = programs
-    at_zero = _at_zero_amplitudes(setup, dtype, program.peak_bytes(setup.extents))
+    at_zero = outputs_at_zero(
+        system,
+        equations,
+        setup.extents,
+        arrays,
+        setup.on_disk,
+        dtype,
+        program.peak_bytes(setup.extents),
+    )
     single = []
     for other in others:
         rounded = {n: a if callable(a) else a.astype(np.float32) for n, a in arrays.items()}
-        single.append(_bound(other, system, rounded, equations))
+        single.append(bound(other, system, rounded, equations))
         rounded.clear()
-    run = _Later(program, system, arrays, equations)
+    run = Later(program, system, arrays, equations)
     if not single:
         run.bind()
     return Problem(
@@ -444,44 +452,16 @@ def _problem_in_blocks(
     of_reference = blocks.occupied_energy() if contained else 0.0
     blocks.forget()
     described = summary(program, arrays, [a.tensor.name for a in equations.amplitudes])
-    at_zero = _at_zero_amplitudes(setup, options.dtype, program.peak_bytes())
-    run = _Later(program, system, arrays, equations)
+    at_zero = outputs_at_zero(
+        system, equations, setup.extents, arrays, (), options.dtype, program.peak_bytes()
+    )
+    run = Later(program, system, arrays, equations)
     run.bind()
     problem = BlockedProblem(
         system, setup.spaces, equations, setup.extents, energies, options.dtype, run, at_zero,
         options, [], of_reference, program,
     )  # fmt: skip
     return problem, described
-
-
-def _at_zero_amplitudes(setup: _Setup, dtype: str, most_bytes: int) -> dict[str, Array]:
-    """The outputs that determine amplitudes, at zero amplitudes; without those that vanish.
-
-    Few terms of the equations remain, and NumPy evaluates them. The result is {} if that takes more
-    than ``most_bytes``.
-    """
-    equations = setup.equations
-    # Extents of joined spaces with an empty part do not follow from the arrays that are read.
-    if equations.eigenvalue or 0 in setup.extents.values():
-        return {}
-    constant = at_zero(
-        setup.system,
-        {a.tensor.name for a in equations.amplitudes},
-        {a.output.name for a in equations.amplitudes},
-    )
-    if not constant.equations:
-        return {}
-    names = {tensor.name for tensor in constant.inputs}
-    sliced = tuple(name for name in setup.on_disk if name in names)
-    extents = {name: max(1, extent) for name, extent in setup.extents.items()}
-    plan = Planning(sliced=sliced)
-    program = compiled(
-        constant, extents, "numpy", dtype, None, (), (), plan, False, False, documents=False
-    )
-    if program.peak_bytes(setup.extents) > most_bytes:
-        return {}
-    read = {t.name: t for t in constant.inputs}
-    return program(**{n: as_dense(read[n], a) for n, a in setup.arrays.items() if n in names})
 
 
 def read_equations(source: object) -> System:
@@ -642,47 +622,6 @@ def _determined_by(missing: Sequence[Tensor]) -> list[str]:
     return makers
 
 
-def _bound(
-    program: Program | BlockedProgram,
-    system: System,
-    arrays: Mapping[str, Any],
-    equations: Equations,
-) -> Callable[..., Mapping[str, Array]]:
-    """The program with all arrays but amplitudes; constants are bound if no amplitude is one."""
-    solved = {a.tensor.name for a in equations.amplitudes}
-    constant = {t.name for t in system.inputs if not t.volatile}
-    if not constant & set(arrays) or constant & solved:
-        return partial(program, **arrays)
-    bound = program.bind(**{n: a for n, a in arrays.items() if n in constant})
-    return partial(bound, **{n: a for n, a in arrays.items() if n not in constant})
-
-
-class _Later:
-    """A program and its arrays, which are bound when it is first called, or before."""
-
-    def __init__(
-        self,
-        program: Program | BlockedProgram,
-        system: System,
-        arrays: dict[str, Any],
-        equations: Equations,
-    ) -> None:
-        self._parts = program, system, arrays, equations
-        self._run: Callable[..., Mapping[str, Array]] | None = None
-
-    def bind(self) -> Callable[..., Mapping[str, Array]]:
-        """The program with all arrays but amplitudes."""
-        if self._run is None:
-            self._run = _bound(*self._parts)
-            # Bound constants may be copies in another layout.
-            self._parts[2].clear()
-        return self._run
-
-    def __call__(self, **amplitudes: Array) -> Mapping[str, Array]:
-        """The outputs for these amplitudes."""
-        return self.bind()(**amplitudes)
-
-
 def _printer(show: Show | bool) -> Show | None:
     if callable(show):
         return show
@@ -718,7 +657,7 @@ def _iterated(
         table.row(number, step)
         worst = max(step.norms.values())
         first = first or worst
-        tell(_stage(number, worst, first, problem.options.tolerance))
+        tell(stage(number, worst, first, problem.options.tolerance))
 
     on_disk = setup.budget.diis_on_disk
     found = problem.iterate(setup.earlier, show, diis_on_disk=on_disk, checkpoint=checkpoint)
@@ -739,20 +678,6 @@ def _iterated(
         "iterations": found.iterations,
         "residual_norms": found.last.norms,
     }
-
-
-def _stage(number: int, worst: float, first: float, tolerance: float) -> str:
-    """An iteration in words, with an estimate of those that remain.
-
-    Example:
-        >>> _stage(3, 1e-3, 1e-1, 1e-9)
-        'iteration 3, residual 1.0e-03, about 6 more'
-    """
-    text = f"iteration {number}, residual {worst:.1e}"
-    if number < 3 or not tolerance < worst < first:
-        return text
-    rate = log(first / worst) / (number - 1)
-    return f"{text}, about {ceil(log(worst / tolerance) / rate)} more"
 
 
 def _diagonalised(problem: Problem, earlier: Earlier, tell: Progress) -> dict[str, Any]:

@@ -19,10 +19,11 @@ from ..blocks.arrays import BlockedArray
 from ..blocks.program import BlockedProgram
 from ..errors import ArgumentError, CheckError, PlanError, SpecError
 from ..grading import Grading
-from ..ir.layouts import Array, pack
+from ..ir.layouts import Array
 from ..ir.program import FormulaSequence
 from ..ir.system import System
 from ..ir.tensor import Space, Tensor
+from .bound_program import as_dense
 from .checkpoint import Checkpoint
 from .equations import Amplitude
 from .frames import SPIN_ORBITAL, Frame
@@ -222,11 +223,6 @@ def input_in_blocks(
         if inputs.fill(found, parts):
             return array
     return program.blocked(tensor.name, inputs.array(found, dtype))
-
-
-def as_dense(tensor: Tensor, array: Any) -> Any:
-    """An array in the caller's layout, dense if it has blocks."""
-    return pack(tensor, array.dense()) if isinstance(array, BlockedArray) else array
 
 
 def summary(

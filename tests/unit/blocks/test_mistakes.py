@@ -165,6 +165,25 @@ def test_spaces_without_a_grading_need_an_extent() -> None:
     )
 
 
+def test_a_memory_limit_holds_for_blocks() -> None:
+    limited = tcgen.compile(SPEC, extents={"o": 2, "v": 3}, memory_limit="1KiB")
+    grading = tcgen.Grading((2,), {"o": [0, 1] * 10, "v": [0, 1, 1] * 10})
+    program = tcgen.blocked(limited, grading)
+    f, t = program.empty("f"), program.empty("t")
+    told(
+        tcgen.MemoryLimitError,
+        *("over blocks of Z2", f"{program.peak_bytes():,} bytes", "1,024 bytes", "larger group"),
+        do=lambda: program(f=f, t=t),
+    )
+
+
+def test_elements_that_do_not_fill_the_blocks() -> None:
+    program = tcgen.blocked(PROGRAM, GRADING)
+    f, t = program.empty("f"), program.empty("t")
+    t.data = t.data[:-1]
+    told(tcgen.ShapeError, "input t", "2 elements", "3 elements", do=lambda: program(f=f, t=t))
+
+
 @pytest.mark.parametrize(
     ("spec", "parts"),
     [
