@@ -86,7 +86,7 @@ def point_group(mean_field: Any, reference: Reference) -> PointGroup:
     """The point group of a mean field, whose labels of orbitals are checked.
 
     Raises:
-        OneBlock: there is no group of several irreps, or the orbitals do not have them.
+        OneBlock: the molecule is C1, or the orbitals do not have irreps.
     """
     # An attribute of the class: for a missing one of the object PySCF imports all its modules.
     labels = getattr(type(mean_field), "get_orbsym", None)
