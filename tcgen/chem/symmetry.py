@@ -90,7 +90,7 @@ def point_group(mean_field: Any, reference: Reference) -> PointGroup:
     """
     # An attribute of the class: for a missing one of the object PySCF imports all its modules.
     labels = getattr(type(mean_field), "get_orbsym", None)
-    if not isinstance(reference, MeanField) or labels is None:
+    if not isinstance(reference, MeanField) or labels is None or not reference.mol.symmetry:
         raise OneBlock(
             f"{reference.origin}: orbitals have no irreps: the molecule has none, or was made "
             f"without mol.symmetry=True",
@@ -146,7 +146,10 @@ def _check_coupling(
     core = np.asarray(mean_field.get_hcore())
     if len(core) == sum(len(c) for c in parts) and len(parts) > 1:
         parts = [np.concatenate(parts)]
-    own = sum((c.T @ core @ c for c in parts), start=np.zeros_like(frame.fock))
+    cores = core if core.ndim == 3 else [core] * len(parts)
+    own = sum(
+        (c.T @ x @ c for c, x in zip(parts, cores, strict=True)), start=np.zeros_like(frame.fock)
+    )
     for name, matrix in (("Fock matrix", frame.fock), ("core Hamiltonian", own)):
         between = np.abs(np.where(irreps[:, None] == irreps, 0.0, matrix))
         worst = float(between.max(initial=0.0))

@@ -159,14 +159,22 @@ def test_a_saved_solution_keeps_the_blocks_in_words(tmp_path: Path) -> None:
     assert tcgen.chem.load(found.save(tmp_path / "mp2.npz")).symmetry == found.symmetry
 
 
+def without_symmetry(reference: Any) -> Any:
+    other = reference.copy()
+    other.mol = reference.mol.copy()
+    other.mol.symmetry = False
+    return other
+
+
 @pytest.mark.parametrize(
     "reference",
     [
         lambda: mean_field(WATER, symmetry=False),
         lambda: mean_field(PEROXIDE),
+        lambda: without_symmetry(mean_field(WATER)),
         lambda: tcgen.chem.hamiltonian(np.diag([-1.0, 0.5]), np.zeros((2, 2, 2, 2)), nelec=2),
     ],
-    ids=["no symmetry", "C1", "arrays"],
+    ids=["no symmetry", "C1", "switched off", "arrays"],
 )
 def test_orbitals_without_irreps_are_one_block(reference: Callable[[], Any]) -> None:
     source = reference()
