@@ -120,11 +120,12 @@ def find_spec(name: str) -> Path | None:
 
 
 def similar_specs(name: str) -> list[str]:
-    """Names of shipped specs that begin with ``name``, then those of similar spelling."""
+    """Names of shipped specs that begin with ``name``, short ones first, then similar ones."""
     stem, names = name.removesuffix(".spec"), list(shipped_specs())
     methods = {n.removesuffix("_closed_shell"): n for n in names} | {n: n for n in names}
     near = [methods[n] for n in get_close_matches(stem, methods, n=4)]
-    return list(dict.fromkeys([*(n for n in names if stem and n.startswith(stem)), *near]))[:4]
+    begin = sorted((n for n in names if stem and n.startswith(stem)), key=len)
+    return list(dict.fromkeys([*begin, *near]))[:4]
 
 
 def shipped_specs() -> dict[str, Path]:

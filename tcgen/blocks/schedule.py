@@ -24,7 +24,7 @@ from ..thresholds import CpuThresholds
 from .layout import Axes, BlockLayout, Group, Numbers, Storage
 from .products import Indices, Product, Storages, relation, signs_of
 from .requirements import required
-from .tables import Table, Walked, copies, product_table, walks
+from .tables import Table, Walked, copies, make_table, product_table, walks
 
 # Share of the time of a product that is lost if its target has more rows than columns, of which the
 # BLAS computes fewer at a time. Source: benzene in cc-pVDZ, 2026-11-30.
@@ -425,7 +425,7 @@ class Scheduler:
             part = slice(0, 1) if first else slice(1, None)
             if len(places[part]):
                 arrays = (step.out.tensor.name, name_a, name_b)
-                table = Table(places[part].copy(), steps[part].astype(np.int32))
+                table = make_table(places[part], steps[part])
                 accumulate = step.accumulate or not first
                 flops = int(2 * width[part].sum())
                 self._add(Kind.PRODUCT, arrays, float(step.coeff), accumulate, table, flops=flops)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import PlanError
 from .layout import Axes, BlockLayout, Numbers
 
 MOST_LOOPS = 6  # loops of a copied block, after neighbouring axes are joined
@@ -36,8 +37,14 @@ class Table:
         return self.places.nbytes + self.steps.nbytes
 
 
-def _table(places: Numbers, steps: Numbers) -> Table:
-    assert steps.size == 0 or int(steps.max()) <= _LARGEST, "a stride exceeds 32 bits"
+def make_table(places: Numbers, steps: Numbers) -> Table:
+    """A table in contiguous memory; a PlanError if an extent or a stride exceeds 32 bits."""
+    largest = int(steps.max(initial=0))
+    if largest > _LARGEST:
+        raise PlanError(
+            f"a stride of {largest:,} elements exceeds the 32 bits of tables of blocks: use a "
+            f"larger group, or call the program with dense arrays"
+        )
     return Table(np.ascontiguousarray(places), np.ascontiguousarray(steps, dtype=np.int32))
 
 
@@ -76,7 +83,7 @@ def copies(
     order = np.argsort(-d, axis=1, kind="stable")
     e, d, s = (np.take_along_axis(x, order, 1) for x in (e, d, s))
     e, d, s = _joined(e, d, s)
-    return _table(places, np.concatenate([e, d, s], axis=1))
+    return make_table(places, np.concatenate([e, d, s], axis=1))
 
 
 def _triangles(
@@ -180,7 +187,7 @@ def walks(
         steps.append(stride)
     for one, other in deltas:
         steps.append((tuples[:, [one]] == tuples[:, [other]]).astype(np.int64))
-    return _table(np.stack(places, axis=1), np.concatenate(steps, axis=1))
+    return make_table(np.stack(places, axis=1), np.concatenate(steps, axis=1))
 
 
 def _place(array: Walked, tuples: Numbers, loops: int) -> tuple[Numbers, Numbers]:
@@ -243,4 +250,4 @@ def product_table(
     flips = (np.full(len(q), int(flip)) for flip in (flip_a, flip_b))
     places = np.stack([offset_c, offset_a, offset_b], axis=1)[used]
     steps = np.stack([m, n, k, stride_c, stride_a, stride_b, *flips], axis=1)[used]
-    return _table(places, steps), int(2 * steps[:, :3].prod(axis=1).sum()), swapped
+    return make_table(places, steps), int(2 * steps[:, :3].prod(axis=1).sum()), swapped

@@ -28,6 +28,7 @@ from .conserved_factors import (
 from .expr import Delta, format_expr
 from .orbital_phases import Products, phase_faults
 from .program import FormulaSequence
+from .reduction import Reduction
 from .system import Apply, Factor, Permutation, System
 from .tensor import Index, Ref, Role, Space, Tensor, symmetry_group
 
@@ -44,6 +45,7 @@ class Line:
     bound: frozenset[Index]
     perms: tuple[Permutation, ...]
     span: Span | None
+    reduction: Reduction = Reduction.SUM
 
     @property
     def text(self) -> str:
@@ -127,7 +129,12 @@ def lines_of(equations: System | FormulaSequence) -> Iterator[tuple[Tensor, tupl
                 equation.lhs.tensor,
                 tuple(
                     Line(
-                        equation.lhs, t.factors, frozenset(t.sums), t.perms, t.span or equation.span
+                        equation.lhs,
+                        t.factors,
+                        frozenset(t.sums),
+                        t.perms,
+                        t.span or equation.span,
+                        t.reduction,
                     )
                     for t in equation.terms
                     if t.coeff
@@ -139,7 +146,9 @@ def lines_of(equations: System | FormulaSequence) -> Iterator[tuple[Tensor, tupl
         lines = producers.setdefault(step.out.tensor, [])
         if step.summand is not None:
             factors = (Apply(step.summand),)
-            lines.append(Line(step.out, factors, frozenset(step.sums), (), step.span))
+            lines.append(
+                Line(step.out, factors, frozenset(step.sums), (), step.span, step.reduction)
+            )
     # A tensor that is read between two of its producers would be an accumulating output.
     last = {step.out.tensor: step.id for step in equations.steps}
     for tensor in sorted(producers, key=lambda t: last[t]):
@@ -371,6 +380,12 @@ class _Analysis:
         """For each product and permutation of a line, what the left side can conserve."""
         rank = len(line.left.indices)
         for made in self.products(line):
+            if made.factors and line.reduction is not Reduction.SUM:
+                raise NotConservedError(
+                    f"{line.reduction.value} counts the zeros of "
+                    f"{format_expr(made.factors[0].factor)} between different irreps",
+                    f"take the {line.reduction.value} of labels only, or declare the tensor label",
+                )
             found = left_signatures(
                 made, line.left.indices, line.bound, own_inverse=self._own_inverse
             )

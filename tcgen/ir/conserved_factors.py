@@ -163,18 +163,14 @@ def _refuse_conserved(products: Iterable[Product], what: str) -> None:
     for made in products:
         for factor in made.factors:
             raise NotConservedError(
-                f"{what} reads {text_of(factor.factor)}, which is zero between different irreps",
+                f"{what} reads {format_expr(factor.factor)}, which is zero between different "
+                f"irreps",
                 "write it with labels only, such as orbital energies, or declare the tensor label",
             )
 
 
 def _all_labels(products: Sequence[Product]) -> Product:
     return Product((), frozenset(i for p in products for i in p.labels))
-
-
-def text_of(factor: Ref | Delta) -> str:
-    """A reference or delta as in a spec."""
-    return format_expr(factor)
 
 
 def left_signatures(
@@ -226,7 +222,7 @@ def _without_alone(
         reaches = any(i in f.weights for f in joined for i in left)
         if reaches and index not in held:
             raise NotConservedError(
-                f"index {index} of {text_of(factor.factor)} enters no other factor",
+                f"index {index} of {format_expr(factor.factor)} enters no other factor",
                 f"sum over products of two factors with {index}, or declare a tensor whose values "
                 f"belong to orbitals as label",
             )
@@ -302,7 +298,7 @@ def _contradiction(factors: Sequence[Conserved], bound: Collection[Index]) -> No
         for i, w in f.weights.items():
             entering.setdefault(i, turns[place] * w)
     return NotConservedError(
-        f"{text_of(guilty.factor)} conserves {sides_text(guilty.weights.items())}, which "
+        f"{format_expr(guilty.factor)} conserves {sides_text(guilty.weights.items())}, which "
         f"contradicts the other factors",
         "if its axes are in another order, such as that of (pq|rs), declare conserves "
         "(0,2)->(1,3); else correct the indices",

@@ -54,14 +54,14 @@ def phase_faults(
     found = [v for t in inputs for v in _declaration(t, known[t.name])]
     free = [t.name for t in inputs if t.quantity is None and any(known[t.name])]
     signs = _first_guess(free, equations, known, signatures)
-    best, wrong = _Terms(equations, _turned(known, signs)), True
-    while wrong and best.wrong:
-        wrong = False
+    best, improved = _Terms(equations, _turned(known, signs)), True
+    while improved and best.wrong:
+        improved = False
         for name in free:
             signs[name] *= -1
             other = _Terms(equations, _turned(known, signs))
             if len(other.wrong) < len(best.wrong):
-                best, wrong = other, True
+                best, improved = other, True
             else:
                 signs[name] *= -1
     return found + [best.violation(term) for term in best.wrong]
@@ -134,7 +134,7 @@ def _first_guess(
                         if w and i in slots:
                             slots[i].append((tensor.name, -w))
                 for pair in slots.values():
-                    if len(pair) == 2:
+                    if len(pair) == 2 and all(abs(w) == 1 for _, w in pair):
                         (one, a), (two, b) = ((root(name), w) for name, w in pair)
                         if one[0] != two[0]:
                             parent[two[0]] = one[0], -a * b * one[1] * two[1]

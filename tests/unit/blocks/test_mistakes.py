@@ -17,6 +17,15 @@ input f[v,v], t[o,v]
 output r
 r[i,a] = f[a,b]*t[i,b]
 """
+WIDE = """
+space o
+space v
+index i j : o
+index a : v
+input f[v,o], t[o,o,v] conserves (0,1)->(2)
+output r
+r[i,j,a] = t[i,j,a]*f[a,i]
+"""
 PROGRAM = tcgen.compile(SPEC, extents={"o": 2, "v": 3})
 
 
@@ -162,6 +171,15 @@ def test_spaces_without_a_grading_need_an_extent() -> None:
         tcgen.ExtentError,
         *("space o has no grading", 'extents={"o": 10}'),
         do=lambda: tcgen.blocked(PROGRAM, graded),
+    )
+
+
+def test_strides_of_more_than_32_bits_are_refused() -> None:
+    grading = tcgen.Grading((1,), {"o": [0] * 50_000, "v": [0] * 50_000})
+    told(
+        tcgen.PlanError,
+        *("2,500,000,000 elements", "larger group", "dense arrays"),
+        do=lambda: tcgen.blocked(tcgen.compile(WIDE, extents={"o": 3, "v": 3}), grading),
     )
 
 

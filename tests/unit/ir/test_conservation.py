@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ from tcgen.frontend import read_spec
 from tcgen.frontend.einsum import subscripts_system
 from tcgen.interp import evaluate_system
 from tcgen.ir.conservation import axis_signs, conservation
-from tcgen.ir.system import System
+from tcgen.ir.system import System, with_inputs_on_disk
 from tcgen.ir.tensor import symmetry_group
 from tcgen.options import Options
 from tcgen.records.signature import Signature
+from tcgen.resources import shipped_specs
 
 HEAD = (
     "space o occupied graded\nspace v virtual graded\nspace x auxiliary\n"
@@ -117,6 +119,8 @@ def test_charges_of_intermediates() -> None:
         ("r[i,a] = f_ov[i,a] + e_o[i]*e_v[a]", "test.spec:10 e_o[i]*e_v[a] nothing (i)->(a)"),
         ("r[i,a] = f_ov[i,a] + exp(t1[i,a])", "test.spec:10 exp(t1[i,a]) not zero at zero label"),
         ("r[i,a] = 1/t1[i,a]", "test.spec:10 denominator t1[i,a] label"),
+        ("r[i] = max(a) t1[i,a]", "test.spec:10 max zeros t1[i,a] label"),
+        ("r[i] = prod(a) abs(t1[i,a])", "test.spec:10 prod zeros t1[i,a]"),
         ("r[i,a] = e_o[i]*e_v[a]/(1 + t1[i,a])", "test.spec:10 denominator t1[i,a]"),
         ("r[a] = sum(i) t1[i,b]*f_vv[b,a]", "test.spec:10 index i t1[i,b] no other factor label"),
         (
@@ -306,3 +310,56 @@ def test_derivatives_keep_what_is_conserved() -> None:
     text = tcgen.spec_text(tcgen.derivative(lagrangian, ["t1", "t2"], of="L"))
     body = [line for line in shipped.splitlines() if not line.startswith("#")]
     assert body == [line for line in text.splitlines() if not line.startswith("#")]
+
+
+JOINED = {"cc2_spin_orbital", "dcsd_closed_shell", "dcsd_spin_orbital", "eom_ee_ccsd_spin_orbital"}
+JOINED |= {"eom_ip_ccsd_spin_orbital", "gw_self_energy_df", "uccsd"}
+
+
+@pytest.mark.slow
+def test_shipped_equations_conserve_irreps_of_point_groups() -> None:
+    """All but those with joined spaces, generated inputs, and vectors without a charge."""
+    found = {}
+    for name, path in shipped_specs().items():
+        equations = tcgen.read_spec_file(path)
+        kinds = ("occupied", "virtual")
+        graded = [s.name for s in equations.spaces if s.kind in kinds and not s.parts]
+        faults = conservation(equations, graded=graded, own_inverse=True)[1]
+        if faults:
+            found[name] = faults[0].message
+    assert {n for n, message in found.items() if "joins" in message} == JOINED
+    assert {n for n, message in found.items() if "generated" in message} == {"a3a"}
+    assert set(found) - JOINED == {"a3a", "eom_ea_ccsd_spin_orbital"}
+
+
+def test_sliced_inputs_cannot_be_graded() -> None:
+    equations = tcgen.read_spec_file(tcgen.spec_path("cepa0_complex_spin_orbital"))
+    sliced = with_inputs_on_disk(equations, ("v_vvvv",))
+    with pytest.raises(SpecError, match=mentions("v_vvvv sliced graded whole")):
+        axis_signs(sliced)
+
+
+def test_artifacts_hold_what_is_declared(tmp_path: Path) -> None:
+    text = HEAD + "input f_ov[o,v], e_o[o] from energies, w[x]\noutput r\n"
+    equations = read_spec(text + "r[i,a] = sum(Q) f_ov[i,a]*e_o[i]*w[Q]")
+    tcgen.compile(equations, extents={"o": 2, "v": 3, "x": 1}, target="numpy").save(tmp_path / "a")
+    manifest = (tmp_path / "a" / "manifest.json").read_text()
+    assert '["Space","o",null,[],"occupied",true]' in manifest
+    assert '["Space","x",null,[],"auxiliary"]' in manifest
+    values = {"f_ov": np.ones((2, 3)), "e_o": np.array([1.0, 2.0]), "w": np.ones(1)}
+    found = tcgen.load(tmp_path / "a")(**values)
+    assert np.array_equal(found["r"], [[1, 1, 1], [2, 2, 2]])
+
+
+def test_graded_auxiliary_functions() -> None:
+    head = HEAD.replace("auxiliary", "auxiliary graded") + "output r\n"
+    declared = "input B[x,o,v] from df, C[x,v,o] from df, g[o,v,o,v] from eri(chemist)\n"
+    found = axis_signs(read_spec(head + declared + "r[i,a,j,b] = B[Q,i,a]*C[Q,b,j] + g[i,a,j,b]"))
+    assert found["B"].signs == (-1, 1, -1)
+    assert found["r"].signs == (1, -1, 1, -1)
+    with pytest.raises(SpecError, match=mentions("g[i,a,j,b] (i,b)->(a,j) momentum")):
+        read_spec(head + declared + "r[i,a,j,b] = B[Q,i,a]*B[Q,j,b]\nr[i,a,j,b] += g[i,a,j,b]")
+    with pytest.raises(SpecError, match=mentions("B[x,o,v] 3 graded axes conserves")):
+        read_spec(
+            head + declared.replace("v] from df, C", "v], C") + "r[i,a,j,b] = B[Q,i,a]*C[Q,b,j]"
+        )
