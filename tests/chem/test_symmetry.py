@@ -25,6 +25,20 @@ ETHYLENE = (
     "H 0 -0.923 -1.238"
 )
 EQUAL = 1e-9
+BY_SPIN = """
+space oa occupied
+space va virtual
+space ob occupied
+space vb virtual
+index i : oa
+index j : ob
+index a : va
+index b : vb
+input g[oa,va,ob,vb] from eri(chemist)
+input e_i[oa] from energies, e_j[ob] from energies, e_a[va] from energies, e_b[vb] from energies
+output e
+e = g[i,a,j,b]*g[i,a,j,b]/(e_i[i] + e_j[j] - e_a[a] - e_b[b])
+"""
 MUST_WARN = "solve uses one block"
 
 
@@ -111,8 +125,7 @@ def test_triples_read_amplitudes_over_blocks() -> None:
         ("mp2_spin_orbital", "GHF", 0),
         ("ccsd_spin_orbital", "UHF", 2),
         ("ccsd_spin_orbital", "ROHF", 2),
-        pytest.param("uccsd", "UHF", 2, marks=pytest.mark.slow),
-        pytest.param("cc2_spin_orbital", "UHF", 2, marks=pytest.mark.slow),
+        pytest.param("qcisd_closed_shell", "RHF", 0, marks=pytest.mark.slow),
         pytest.param("cisd_closed_shell", "RHF", 0, marks=pytest.mark.slow),
         pytest.param("ccsdt_closed_shell", "RHF", 0, marks=pytest.mark.slow),
     ],
@@ -121,6 +134,15 @@ def test_methods_over_blocks(name: str, kind: str, spin: int) -> None:
     reference = mean_field(WATER, kind=kind, spin=spin)
     found = solve(name, reference, symmetry=True, frozen=2 if kind == "GHF" else 1)
     assert equal(found, dense(name, reference, frozen=2 if kind == "GHF" else 1))
+
+
+@pytest.mark.parametrize("kind", ["RHF", "ROHF", "UHF"])
+def test_spaces_by_spin_have_their_own_irreps(kind: str) -> None:
+    reference = mean_field(WATER, kind=kind, spin=0 if kind == "RHF" else 2)
+    found = solve(BY_SPIN, reference, symmetry=True, frozen=1)
+    assert equal(found, dense(BY_SPIN, reference, frozen=1))
+    sizes = {space: sum(n.values()) for space, n in found.symmetry["orbitals"].items()}
+    assert sizes == {"oa": 4, "va": 2, "ob": 4, "vb": 2} if kind == "RHF" else sizes["ob"] == 3
 
 
 @pytest.mark.slow
