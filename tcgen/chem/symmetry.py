@@ -22,7 +22,7 @@ from ..grading import Grading
 from ..ir.layouts import Array
 from ..ir.program import FormulaSequence
 from ..ir.system import System
-from ..ir.tensor import Space, Tensor
+from ..ir.tensor import Space, Tensor, element_type
 from .bound_program import as_dense
 from .checkpoint import Checkpoint
 from .equations import Amplitude
@@ -297,9 +297,7 @@ class BlockedProblem(Problem):
         return self.program
 
     def _zero(self, tensor: Tensor) -> Array:
-        data = self._program.empty(tensor.name).data
-        data[...] = 0
-        return data
+        return np.zeros(self._program.empty(tensor.name).layout.size)
 
     def _held(self, _tensor: Tensor, dense: Array) -> Array:
         given = in_layout(_tensor, dense, self.dtype)
@@ -325,7 +323,11 @@ class BlockedProblem(Problem):
 
     def _evaluate(self, now: Amplitudes) -> Mapping[str, Array]:
         given = {a.tensor.name: a.tensor for a in self.equations.amplitudes}
-        return self.run(**{name: self._array(given[name], data) for name, data in now.items()})
+        arrays = {}
+        for name, data in now.items():
+            element = element_type(given[name], self.dtype)
+            arrays[name] = self._array(given[name], data.astype(element, copy=False))
+        return self.run(**arrays)
 
     def _in_order(
         self, amplitude: Amplitude, outputs: Mapping[str, Any], extents: Mapping[str, int]

@@ -156,6 +156,19 @@ def test_lambda_and_densities_over_blocks() -> None:
     assert equal(density, dense("ccsd_density_spin_orbital", reference, amplitudes=found))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "close"),
+    [pytest.param("complex128", EQUAL, marks=pytest.mark.slow), ("float32", 1e-5)],
+)
+def test_element_types(dtype: str, close: float) -> None:
+    reference = mean_field(WATER)
+    found = solve("ccsd_closed_shell", reference, symmetry=True, dtype=dtype, tolerance=1e-5)
+    expected = dense("ccsd_closed_shell", reference, dtype=dtype, tolerance=1e-5)
+    assert "note" not in found.symmetry
+    assert found.amplitudes["t2"].dtype == expected.amplitudes["t2"].dtype
+    assert abs(found.e_corr - expected.e_corr) < close
+
+
 def test_options_of_the_iteration(tmp_path: Path) -> None:
     reference = mean_field(WATER)
     start = dense("ccsd_closed_shell", reference, tolerance=1e-4)
