@@ -1,12 +1,14 @@
 """Whole jobs beside PySCF: from a converged mean field to the energy, each in its own process.
 
     python benchmarks/jobs.py water benzene --threads 1 --rounds 3 --json out.json
+    python benchmarks/jobs.py benzene --symmetry --threads 1
 
 A job is coupled cluster with equal thresholds by ``tcgen.chem.solve``, with an empty cache ("cold")
-and with what the first job left there ("warm"), and by PySCF. They take turns. A row shows medians:
-processor seconds from the mean field on, the C compiler included, and the peak of the resident set
-of the process, the mean field included. Python compiles modules beforehand, as for installed
-packages. Needs PySCF.
+and with what the first job left there ("warm"), and by PySCF. They take turns. With ``--symmetry``
+the mean field of all has the irreps of its point group, and jobs over blocks are beside the others.
+A row shows medians: processor seconds from the mean field on, the C compiler included, and the peak
+of the resident set of the process, the mean field included. Python compiles modules beforehand, as
+for installed packages. Needs PySCF.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -32,6 +35,7 @@ JOBS = {  # atoms in Angstrom, basis, core orbitals left out, unpaired electrons
     "water": (WATER, "cc-pvtz", 0, 0, "CCSD"),
     "ammonia": (AMMONIA, "cc-pvtz", 0, 0, "CCSD"),
     "benzene": (RING, "cc-pvdz", 6, 0, "CCSD"),
+    "benzene-small": (RING, "6-31g", 6, 0, "CCSD"),
     "methyl": (METHYL, "cc-pvtz", 0, 1, "UCCSD"),
     "water-spin-orbitals": (WATER, "cc-pvdz", 0, 0, "GCCSD"),
     "benzene-fitted": (RING, "cc-pvdz", 6, 0, "DF-CCSD"),
@@ -45,15 +49,16 @@ SPECS = {
     "CCSD(T)": ["ccsd_closed_shell", "t_closed_shell"],
 }
 PROGRAMS = ("cold", "warm", "pyscf")
+BLOCKS = ("blocks cold", "blocks warm")
 NORM = 1e-6  # convergence of the amplitudes
 
 
-def mean_field_of(name: str) -> Any:
+def mean_field_of(name: str, *, symmetry: bool) -> Any:
     """The converged mean field of a job."""
     from pyscf import gto, scf
 
     atom, basis, _, spin, method = JOBS[name]
-    molecule = gto.M(atom=atom, basis=basis, spin=spin, verbose=0)
+    molecule = gto.M(atom=atom, basis=basis, spin=spin, symmetry=symmetry, verbose=0)
     mean_field = (scf.UHF if spin else scf.RHF)(molecule)
     if method == "DF-CCSD":
         mean_field = mean_field.density_fit()
@@ -73,43 +78,49 @@ def by_pyscf(mean_field: Any, frozen: int, method: str) -> tuple[float, int]:
     return solver.e_corr + triples, solver.cycles
 
 
-def by_tcgen(mean_field: Any, frozen: int, method: str) -> tuple[float, int]:
+def by_tcgen(
+    mean_field: Any, frozen: int, method: str, *, symmetry: bool = False
+) -> tuple[float, int]:
     """The same by one equation after the other."""
     import tcgen.chem
 
     found, energy, iterations = None, 0.0, 0
     for spec in SPECS[method]:
         found = tcgen.chem.solve(
-            spec, mean_field, frozen=frozen, tolerance=NORM, show=False, amplitudes=found
-        )
+            spec, mean_field, frozen=frozen, tolerance=NORM, show=False, amplitudes=found,
+            symmetry=symmetry,
+        )  # fmt: skip
+        assert "note" not in found.symmetry, found.symmetry
         # Corrections have no residuals, and one energy each.
         own = sum(found.energies.values()) if found.e_corr is None else found.e_corr
         energy, iterations = energy + own, iterations + found.iterations
     return energy, iterations
 
 
-def job(name: str, program: str) -> dict[str, float]:
+def job(name: str, program: str, *, symmetry: bool) -> dict[str, float]:
     """Run one job in this process."""
     from pyscf import lib
 
     lib.num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    mean_field = mean_field_of(name)
+    mean_field = mean_field_of(name, symmetry=symmetry)
     _, _, frozen, _, method = JOBS[name]
     before = os.times()
-    run = by_pyscf if program == "pyscf" else by_tcgen
-    energy, iterations = run(mean_field, frozen, method)
+    if program == "pyscf":
+        energy, iterations = by_pyscf(mean_field, frozen, method)
+    else:
+        energy, iterations = by_tcgen(mean_field, frozen, method, symmetry=program in BLOCKS)
     after = os.times()
     cpu = sum(after[:4]) - sum(before[:4])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return {"cpu": cpu, "peak": peak, "energy": float(energy), "iterations": iterations}
 
 
-def in_process(name: str, program: str, cache: str) -> dict[str, float]:
+def in_process(name: str, program: str, cache: str, *, symmetry: bool) -> dict[str, float]:
     """Run one job in a process of its own."""
-    command = [sys.executable, __file__, name, "--run", program]
+    command = [sys.executable, __file__, name, "--run", program, *["--symmetry"] * symmetry]
     with tempfile.TemporaryDirectory() as empty:
         modules = {"PYTHONPYCACHEPREFIX": f"{cache}/modules", "PYTHONDONTWRITEBYTECODE": ""}
-        folder = {"TCGEN_CACHE_DIR": empty if program == "cold" else cache}
+        folder = {"TCGEN_CACHE_DIR": empty if program.endswith("cold") else cache}
         done = subprocess.run(
             command, env=os.environ | modules | folder, capture_output=True, check=True
         )
@@ -123,31 +134,38 @@ def main() -> None:
     parser.add_argument("jobs", nargs="*", default=list(JOBS), help=", ".join(JOBS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--run", help=argparse.SUPPRESS)
+    parser.add_argument("--symmetry", action="store_true", help="also over blocks of irreps")
     parser.add_argument("--json", type=Path)
     add_options(parser)
     options = parser.parse_args()
     set_environment(options)
     if options.run:
-        print(json.dumps(job(options.jobs[0], options.run)))
+        print(json.dumps(job(options.jobs[0], options.run, symmetry=options.symmetry)))
         return
     results: dict[str, Any] = {"machine": machine(options)}
     rows = []
+    programs = (*PROGRAMS, *(BLOCKS if options.symmetry else ()))
+    run = partial(in_process, symmetry=options.symmetry)
     with tempfile.TemporaryDirectory() as cache:
         for name in options.jobs:
-            for p in ("warm", "pyscf"):
-                in_process(name, p, cache)  # fills the cache
-            rounds = [
-                {p: in_process(name, p, cache) for p in PROGRAMS} for _ in range(options.rounds)
-            ]
+            for program in programs:
+                if program.endswith(("warm", "pyscf")):
+                    run(name, program, cache)  # fills the cache
+            rounds = [{p: run(name, p, cache) for p in programs} for _ in range(options.rounds)]
             results[name] = rounds
-            energies = [run["energy"] for turn in rounds for run in turn.values()]
+            energies = [one["energy"] for turn in rounds for one in turn.values()]
             assert max(energies) - min(energies) < 1e-6, energies
-            for p in PROGRAMS:
+            for p in programs:
                 cpu, peak = (median(turn[p][key] for turn in rounds) for key in ("cpu", "peak"))
-                ratio = median(turn[p]["cpu"] / turn["pyscf"]["cpu"] for turn in rounds)
+                ratio, of_dense = (
+                    median(turn[p]["cpu"] / turn[other]["cpu"] for turn in rounds)
+                    for other in ("pyscf", "cold" if p.endswith("cold") else "warm")
+                )
                 cycles = f"{rounds[0][p]['iterations']:.0f}"
-                rows.append([name, p, f"{cpu:.1f}", f"{ratio:.2f}", f"{peak / 1e9:.2f}", cycles])
-    print(markdown(("job", "program", "CPU s", "of PySCF's", "peak GB", "iterations"), rows))
+                rows.append([name, p, f"{cpu:.1f}", f"{ratio:.2f}", f"{of_dense:.2f}"])
+                rows[-1] += [f"{peak / 1e9:.2f}", cycles]
+    titles = ("job", "program", "CPU s", "of PySCF's", "of tcgen's", "peak GB", "iterations")
+    print(markdown(titles, rows))
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))
 

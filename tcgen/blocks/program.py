@@ -45,11 +45,12 @@ class BlockedProgram:
     Arguments and results are blocked arrays. A dense array is divided into blocks first.
 
     Args:
-        program: the compiled program.
+        program: the compiled program, or a formula sequence.
         grading: the group, and the irreps of the orbitals.
         charges: values of the charges that inputs declare, by name.
         extents: extents of spaces without a grading.
         thresholds: thresholds of products of which half is computed; by default those of the CPU.
+        dtype: element type of a formula sequence.
 
     Attributes:
         grading: the grading.
@@ -58,20 +59,27 @@ class BlockedProgram:
 
     def __init__(
         self,
-        program: Program,
+        program: Program | FormulaSequence,
         grading: Grading,
         charges: Mapping[str, Any] | None = None,
         extents: Mapping[str, int] | None = None,
         thresholds: CpuThresholds | None = None,
+        dtype: str = "float64",
     ) -> None:
-        manifest = program.manifest
         self.grading = grading
         self.allocated_bytes = 0
-        self._name, self._dtype = manifest.name, manifest.dtype
-        self._limit = manifest.memory_limit
-        self._device = HostDevice(reuse=manifest.reuses_memory)
-        sequence = read_plan(program.artifact).program
-        _refuse(sequence, manifest.target)
+        self._limit: int | None = None
+        if isinstance(program, FormulaSequence):
+            sequence, target = program, "cpu"
+            self._name, self._dtype = sequence.name, dtype
+            self._device = HostDevice()
+        else:
+            manifest = program.manifest
+            sequence, target = read_plan(program.artifact).program, manifest.target
+            self._name, self._dtype = manifest.name, manifest.dtype
+            self._limit = manifest.memory_limit
+            self._device = HostDevice(reuse=manifest.reuses_memory)
+        _refuse(sequence, target)
         bases = dict.fromkeys(b.name for space in sequence.spaces for b in space.bases)
         _check_spaces(grading, bases)
         given = dict(parse_extents(extents))
@@ -129,6 +137,15 @@ class BlockedProgram:
     def peak_bytes(self) -> int:
         """Bytes that a call allocates beyond its inputs: workspace and results."""
         return self._memory.peak
+
+    def build(self) -> None:
+        """Compile the library, which the first call does otherwise.
+
+        Raises:
+            BuildError: there is no C compiler, or it fails.
+        """
+        if self._library is None:
+            self._library = Library(self._source)
 
     def empty(self, name: str) -> BlockedArray:
         """A blocked array of an input, whose elements are to be filled in.
@@ -231,8 +248,8 @@ class BlockedProgram:
         return blocks_of(dense, self.grading, spaces, layout, where)
 
     def _run(self, steps: Steps, addresses: npt.NDArray[np.uintp]) -> None:
-        if self._library is None:
-            self._library = Library(self._source)
+        self.build()
+        assert self._library is not None
         self._library.run(steps, addresses)
 
 

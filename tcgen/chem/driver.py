@@ -3,60 +3,56 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from math import ceil, log, prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..compiler.api import compiled, signature_with
-from ..compiler.documents import is_artifact, load_artifact, read_artifact_system
-from ..compiler.driver import read_system
+from ..blocks.program import BlockedProgram
+from ..compiler.api import compiled, formula_sequence, signature_with
 from ..compiler.progress import Progress, reported
 from ..errors import ArgumentError, MemoryLimitError
-from ..frontend.spec.reader import read_spec
-from ..ir.layouts import Array, dense_shape
-from ..ir.system import System, with_axes, with_tensors
-from ..ir.tensor import Role, Tensor, element_bytes
+from ..ir.layouts import Array
+from ..ir.system import System
 from ..options import Planning, parse_bytes
-from ..records.loops import stored_shape
-from ..records.quantity import Quantity
-from ..resources import shipped_specs
 from ..runtime.host_device import release_memory
 from ..runtime.program import Program
+from .bound_program import Later, bound, outputs_at_zero
 from .checkpoint import Checkpoint, job_of
-from .complex_orbitals import refuse_real
-from .conventions import is_over_spin_orbitals, with_conventions
-from .equations import Equations, at_zero, infer_roles
-from .hamiltonian import read_reference
+from .equations import Equations
 from .inputs import (
+    IN_MEMORY,
     IntegralFile,
     MeanFieldInputs,
-    check_passed,
-    in_layout,
-    inputs_on_disk,
-    passed_energies,
-    passed_extents,
-    unpacked,
 )
 from .iterate import Step
-from .memory import BASE, Budget
+from .memory import Budget
 from .options import SolveOptions, solve_options
 from .probe import Probe
 from .problem import Problem, real_number, without_axis
-from .quantities import Found, recognise, rules_for
+from .quantities import Found
 from .reference import Reference
-from .result import Earlier, Solution
+from .result import Solution
 from .root_vectors import Vectors
-from .spaces import ORBITAL, Kind, OrbitalSpaces, classify
-from .table import Show, Table
+from .setup import Setup, read_equations, set_up, with_inputs
+from .spaces import ORBITAL
+from .symmetry import (
+    BlockedProblem,
+    OneBlock,
+    blocked_program,
+    check_integrals,
+    in_words,
+    input_in_blocks,
+    summary,
+    symmetric,
+)
+from .table import Show, Table, stage
 from .vector_spins import multiplicity_of
 
 
@@ -93,9 +89,34 @@ def solve(
         energy = tcgen.chem.solve("ccsd_closed_shell", scf.RHF(water).run()).e_tot
     """
     clock = time.perf_counter()
-    timings: dict[str, float] = {}
     options = solve_options(options, keywords)
-    setup = _set_up(read_equations(source), mean_field, options)
+    system = read_equations(source)
+    one_block = ""
+    if options.symmetry:
+        try:
+            return _solved(system, mean_field, options, clock)
+        except OneBlock as reason:
+            one_block = str(reason)
+            if reason.warn:
+                warnings.warn(f"solve uses one block: {reason}", RuntimeWarning, stacklevel=2)
+    return _solved(system, mean_field, options, clock, one_block)
+
+
+def _solved(
+    system: System,
+    mean_field: Any,
+    options: SolveOptions,
+    clock: float,
+    one_block: str = "",
+) -> Solution:
+    """The solution; with the option symmetry over blocks, unless ``one_block`` says why not.
+
+    Raises:
+        OneBlock: the reference or the equations have no blocks.
+    """
+    timings: dict[str, float] = {}
+    in_blocks = options.symmetry and not one_block
+    setup = set_up(system, mean_field, options, in_blocks=in_blocks)
     if options.checkpoint is not None and setup.equations.eigenvalue:
         raise ArgumentError(
             "checkpoint= stores iterated amplitudes, and these equations are an eigenvalue "
@@ -103,8 +124,13 @@ def solve(
         )
     with _timed(timings, "planning"):
         types = [options.dtype] if options.precision is None else ["float32", options.dtype]
-        programs = [_compiled(setup, options, dtype) for dtype in types]
-    program = programs[-1]
+        over, programs = None, []
+        if setup.grading is None:
+            programs = [_compiled(setup, options, dtype) for dtype in types]
+        else:
+            over, budget = _over_blocks(setup, options)
+            setup = replace(setup, budget=budget)
+    target = programs[-1].manifest.target if programs else "cpu"
     equations, reference = setup.equations, setup.reference
     table = Table(
         _printer(options.show),
@@ -112,21 +138,20 @@ def solve(
         [a.output.name for a in equations.amplitudes],
     )
     table.title(setup.system.name, reference.kind, setup.extents)
-    with IntegralFile() as file, reported(options.progress, program.manifest.target) as tell:
-        with _timed(timings, "integrals"), ExitStack() as compilers:
-            for one in programs:
-                compilers.enter_context(one.building())
-            made = _make_arrays(setup, options.dtype, file, tell)
-        with _timed(timings, "compiling"):
-            if program.manifest.target == "cpu":
-                for one in programs:
-                    one.build()
+    if one_block:
+        table.note(f"one block: {one_block}")
+    symmetry: dict[str, Any] = {"group": "C1", "note": one_block} if one_block else {}
+    with IntegralFile() as file, reported(options.progress, target) as tell:
+        if over:
+            problem, symmetry = _problem_in_blocks(setup, over, options, tell, timings)
+            table.note(in_words(symmetry))
+        else:
+            problem = _problem(setup, programs, options, file, tell, timings)
         with _timed(timings, "iterations"):
-            problem = _problem(setup, made, programs, options)
             if equations.eigenvalue:
                 results = _diagonalised(problem, setup, tell)
             else:
-                with _checkpoint(setup, options) as checkpoint:
+                with _checkpoint(setup, options) as checkpoint, symmetric():
                     results = _iterated(problem, setup, table, tell, checkpoint)
     letters = setup.earlier.letters | {t.name: setup.spaces.letters(t) for t in equations.given}
     letters |= {a.tensor.name: problem.letters(a) for a in equations.amplitudes}
@@ -135,6 +160,7 @@ def solve(
         name=setup.system.name,
         reference=reference.kind,
         integrals=reference.origin,
+        symmetry=symmetry,
         e_hf=reference.e_hf,
         letters=letters,
         fingerprint=reference.fingerprint(),
@@ -150,7 +176,7 @@ def solve(
             f"{solution.name} is not converged: the largest residual norm is {worst:.1e} after "
             f"{solution.iterations} iterations: raise max_cycle, or try damping=0.3",
             RuntimeWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     return solution
 
@@ -163,19 +189,19 @@ def opened(
 
     These are amplitudes, and those of ``options.amplitudes`` that are named ``free``.
     """
-    setup = _set_up(system, mean_field, options)
-    changing = _with_inputs(setup.system, {*free}, lambda t: replace(t, volatile=True))
+    setup = set_up(system, mean_field, options)
+    changing = with_inputs(setup.system, {*free}, lambda t: replace(t, volatile=True))
     setup = replace(setup, system=changing)
     program = _compiled(setup, options, options.dtype)
     with IntegralFile() as file, reported(options.progress, program.manifest.target) as tell:
-        yield _problem(setup, [program], options, file, tell)
+        yield _problem(setup, [program], options, file, tell, {})
 
 
 def inferred(
     source: object, mean_field: Any, options: SolveOptions
 ) -> tuple[System, Equations, dict[str, Found], MeanFieldInputs, Reference]:
     """What equations are on a reference: roles, inputs that are its quantities, and its blocks."""
-    setup = _set_up(read_equations(source), mean_field, options)
+    setup = set_up(read_equations(source), mean_field, options)
     return setup.system, setup.equations, setup.found, setup.blocks, setup.reference
 
 
@@ -183,103 +209,42 @@ def inferred(
 def _timed(timings: dict[str, float], stage: str) -> Iterator[None]:
     start = time.perf_counter()
     yield
-    timings[stage] = time.perf_counter() - start
+    timings[stage] = timings.get(stage, 0.0) + time.perf_counter() - start
 
 
 solve.__signature__ = signature_with(solve, SolveOptions, Planning)  # type: ignore[attr-defined]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Setup:
-    """Equations on a mean field, before they are compiled.
+def _over_blocks(setup: Setup, options: SolveOptions) -> tuple[BlockedProgram, Budget]:
+    """The program over blocks, and the memory of a job with it.
 
-    The inputs of ``system`` have the storage and phase that this calculation needs. ``extents`` are
-    by base space. ``given`` has dense arrays of the inputs in ``equations.given``, ``arrays`` those
-    of inputs in the caller's layout; the mean field's, whose quantities are in ``found``, are made
-    later. The arrays of ``on_disk`` go to a file; ``budget`` counts the others. ``passed_energies``
-    are those of orbitals by base space, in Hartree, if the caller passes them or a Fock matrix.
+    Raises:
+        OneBlock: the equations cannot run over blocks, or integrals do not fit into memory.
+        MemoryLimitError: the job takes more than the options allow.
     """
-
-    system: System
-    spaces: OrbitalSpaces
-    reference: Reference
-    equations: Equations
-    found: dict[str, Found]
-    blocks: MeanFieldInputs
-    extents: dict[str, int]
-    earlier: Earlier
-    given: dict[str, Array]
-    arrays: dict[str, Any]
-    on_disk: tuple[str, ...]
-    passed_energies: dict[str, Array]
-    budget: Budget
-
-
-def _set_up(system: System, mean_field: Any, options: SolveOptions) -> _Setup:
-    """Infer the roles of inputs and outputs, and choose where arrays are stored."""
-    spaces = classify(system)
-    roles, arrays = _split_inputs(system, options.inputs or {})
-    reference = read_reference(mean_field, options.frozen)
-    if reference.complex_orbitals and options.dtype != "complex128":
-        raise ArgumentError(
-            f"the orbitals of {reference.origin} are complex: pass dtype='complex128' "
-            f"(--dtype complex128)"
-        )
-    if options.memory is not None:
-        reference = replace(reference, memory=max(0, parse_bytes(options.memory) - BASE))
-    equations, shown, blocks = _infer(system, spaces, reference, roles, tuple(arrays), options)
-    system = _without_others(system, equations)
-    read = {tensor.name for tensor in system.inputs}
-    found = {n: one for n, one in shown.items() if n in read and n not in arrays}
-    extents = {s.name: s.extent for s in system.spaces if s.extent is not None}
-    extents |= blocks.extents(system.spaces) | passed_extents(system, spaces, arrays)
-    extents |= dict(options.extents or {})
-    if equations.eigenvalue:
-        extents = _root_extents(equations, spaces, options.nroots) | extents
-    earlier = Earlier(
-        options.amplitudes, system.name, spaces, extents, equations.given, reference.fingerprint()
+    assert setup.grading is not None
+    extents = {name: max(1, extent) for name, extent in setup.extents.items()}
+    planning = options.planning or Planning()
+    sequence = formula_sequence(setup.system, extents, options.dtype, planning, options.progress)
+    program = blocked_program(sequence, setup.spaces, setup.grading, extents, options.dtype)
+    budget = replace(
+        setup.budget,
+        inputs={name: program.empty(name).nbytes for name in setup.budget.inputs},
+        amplitudes=sum(program.empty(a.tensor.name).nbytes for a in setup.equations.amplitudes),
     )
-    _check_names(system, equations, options.amplitudes)
-    check_passed(system, spaces, arrays, extents)
-    given = _given(system, spaces, equations, earlier)
-    passed = passed_energies([f for n, f in shown.items() if n in arrays], arrays, extents)
-    arrays = {name: array for name, array in arrays.items() if name in read}
-    arrays |= {t.name: in_layout(t, given[t.name], options.dtype) for t in equations.given}
-    # With a limit, stored intermediates of these inputs might not fit.
-    if options.memory_limit is None and options.memory is None:
-        system = _with_inputs(system, {*given}, lambda t: replace(t, volatile=False))
-    tensors = (f.tensor for f in found.values())
-    on_disk = inputs_on_disk(tensors, extents, options.dtype, reference.memory)
-    if on_disk and options.precision is not None:
-        raise ArgumentError(
-            f"precision='mixed' holds integrals in two types, and {', '.join(on_disk)} do not fit "
-            f"into PySCF's memory: raise mf.max_memory, or leave precision out"
+    if sum(budget.inputs.values()) > setup.reference.memory * IN_MEMORY:
+        raise OneBlock("integrals go to a file, which has no blocks: raise mf.max_memory")
+    limits = [] if options.memory_limit is None else [parse_bytes(options.memory_limit)]
+    limits += [] if options.memory is None else [budget.for_program()]
+    if limits and program.peak_bytes() > min(limits):
+        raise MemoryLimitError(
+            f"the program over blocks takes {program.peak_bytes():,} bytes, and {min(limits):,} "
+            f"remain for it: raise memory or memory_limit, or leave out symmetry"
         )
-    if on_disk:
-        # They are written in whole slices, not in triangles.
-        system = _with_inputs(system, {*on_disk}, unpacked)
-        found |= {n: replace(found[n], tensor=unpacked(found[n].tensor)) for n in on_disk}
-    held = {
-        name: element_bytes(f.tensor, options.dtype) * prod(stored_shape(f.tensor, extents))
-        for name, f in found.items()
-        if name not in on_disk and f.tensor.role is not Role.GENERATED
-    }
-    shapes = [dense_shape(a.tensor, extents) for a in equations.amplitudes]
-    element = np.dtype("complex128" if options.dtype == "complex128" else "float64").itemsize
-    budget = Budget(
-        memory=reference.memory + BASE,
-        inputs=held | {n: getattr(a, "nbytes", 0) for n, a in arrays.items()},
-        making={name: blocks.bytes_apart(found[name]) for name in held},
-        amplitudes=element * sum(map(prod, shapes)),
-        diis=options.diis,
-    )
-    return _Setup(
-        system, spaces, reference, equations, found, blocks, extents, earlier, given, arrays,
-        on_disk, passed, budget,
-    )  # fmt: skip
+    return program, budget
 
 
-def _compiled(setup: _Setup, options: SolveOptions, dtype: str) -> Program:
+def _compiled(setup: Setup, options: SolveOptions, dtype: str) -> Program:
     """The program, which reads arrays on disk in slices."""
     planning = options.planning or Planning()
     limit = options.memory_limit
@@ -311,7 +276,7 @@ def _compiled(setup: _Setup, options: SolveOptions, dtype: str) -> Program:
 
 
 def _make_arrays(
-    setup: _Setup, dtype: str, file: IntegralFile, tell: Progress
+    setup: Setup, dtype: str, file: IntegralFile, tell: Progress
 ) -> tuple[dict[str, Array], float]:
     """Add the mean field's to the arrays; orbital energies, and that of occupied orbitals."""
     equations, blocks, arrays = setup.equations, setup.blocks, setup.arrays
@@ -331,249 +296,84 @@ def _make_arrays(
 
 
 def _problem(
-    setup: _Setup,
-    made: tuple[dict[str, Array], float],
+    setup: Setup,
     programs: Sequence[Program],
     options: SolveOptions,
+    file: IntegralFile,
+    tell: Progress,
+    timings: dict[str, float],
 ) -> Problem:
-    """Bind the arrays, in mixed precision to both programs."""
+    """Make the arrays while C is compiled, and bind them, in mixed precision to both programs."""
     system, equations, arrays, dtype = setup.system, setup.equations, setup.arrays, options.dtype
-    energies, of_reference = made
     *others, program = programs
-    at_zero = _at_zero_amplitudes(setup, dtype, program.peak_bytes(setup.extents))
-    single = []
-    for other in others:
-        rounded = {n: a if callable(a) else a.astype(np.float32) for n, a in arrays.items()}
-        single.append(_bound(other, system, rounded, equations))
-        rounded.clear()
-    run = _Later(program, system, arrays, equations)
-    if not single:
-        run.bind()
+    on_cpu = [one for one in programs if one.manifest.target == "cpu"]
+    with _timed(timings, "integrals"), ExitStack() as compilers:
+        for one in on_cpu:
+            compilers.enter_context(one.building())
+        energies, of_reference = _make_arrays(setup, dtype, file, tell)
+    with _timed(timings, "compiling"):
+        for one in on_cpu:
+            one.build()
+    with _timed(timings, "iterations"):
+        at_zero = outputs_at_zero(
+            system, equations, setup.extents, arrays, setup.on_disk, dtype,
+            program.peak_bytes(setup.extents),
+        )  # fmt: skip
+        single = []
+        for other in others:
+            rounded = {n: a if callable(a) else a.astype(np.float32) for n, a in arrays.items()}
+            single.append(bound(other, system, rounded, equations))
+            rounded.clear()
+        run = Later(program, system, arrays, equations)
+        if not single:
+            run.bind()
     return Problem(
         system, setup.spaces, equations, setup.extents, energies, dtype, run, at_zero, options,
         single, of_reference,
     )  # fmt: skip
 
 
-def _at_zero_amplitudes(setup: _Setup, dtype: str, most_bytes: int) -> dict[str, Array]:
-    """The outputs that determine amplitudes, at zero amplitudes; without those that vanish.
-
-    Few terms of the equations remain, and NumPy evaluates them. The result is {} if that takes more
-    than ``most_bytes``.
-    """
-    equations = setup.equations
-    # Extents of joined spaces with an empty part do not follow from the arrays that are read.
-    if equations.eigenvalue or 0 in setup.extents.values():
-        return {}
-    constant = at_zero(
-        setup.system,
-        {a.tensor.name for a in equations.amplitudes},
-        {a.output.name for a in equations.amplitudes},
-    )
-    if not constant.equations:
-        return {}
-    names = {tensor.name for tensor in constant.inputs}
-    sliced = tuple(name for name in setup.on_disk if name in names)
-    extents = {name: max(1, extent) for name, extent in setup.extents.items()}
-    plan = Planning(sliced=sliced)
-    program = compiled(
-        constant, extents, "numpy", dtype, None, (), (), plan, False, False, documents=False
-    )
-    if program.peak_bytes(setup.extents) > most_bytes:
-        return {}
-    return program(**{n: a for n, a in setup.arrays.items() if n in names})
-
-
-def read_equations(source: object) -> System:
-    """The System of a path, a text, or the name of a shipped spec; a System itself.
-
-    The path may be that of a compiled folder, whose equations are compiled for the molecule.
-    """
-    if isinstance(source, System):
-        return source
-    text = os.fspath(source) if isinstance(source, str | os.PathLike) else None
-    if not isinstance(text, str):
-        raise ArgumentError(
-            f"equations must be a path, the text of a spec, the name of a shipped spec or a "
-            f"System, not {type(source).__name__}"
-        )
-    if "\n" in text:
-        return read_spec(text)
-    if is_artifact(Path(text)):
-        return read_artifact_system(load_artifact(Path(text)))
-    return read_system(Path(text))
-
-
-def _infer(
-    system: System,
-    spaces: OrbitalSpaces,
-    reference: Reference,
-    roles: Mapping[str, str],
-    passed: Sequence[str],
+def _problem_in_blocks(
+    setup: Setup,
+    program: BlockedProgram,
     options: SolveOptions,
-) -> tuple[Equations, dict[str, Found], MeanFieldInputs]:
-    """Infer the roles of outputs and inputs, and the orbitals of the reference that inputs need.
+    tell: Progress,
+    timings: dict[str, float],
+) -> tuple[Problem, dict[str, Any]]:
+    """Make the blocks of the arrays and bind them; the second result describes these.
 
-    Passed orbital energies and Fock matrices are among the inputs that are found.
+    Raises:
+        OneBlock: integrals, or arrays of the caller, are not symmetric.
     """
-    declared = {t.name: t.quantity.value for t in system.inputs if t.quantity is not None}
-    roles = declared | dict(roles)
-    found = recognise(system, spaces, roles)
-    # Passed energies and Fock matrices show what outputs are; their values are the caller's.
-    of_orbitals = (Quantity.ENERGIES, Quantity.FOCK)
-    shown = {n: f for n, f in found.items() if n not in passed or f.quantity in of_orbitals}
-    probe = Probe(system, spaces, shown)
-    equations = infer_roles(probe, passed, options.outputs or {})
-    tensors = [*system.inputs, *(a.tensor for a in equations.amplitudes)]
-    orbitals = options.orbitals
-    over_spin = is_over_spin_orbitals(tensors, spaces) if orbitals is None else orbitals == "spin"
-    found = with_conventions(probe, equations.amplitudes, roles, spin_orbitals=over_spin)
-    if reference.complex_orbitals:
-        if equations.eigenvalue:
-            raise ArgumentError(
-                f"{system.name} is an eigenvalue problem, and its matrix over complex orbitals is "
-                f"complex: pass a reference with real orbitals"
-            )
-        refuse_real(probe, found, equations)
-    blocks = MeanFieldInputs(
-        system, spaces, reference, spin_orbitals=over_spin, auxbasis=options.auxbasis
-    )
-    return equations, found, blocks
-
-
-def _split_inputs(
-    system: System, inputs: Mapping[str, Any]
-) -> tuple[dict[str, str], dict[str, Any]]:
-    """The roles of inputs that the caller names, and the arrays that the caller passes."""
-    names = [tensor.name for tensor in system.inputs]
-    unknown = [name for name in inputs if name not in names]
-    if unknown:
-        raise ArgumentError(
-            f"inputs: {system.name} has no input {', '.join(unknown)}; it has {', '.join(names)}"
+    system, equations, blocks, arrays = setup.system, setup.equations, setup.blocks, setup.arrays
+    with _timed(timings, "compiling"):
+        program.build()
+    with _timed(timings, "integrals"):
+        tell("making integrals")
+        blocks.transform_for(setup.found.values(), sum(setup.budget.inputs.values()))
+        assert setup.group is not None
+        check_integrals(blocks, setup.group, program.grading)
+        with symmetric():
+            for name in arrays:
+                arrays[name] = program.blocked(name, arrays[name])
+            for name, found in setup.found.items():
+                arrays[name] = input_in_blocks(program, blocks, found, options.dtype)
+        energies = blocks.energies(system) | setup.passed_energies
+        contained = equations.with_reference or any(a.with_reference for a in equations.amplitudes)
+        of_reference = blocks.occupied_energy() if contained else 0.0
+        blocks.forget()
+    described = summary(program, arrays, [a.tensor.name for a in equations.amplitudes])
+    with _timed(timings, "iterations"):
+        at_zero = outputs_at_zero(
+            system, equations, setup.extents, arrays, (), options.dtype, program.peak_bytes()
         )
-    roles = {name: value for name, value in inputs.items() if isinstance(value, str)}
-    arrays = {n: v if callable(v) else np.asarray(v) for n, v in inputs.items() if n not in roles}
-    return roles, arrays
-
-
-def _without_others(system: System, equations: Equations) -> System:
-    """The system without outputs that have no role, such as updates beside residuals."""
-    needed = {*equations.energies, *equations.values}
-    needed |= {a.output.name for a in equations.amplitudes}
-    if needed >= {tensor.name for tensor in system.outputs}:
-        return system
-    rest = at_zero(system, set(), needed)
-    kept = {*rest.tensors, *equations.given, *(a.tensor for a in equations.amplitudes)}
-    tensors = tuple(t for t in system.tensors if t in kept)
-    return replace(rest, tensors=tensors)
-
-
-def _with_inputs(system: System, names: set[str], change: Callable[[Tensor], Tensor]) -> System:
-    """The system with some of its inputs changed."""
-    return with_tensors(system, {t: change(t) for t in system.inputs if t.name in names})
-
-
-def _root_extents(equations: Equations, spaces: OrbitalSpaces, nroots: int) -> dict[str, int]:
-    """Planning extents of the spaces that number vectors."""
-    axes = [s for a in equations.amplitudes for s in a.tensor.spaces]
-    return {s.name: nroots for s in axes if spaces.kind(s) is Kind.OTHER}
-
-
-def _check_names(system: System, equations: Equations, amplitudes: object) -> None:
-    """Refuse arrays by name if the equations read none of them."""
-    read = [t.name for t in (*equations.given, *(a.tensor for a in equations.amplitudes))]
-    if isinstance(amplitudes, Mapping) and amplitudes and not amplitudes.keys() & {*read}:
-        raise ArgumentError(
-            f"amplitudes: {system.name} reads no {' or '.join(amplitudes)}; it reads "
-            f"{', '.join(read) or 'none'}"
-        )
-
-
-def _given(
-    system: System, spaces: OrbitalSpaces, equations: Equations, earlier: Earlier
-) -> dict[str, Array]:
-    """Dense arrays of inputs that are neither solved for nor quantities of the mean field."""
-    arrays = {}
-    missing = []
-    for tensor in equations.given:
-        array = earlier.get(tensor)
-        if array is None:
-            missing.append(tensor)
-        else:
-            arrays[tensor.name] = array
-    if missing:
-        makers = _determined_by(missing) or _determined_by(equations.given)
-        if makers:
-            names = ", ".join(t.name for t in missing)
-            first = f"{', '.join(makers[:-1])} or {makers[-1]}" if makers[1:] else makers[0]
-            raise ArgumentError(
-                f"{system.name} reads {names}, which other equations determine: solve {first} "
-                f"first, and pass its result as amplitudes= (--amplitudes FILE in both commands)"
-            )
-        tried = "\n".join(f"    {with_axes(t)}: {rules_for(t, spaces)}" for t in missing)
-        first = missing[0].name
-        raise ArgumentError(
-            f"{system.name}: no rule finds the role of these inputs, and no output is their "
-            f"residual or update:\n{tried}\n"
-            f"    pass the amplitudes of an earlier solve: amplitudes= (--amplitudes FILE)\n"
-            f'    pass other arrays: inputs={{"{first}": array}} (--inputs FILE)\n'
-            f"    or declare the quantity of an input in the spec: from fock, from eri(chemist) "
-            f"and the like behind its axes\n"
-            f'    or name the output that determines it: outputs={{"r": "residual of {first}"}} '
-            f'(--role "r=residual of {first}")'
-        )
-    return arrays
-
-
-def _determined_by(missing: Sequence[Tensor]) -> list[str]:
-    """Shipped specs that solve for these amplitudes, over the same orbitals, and for no others."""
-
-    def described(tensors: Iterable[Tensor]) -> set[tuple[str, bool]]:
-        return {(with_axes(t), any(s.sign < 0 for s in t.symmetry)) for t in tensors}
-
-    makers = []
-    for name, path in shipped_specs().items():
-        system = read_system(path)
-        solved = described(t for t in system.inputs if t.volatile)
-        outputs = {tuple(s.name for s in t.spaces) for t in system.outputs}
-        fit = all(tuple(s.name for s in t.spaces) in outputs for t in missing)
-        if fit and solved == described(missing):
-            makers.append(name)
-    return makers
-
-
-def _bound(
-    program: Program, system: System, arrays: Mapping[str, Any], equations: Equations
-) -> Callable[..., Mapping[str, Array]]:
-    """The program with all arrays but amplitudes; constants are bound if no amplitude is one."""
-    solved = {a.tensor.name for a in equations.amplitudes}
-    constant = {t.name for t in system.inputs if not t.volatile}
-    if not constant & set(arrays) or constant & solved:
-        return partial(program, **arrays)
-    bound = program.bind(**{n: a for n, a in arrays.items() if n in constant})
-    return partial(bound, **{n: a for n, a in arrays.items() if n not in constant})
-
-
-class _Later:
-    """A program and its arrays, which are bound when it is first called, or before."""
-
-    def __init__(
-        self, program: Program, system: System, arrays: dict[str, Any], equations: Equations
-    ) -> None:
-        self._parts = program, system, arrays, equations
-        self._run: Callable[..., Mapping[str, Array]] | None = None
-
-    def bind(self) -> Callable[..., Mapping[str, Array]]:
-        """The program with all arrays but amplitudes."""
-        if self._run is None:
-            self._run = _bound(*self._parts)
-            # Bound constants may be copies in another layout.
-            self._parts[2].clear()
-        return self._run
-
-    def __call__(self, **amplitudes: Array) -> Mapping[str, Array]:
-        """The outputs for these amplitudes."""
-        return self.bind()(**amplitudes)
+        run = Later(program, system, arrays, equations)
+        run.bind()
+    problem = BlockedProblem(
+        system, setup.spaces, equations, setup.extents, energies, options.dtype, run, at_zero,
+        options, [], of_reference, program,
+    )  # fmt: skip
+    return problem, described
 
 
 def _printer(show: Show | bool) -> Show | None:
@@ -582,18 +382,20 @@ def _printer(show: Show | bool) -> Show | None:
     return (lambda line: print(line, flush=True)) if show else None  # noqa: T201
 
 
-def _checkpoint(setup: _Setup, options: SolveOptions) -> AbstractContextManager[Checkpoint | None]:
+def _checkpoint(setup: Setup, options: SolveOptions) -> AbstractContextManager[Checkpoint | None]:
     """The checkpoint of equations whose amplitudes are iterated, if there is to be one."""
     if options.checkpoint is None or not setup.equations.amplitudes:
         return nullcontext()
-    equations = hashlib.sha256(f"{options.dtype} {setup.system.pretty()}".encode()).hexdigest()
+    grading = "" if setup.grading is None else f"{setup.grading!r} "
+    text = f"{options.dtype} {grading}{setup.system.pretty()}"
+    equations = hashlib.sha256(text.encode()).hexdigest()
     job = job_of(equations, setup.extents, setup.reference.fingerprint())
     return Checkpoint(Path(options.checkpoint), options.checkpoint_every, job)
 
 
 def _iterated(
     problem: Problem,
-    setup: _Setup,
+    setup: Setup,
     table: Table,
     tell: Progress,
     checkpoint: Checkpoint | None,
@@ -609,7 +411,7 @@ def _iterated(
         table.row(number, step)
         worst = max(step.norms.values())
         first = first or worst
-        tell(_stage(number, worst, first, problem.options.tolerance))
+        tell(stage(number, worst, first, problem.options.tolerance))
 
     on_disk = setup.budget.diis_on_disk
     found = problem.iterate(setup.earlier, show, diis_on_disk=on_disk, checkpoint=checkpoint)
@@ -632,21 +434,7 @@ def _iterated(
     }
 
 
-def _stage(number: int, worst: float, first: float, tolerance: float) -> str:
-    """An iteration in words, with an estimate of those that remain.
-
-    Example:
-        >>> _stage(3, 1e-3, 1e-1, 1e-9)
-        'iteration 3, residual 1.0e-03, about 6 more'
-    """
-    text = f"iteration {number}, residual {worst:.1e}"
-    if number < 3 or not tolerance < worst < first:
-        return text
-    rate = log(first / worst) / (number - 1)
-    return f"{text}, about {ceil(log(worst / tolerance) / rate)} more"
-
-
-def _diagonalised(problem: Problem, setup: _Setup, tell: Progress) -> dict[str, Any]:
+def _diagonalised(problem: Problem, setup: Setup, tell: Progress) -> dict[str, Any]:
     """Fields of the solution of an eigenvalue problem."""
     found = problem.roots(setup.earlier, lambda count: tell(f"diagonalising, {count} products"))
     axes = problem.root_axes()

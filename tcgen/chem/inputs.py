@@ -9,7 +9,7 @@ file, block by block, and the program reads it in slices.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from math import prod
@@ -31,7 +31,7 @@ from .reference import Reference, core_hamiltonian
 from .spaces import ORBITAL, Kind, OrbitalSpaces
 
 # Part of PySCF's memory for all arrays that are held whole.
-_IN_MEMORY = 1 / 2
+IN_MEMORY = 1 / 2
 # Copies of a block that exist while it is made.
 _COPIES = 8
 
@@ -141,6 +141,30 @@ class MeanFieldInputs:
             out[...] = logical[ranges]
 
         return fill
+
+    def fill(self, found: Found, parts: Iterable[tuple[Sequence[Sequence[int]], Array]]) -> bool:
+        """Fill parts of an input from integrals over all pairs of orbitals; False without these.
+
+        A part has the places of the orbitals of each axis, and the array for them.
+        """
+        blocks = [self._block(space) for space in found.tensor.spaces]
+        if found.quantity not in INTEGRALS or not self._integrals.has_pairs(blocks):
+            return False
+        for places, out in parts:
+            p, q, r, s = (
+                replace(block, places=tuple(own)) for block, own in zip(blocks, places, strict=True)
+            )
+            if found.quantity is Quantity.CHEMIST:
+                out[...] = self._integrals.cut(p, q, r, s)
+                continue
+            out[...] = self._integrals.cut(p, r, q, s).transpose(0, 2, 1, 3)
+            if found.quantity is Quantity.ANTISYMMETRISED:
+                out -= self._integrals.cut(p, s, q, r).transpose(0, 2, 3, 1)
+        return True
+
+    def largest_between(self, irreps: Sequence[Array], products: Array) -> float:
+        """The largest of the integrals over all pairs whose irreps differ, in Hartree."""
+        return self._integrals.largest_between(irreps, products)
 
     def dataset(self, found: Found, dtype: str, file: IntegralFile) -> Any:
         """The same array in a file, made block by block along its first axis over orbitals."""
@@ -309,7 +333,7 @@ def inputs_on_disk(
     }
     chosen = []
     for name in sorted(needed, key=lambda n: (-needed[n], n)):
-        if sum(needed.values()) <= memory * _IN_MEMORY:
+        if sum(needed.values()) <= memory * IN_MEMORY:
             break
         chosen.append(name)
         del needed[name]

@@ -134,6 +134,32 @@ class Integrals(ABC):
         axes = tuple((k + 2) % 4 for k in (*first, *second)) if swapped else (*first, *second)
         return self._chemist[key].transpose(axes)
 
+    def cut(self, p: Block, q: Block, r: Block, s: Block) -> Array:
+        """(pq|rs) as ``chemist`` gives it, which is not kept."""
+        return self._transformed(p, q, r, s)
+
+    def has_pairs(self, blocks: Iterable[Block]) -> bool:
+        """True if integrals over all pairs of these orbitals were made."""
+        frames = {block.frame for block in blocks}
+        sets = sorted({p.number for name in frames for p in self._frames[name].parts.values()})
+        return all((k, n) in self._pairs for k in sets for n in sets if k <= n)
+
+    def largest_between(self, irreps: Sequence[Array], products: Array) -> float:
+        """The largest integral over all pairs whose irreps differ, in Hartree.
+
+        ``irreps`` are those of the orbitals of each set, ``products`` the product of each two.
+        """
+        of_pairs = []
+        for own in irreps:
+            i, j = positions(len(own), 2, strict=False)
+            of_pairs.append(products[own[i], own[j]])
+        worst = 0.0
+        for (k, n), pairs in self._pairs.items():
+            differs = [of_pairs[n] != g for g in range(len(products))]
+            for row, g in zip(pairs, of_pairs[k], strict=True):
+                worst = max(worst, float(np.abs(row[differs[g]]).max(initial=0.0)))
+        return worst
+
     def physicist(self, p: Block, q: Block, r: Block, s: Block) -> Array:
         """<pq|rs> = (pr|qs) with axes p, q, r, s, in Hartree; do not write to it."""
         return self.chemist(p, r, q, s).transpose(0, 2, 1, 3)

@@ -41,13 +41,14 @@ def run_mean_field(
     kind: str | None = None,
     density_fit: bool = False,
     auxbasis: str | None = None,
+    symmetry: bool = False,
 ) -> Any:
     """A converged PySCF mean field of atoms ("O 0 0 0.1; H ...", in Angstrom) or of a file.
 
     ``spin`` is 2S, the number of unpaired electrons, as in PySCF. ``kind`` is "rhf", "uhf", "rohf"
     or "ghf"; by default RHF for spin 0 and UHF otherwise. ``ecp`` names effective core potentials.
     With ``density_fit`` the mean field also uses fitted integrals, over ``auxbasis`` or by default
-    PySCF's choice.
+    PySCF's choice. With ``symmetry`` the orbitals have irreps of the molecule's point group.
     """
     kind = kind or ("uhf" if spin else "rhf")
     if kind == "rhf" and spin:
@@ -60,6 +61,8 @@ def run_mean_field(
     scf = pyscf_module("scf")
     atoms = str(atom) if xyz is None else read_xyz(xyz)
     mol = _molecule(atoms, basis, ecp, charge, spin)
+    if symmetry:
+        mol.build(symmetry=True)
     _refuse_missing_ecp(mol, basis)
     reference = getattr(scf, kind.upper())(mol)
     if density_fit:
@@ -82,15 +85,19 @@ def _orient(reference: Any) -> None:
     """Give orbitals of equal energy, and signs, the same form in every run.
 
     Rounding, which depends on threads, rotates them. Each set becomes the projections of the first
-    atomic orbitals on it, orthonormalised.
+    atomic orbitals on it, orthonormalised. Orbitals of different irreps are in different sets.
     """
     overlap = reference.get_ovlp()
     spins = isinstance(reference.mo_coeff, tuple) or np.ndim(reference.mo_coeff) == 3
-    fields = (reference.mo_coeff, reference.mo_energy, reference.mo_occ)
-    for c, energies, occupations in zip(*fields, strict=True) if spins else [fields]:
-        order = np.lexsort((energies, occupations))
-        steps = np.diff(energies[order]) > _EQUAL
-        ends = np.flatnonzero(steps | (np.diff(occupations[order]) != 0)) + 1
+    labels = getattr(type(reference), "get_orbsym", None)
+    irreps = np.zeros_like(reference.mo_energy) if labels is None else labels(reference)
+    fields = (reference.mo_coeff, reference.mo_energy, reference.mo_occ, irreps)
+    for c, energies, occupations, own in zip(*fields, strict=True) if spins else [fields]:
+        order = np.lexsort((energies, own, occupations))
+        steps = np.abs(np.diff(energies[order])) > _EQUAL
+        for numbers in (own, occupations):
+            steps |= np.diff(numbers[order]) != 0
+        ends = np.flatnonzero(steps) + 1
         for columns in np.split(order, ends):
             c[:, columns] = _projections(c[:, columns], overlap)
 

@@ -25,6 +25,8 @@ class SolveOptions:
             a mask that is True for these; for UHF and ROHF also one for each spin.
         amplitudes: a Solution, its file, or arrays by name: the start of the iteration, and values
             of amplitudes that the equations read and do not determine.
+        symmetry: compute with blocks of the irreps of an abelian point group, which a mean field of
+            a molecule with ``mol.symmetry`` has.
         inputs: arrays by name for inputs that are not quantities of a mean field; or the role of an
             input: "(pq|rs)", "<pq|rs>", "<pq||rs>", "df", "fock", "hcore", "energies", "dipole".
         outputs: roles of outputs that cannot be inferred: "energy", "value", "residual of t1",
@@ -62,6 +64,7 @@ class SolveOptions:
 
     frozen: Frozen = 0
     amplitudes: Source = None
+    symmetry: bool = False
     inputs: Mapping[str, Any] | None = None
     outputs: Mapping[str, str] | None = None
     orbitals: str | None = None
@@ -100,6 +103,12 @@ class SolveOptions:
             raise ArgumentError(f"precision={self.precision!r} is not known: use 'mixed'")
         if self.precision is not None and self.dtype != "float64":
             raise ArgumentError(f"precision='mixed' ends in float64: leave out dtype={self.dtype}")
+        if self.symmetry and self.precision is not None:
+            raise ArgumentError("symmetry=True has no mixed precision: leave precision out")
+        if self.symmetry and self.target not in (None, "cpu"):
+            raise ArgumentError(
+                f"programs over blocks are in C: leave out target={self.target!r} or symmetry"
+            )
         if self.orbitals not in (None, "spatial", "spin"):
             raise ArgumentError(f"orbitals={self.orbitals!r} is not known: use 'spatial' or 'spin'")
 

@@ -87,8 +87,7 @@ class Problem:
                 f"inside the equations: use damping, or write residuals as outputs"
             )
         denominators = {
-            a.tensor.name: differences(a.tensor, self.spaces, self.energies, shift)
-            for a in self.equations.amplitudes
+            a.tensor.name: self._denominators(a.tensor, shift) for a in self.equations.amplitudes
         }
 
         def step(now: Amplitudes, norms: Sequence[float]) -> Step:
@@ -201,10 +200,7 @@ class Problem:
     def energy_of_reference(self) -> float:
         """The energy without amplitudes if it is that of the reference, up to fitting, else 0.0."""
         expected = self.of_reference
-        zero = {
-            a.tensor.name: np.zeros(dense_shape(a.tensor, self.extents))
-            for a in self.equations.amplitudes
-        }
+        zero = {a.tensor.name: self._zero(a.tensor) for a in self.equations.amplitudes}
         outputs = self._evaluate(zero)
         found = sum(
             real_number(name, outputs[name], self.options.tolerance)
@@ -221,12 +217,23 @@ class Problem:
     def _start(self, earlier: Earlier, denominators: Mapping[str, Array]) -> Amplitudes:
         """Earlier amplitudes; the others are those of first order."""
         tensors = [a.tensor for a in self.equations.amplitudes]
-        zero = {t.name: np.zeros(dense_shape(t, self.extents)) for t in tensors}
+        zero = {t.name: self._zero(t) for t in tensors}
         start = self._step(zero, self.at_zero, denominators).updated
         # They may be as large as amplitudes, and are not needed again.
         self.at_zero.clear()
-        found = {t.name: earlier.get(t) for t in tensors}
-        return start | {name: array for name, array in found.items() if array is not None}
+        found = {t: earlier.get(t) for t in tensors}
+        return start | {t.name: self._held(t, x) for t, x in found.items() if x is not None}
+
+    def _zero(self, tensor: Tensor) -> Array:
+        """Amplitudes that are zero."""
+        return np.zeros(dense_shape(tensor, self.extents))
+
+    def _held(self, _tensor: Tensor, dense: Array) -> Array:
+        """Dense amplitudes as they are iterated."""
+        return dense
+
+    def _denominators(self, tensor: Tensor, shift: float) -> Array:
+        return differences(tensor, self.spaces, self.energies, shift)
 
     def _step(
         self, now: Amplitudes, outputs: Mapping[str, Array], denominators: Mapping[str, Array]

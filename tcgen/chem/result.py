@@ -47,6 +47,8 @@ class Solution:
         solved: names of the amplitudes that the equations determine; None if they are not known.
         states: the roots as states, with their spins, oscillator strengths and leading amplitudes.
         integrals: source of the integrals, in words.
+        symmetry: point group, numbers of orbitals by irrep, blocks and bytes of the inputs, or why
+            there is one block; {} unless it was asked for.
         iterations: evaluations of the equations.
         residual_norms: 2-norms by the name of the residual.
         seconds: wall time of ``solve``.
@@ -68,6 +70,7 @@ class Solution:
     solved: Sequence[str] | None = None
     states: States = field(default_factory=States)
     integrals: str = ""
+    symmetry: dict[str, Any] = field(default_factory=dict)
     iterations: int = 0
     residual_norms: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
@@ -362,7 +365,7 @@ def _check_given(solution: Solution, names: Sequence[str], fingerprint: Mapping[
             f"{', '.join(names)} of {solution.name} are not converged: solve these equations with "
             f"more iterations first",
             RuntimeWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
 

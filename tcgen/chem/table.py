@@ -6,6 +6,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from math import ceil, log
 
 import numpy as np
 
@@ -53,6 +54,10 @@ class Table:
         sizes = ", ".join(f"{space} = {extent}" for space, extent in extents.items())
         self._show(f"{name} on {reference}, {sizes}")
 
+    def note(self, text: str) -> None:
+        """A line between title and header."""
+        self._show(text)
+
     def header(self) -> None:
         """Names of the columns."""
         text = f"{'cycle':>{_CYCLE}}"
@@ -99,6 +104,20 @@ class Table:
         for name, array in solution.values.items():
             shape = " x ".join(str(n) for n in array.shape)
             self._show(f"{name}  {shape}  norm {np.linalg.norm(array.ravel()):.12f}")
+
+
+def stage(number: int, worst: float, first: float, tolerance: float) -> str:
+    """An iteration in words, with an estimate of those that remain.
+
+    Example:
+        >>> stage(3, 1e-3, 1e-1, 1e-9)
+        'iteration 3, residual 1.0e-03, about 6 more'
+    """
+    text = f"iteration {number}, residual {worst:.1e}"
+    if number < 3 or not tolerance < worst < first:
+        return text
+    rate = log(first / worst) / (number - 1)
+    return f"{text}, about {ceil(log(worst / tolerance) / rate)} more"
 
 
 def _nothing(_line: str) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _MOLECULE = ("atom", "xyz", "basis", "ecp", "charge", "spin", "density_fit", "auxbasis")
 _FILES = ("fcidump", "trexio", "integrals")
 _ITERATION = (
-    *("nroots", "tolerance", "max_cycle", "diis", "level_shift", "damping", "orbitals"),
+    *("symmetry", "nroots", "tolerance", "max_cycle", "diis", "level_shift", "damping", "orbitals"),
     *("checkpoint", "checkpoint_every", "precision", "memory"),
 )
 
@@ -106,6 +106,11 @@ _solve_options = together(
     ),
     option("--df", "density_fit", is_flag=True, help="Fit densities, also in the mean field."),
     option("--auxbasis", help="Basis set of density fitting.  [default: PySCF's]"),
+    option(
+        "--symmetry",
+        is_flag=True,
+        help="Compute with blocks of the irreps of the molecule's abelian point group.",
+    ),
     option(
         "--amplitudes",
         type=FILE,
@@ -258,7 +263,7 @@ def _solve(
     """
     from ..chem import load  # noqa: PLC0415  (loads the interpreter)
     from ..chem import solve as solve_equations  # noqa: PLC0415
-    from ..chem.driver import read_equations  # noqa: PLC0415
+    from ..chem.setup import read_equations  # noqa: PLC0415
 
     systems = [read_equations(source) for source in sources]
     _refuse_roles(systems, chosen["roles"])
@@ -357,7 +362,9 @@ def _reference(
             raise click.UsageError("--occupied needs a file: --fcidump, --trexio or --integrals")
         progress("running the mean field")
         return run_mean_field(
-            kind=chosen["reference"], **{name: chosen[name] for name in _MOLECULE}
+            kind=chosen["reference"],
+            symmetry=chosen["symmetry"],
+            **{name: chosen[name] for name in _MOLECULE},
         )
     others = [*files[1:], *given([n for n in (*_MOLECULE, "reference") if n != "spin"])]
     if others:

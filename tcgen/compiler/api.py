@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, SupportsIndex
 
 from ..errors import ArgumentError
-from ..ir.system import System
+from ..ir.program import FormulaSequence
+from ..ir.system import System, planning_extents
 from ..options import Options, Planning, parse_bytes, parse_extents
 from ..runtime.program import Program
-from .driver import compile_artifact, compile_system, read_system
+from .driver import compile_artifact, compile_system, form_program, read_system
 from .progress import Progress, reported
 from .target import default_target, for_machine
 from .tracer import Tracer
@@ -139,6 +140,26 @@ def compiled(
     for message in () if isinstance(source, System) else messages:
         warnings.warn(message, stacklevel=3)
     return program
+
+
+def formula_sequence(
+    system: System,
+    extents: Mapping[str, SupportsIndex],
+    dtype: str,
+    plan: Planning,
+    progress: Progress | bool = False,
+) -> FormulaSequence:
+    """The sequence of steps that a program for the CPU executes, without a plan of its loops."""
+    plan = for_machine(plan, "cpu")
+    options = Options(
+        extents=parse_extents(extents),
+        target="cpu",
+        dtype=dtype,
+        **{option.name: getattr(plan, option.name) for option in fields(Planning)},
+    )
+    options = replace(options, extents=planning_extents(system, options.extent_of))
+    with reported(progress, options.target) as tell:
+        return form_program(system, options, Tracer(tell), use_cache=True)
 
 
 # The warning names the line that calls compile.

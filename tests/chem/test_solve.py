@@ -346,17 +346,17 @@ def test_an_updated_amplitude_without_a_residual(
 def test_outputs_without_a_role_are_not_computed(
     chemistry: Chemistry, solve: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tcgen.chem import driver
+    from tcgen.chem import bound_program
 
     outputs: list[list[str]] = []
-    bound = driver._bound
+    bound = bound_program.bound
 
     def noted(program: Any, system: Any, *rest: Any) -> Any:
         outputs.append([t.name for t in system.outputs])
         assert {"e_o", "e_v"}.isdisjoint(t.name for t in system.inputs)
         return bound(program, system, *rest)
 
-    monkeypatch.setattr(driver, "_bound", noted)
+    monkeypatch.setattr(bound_program, "bound", noted)
     case = chemistry("lih_sto3g")
     # Passed orbital energies are denominators, though no output that is computed reads them.
     energies = {name: case.fitted[name] for name in ("e_o", "e_v")}

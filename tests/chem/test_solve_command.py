@@ -78,8 +78,8 @@ def test_json_keeps_the_contract(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     keys = (
-        "schema name reference converged e_hf e_corr e_tot energies roots integrals iterations "
-        "residual_norms seconds timings states"
+        "schema name reference converged e_hf e_corr e_tot energies roots integrals symmetry "
+        "iterations residual_norms seconds timings states"
     )
     assert set(found) == set(keys.split())
     assert found["converged"] is True

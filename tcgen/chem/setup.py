@@ -1,0 +1,315 @@
+"""Equations on a mean field before they are compiled: roles of tensors, storage, given arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf, prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..compiler.documents import is_artifact, load_artifact, read_artifact_system
+from ..compiler.driver import read_system
+from ..errors import ArgumentError
+from ..frontend.spec.reader import read_spec
+from ..grading import Grading
+from ..ir.layouts import Array, dense_shape
+from ..ir.system import System, with_axes, with_tensors
+from ..ir.tensor import Role, Tensor, element_bytes
+from ..options import parse_bytes
+from ..records.loops import stored_shape
+from ..records.quantity import Quantity
+from ..resources import shipped_specs
+from .complex_orbitals import refuse_real
+from .conventions import is_over_spin_orbitals, with_conventions
+from .equations import Equations, at_zero, infer_roles
+from .hamiltonian import read_reference
+from .inputs import (
+    MeanFieldInputs,
+    check_passed,
+    in_layout,
+    inputs_on_disk,
+    passed_energies,
+    passed_extents,
+    unpacked,
+)
+from .memory import BASE, Budget
+from .options import SolveOptions
+from .probe import Probe
+from .quantities import Found, recognise, rules_for
+from .reference import Reference
+from .result import Earlier
+from .spaces import Kind, OrbitalSpaces, classify
+from .symmetry import (
+    OneBlock,
+    PointGroup,
+    grading_of,
+    point_group,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setup:
+    """Equations on a mean field, before they are compiled.
+
+    The inputs of ``system`` have the storage and phase that this calculation needs. ``extents`` are
+    by base space. ``given`` has dense arrays of the inputs in ``equations.given``, ``arrays`` those
+    of inputs in the caller's layout; the mean field's, whose quantities are in ``found``, are made
+    later. The arrays of ``on_disk`` go to a file; ``budget`` counts the others. ``passed_energies``
+    are those of orbitals by base space, in Hartree, if the caller passes them or a Fock matrix.
+    With a ``grading`` by the irreps of a ``group``, the job computes with blocks.
+    """
+
+    system: System
+    spaces: OrbitalSpaces
+    reference: Reference
+    equations: Equations
+    found: dict[str, Found]
+    blocks: MeanFieldInputs
+    extents: dict[str, int]
+    earlier: Earlier
+    given: dict[str, Array]
+    arrays: dict[str, Any]
+    on_disk: tuple[str, ...]
+    passed_energies: dict[str, Array]
+    budget: Budget
+    grading: Grading | None = None
+    group: PointGroup | None = None
+
+
+def set_up(
+    system: System, mean_field: Any, options: SolveOptions, *, in_blocks: bool = False
+) -> Setup:
+    """Infer the roles of inputs and outputs, and choose where arrays are stored.
+
+    Raises:
+        OneBlock: ``in_blocks`` is true, and the orbitals have no irreps.
+    """
+    spaces = classify(system)
+    roles, arrays = _split_inputs(system, options.inputs or {})
+    reference = read_reference(mean_field, options.frozen)
+    if reference.complex_orbitals and options.dtype != "complex128":
+        raise ArgumentError(
+            f"the orbitals of {reference.origin} are complex: pass dtype='complex128' "
+            f"(--dtype complex128)"
+        )
+    if options.memory is not None:
+        reference = replace(reference, memory=max(0, parse_bytes(options.memory) - BASE))
+    equations, shown, blocks = _infer(system, spaces, reference, roles, tuple(arrays), options)
+    system = _without_others(system, equations)
+    read = {tensor.name for tensor in system.inputs}
+    found = {n: one for n, one in shown.items() if n in read and n not in arrays}
+    extents = {s.name: s.extent for s in system.spaces if s.extent is not None}
+    extents |= blocks.extents(system.spaces) | passed_extents(system, spaces, arrays)
+    extents |= dict(options.extents or {})
+    grading = group = None
+    if in_blocks:
+        if equations.eigenvalue:
+            raise OneBlock("roots have no irreps yet", warn=True)
+        group = point_group(mean_field, reference)
+        grading = grading_of(group, system, spaces, blocks.frame)
+    if equations.eigenvalue:
+        extents = _root_extents(equations, spaces, options.nroots) | extents
+    earlier = Earlier(
+        options.amplitudes, system.name, spaces, extents, equations.given, reference.fingerprint()
+    )
+    _check_names(system, equations, options.amplitudes)
+    check_passed(system, spaces, arrays, extents)
+    given = _given(system, spaces, equations, earlier)
+    passed = passed_energies([f for n, f in shown.items() if n in arrays], arrays, extents)
+    arrays = {name: array for name, array in arrays.items() if name in read}
+    arrays |= {t.name: in_layout(t, given[t.name], options.dtype) for t in equations.given}
+    # With a limit, stored intermediates of these inputs might not fit.
+    if options.memory_limit is None and options.memory is None:
+        system = with_inputs(system, {*given}, lambda t: replace(t, volatile=False))
+    tensors = (f.tensor for f in found.values())
+    held_memory = reference.memory if grading is None else inf
+    on_disk = inputs_on_disk(tensors, extents, options.dtype, held_memory)
+    if on_disk and options.precision is not None:
+        raise ArgumentError(
+            f"precision='mixed' holds integrals in two types, and {', '.join(on_disk)} do not fit "
+            f"into PySCF's memory: raise mf.max_memory, or leave precision out"
+        )
+    if on_disk:
+        # They are written in whole slices, not in triangles.
+        system = with_inputs(system, {*on_disk}, unpacked)
+        found |= {n: replace(found[n], tensor=unpacked(found[n].tensor)) for n in on_disk}
+    held = {
+        name: element_bytes(f.tensor, options.dtype) * prod(stored_shape(f.tensor, extents))
+        for name, f in found.items()
+        if name not in on_disk and f.tensor.role is not Role.GENERATED
+    }
+    shapes = [dense_shape(a.tensor, extents) for a in equations.amplitudes]
+    element = np.dtype("complex128" if options.dtype == "complex128" else "float64").itemsize
+    budget = Budget(
+        memory=reference.memory + BASE,
+        inputs=held | {n: getattr(a, "nbytes", 0) for n, a in arrays.items()},
+        making={name: blocks.bytes_apart(found[name]) for name in held},
+        amplitudes=element * sum(map(prod, shapes)),
+        diis=options.diis,
+    )
+    return Setup(
+        system, spaces, reference, equations, found, blocks, extents, earlier, given, arrays,
+        on_disk, passed, budget, grading, group,
+    )  # fmt: skip
+
+
+def read_equations(source: object) -> System:
+    """The System of a path, a text, or the name of a shipped spec; a System itself.
+
+    The path may be that of a compiled folder, whose equations are compiled for the molecule.
+    """
+    if isinstance(source, System):
+        return source
+    text = os.fspath(source) if isinstance(source, str | os.PathLike) else None
+    if not isinstance(text, str):
+        raise ArgumentError(
+            f"equations must be a path, the text of a spec, the name of a shipped spec or a "
+            f"System, not {type(source).__name__}"
+        )
+    if "\n" in text:
+        return read_spec(text)
+    if is_artifact(Path(text)):
+        return read_artifact_system(load_artifact(Path(text)))
+    return read_system(Path(text))
+
+
+def _infer(
+    system: System,
+    spaces: OrbitalSpaces,
+    reference: Reference,
+    roles: Mapping[str, str],
+    passed: Sequence[str],
+    options: SolveOptions,
+) -> tuple[Equations, dict[str, Found], MeanFieldInputs]:
+    """Infer the roles of outputs and inputs, and the orbitals of the reference that inputs need.
+
+    Passed orbital energies and Fock matrices are among the inputs that are found.
+    """
+    declared = {t.name: t.quantity.value for t in system.inputs if t.quantity is not None}
+    roles = declared | dict(roles)
+    found = recognise(system, spaces, roles)
+    # Passed energies and Fock matrices show what outputs are; their values are the caller's.
+    of_orbitals = (Quantity.ENERGIES, Quantity.FOCK)
+    shown = {n: f for n, f in found.items() if n not in passed or f.quantity in of_orbitals}
+    probe = Probe(system, spaces, shown)
+    equations = infer_roles(probe, passed, options.outputs or {})
+    tensors = [*system.inputs, *(a.tensor for a in equations.amplitudes)]
+    orbitals = options.orbitals
+    over_spin = is_over_spin_orbitals(tensors, spaces) if orbitals is None else orbitals == "spin"
+    found = with_conventions(probe, equations.amplitudes, roles, spin_orbitals=over_spin)
+    if reference.complex_orbitals:
+        if equations.eigenvalue:
+            raise ArgumentError(
+                f"{system.name} is an eigenvalue problem, and its matrix over complex orbitals is "
+                f"complex: pass a reference with real orbitals"
+            )
+        refuse_real(probe, found, equations)
+    blocks = MeanFieldInputs(
+        system, spaces, reference, spin_orbitals=over_spin, auxbasis=options.auxbasis
+    )
+    return equations, found, blocks
+
+
+def _split_inputs(
+    system: System, inputs: Mapping[str, Any]
+) -> tuple[dict[str, str], dict[str, Any]]:
+    """The roles of inputs that the caller names, and the arrays that the caller passes."""
+    names = [tensor.name for tensor in system.inputs]
+    unknown = [name for name in inputs if name not in names]
+    if unknown:
+        raise ArgumentError(
+            f"inputs: {system.name} has no input {', '.join(unknown)}; it has {', '.join(names)}"
+        )
+    roles = {name: value for name, value in inputs.items() if isinstance(value, str)}
+    arrays = {n: v if callable(v) else np.asarray(v) for n, v in inputs.items() if n not in roles}
+    return roles, arrays
+
+
+def _without_others(system: System, equations: Equations) -> System:
+    """The system without outputs that have no role, such as updates beside residuals."""
+    needed = {*equations.energies, *equations.values}
+    needed |= {a.output.name for a in equations.amplitudes}
+    if needed >= {tensor.name for tensor in system.outputs}:
+        return system
+    rest = at_zero(system, set(), needed)
+    kept = {*rest.tensors, *equations.given, *(a.tensor for a in equations.amplitudes)}
+    tensors = tuple(t for t in system.tensors if t in kept)
+    return replace(rest, tensors=tensors)
+
+
+def with_inputs(system: System, names: set[str], change: Callable[[Tensor], Tensor]) -> System:
+    """The system with some of its inputs changed."""
+    return with_tensors(system, {t: change(t) for t in system.inputs if t.name in names})
+
+
+def _root_extents(equations: Equations, spaces: OrbitalSpaces, nroots: int) -> dict[str, int]:
+    """Planning extents of the spaces that number vectors."""
+    axes = [s for a in equations.amplitudes for s in a.tensor.spaces]
+    return {s.name: nroots for s in axes if spaces.kind(s) is Kind.OTHER}
+
+
+def _check_names(system: System, equations: Equations, amplitudes: object) -> None:
+    """Refuse arrays by name if the equations read none of them."""
+    read = [t.name for t in (*equations.given, *(a.tensor for a in equations.amplitudes))]
+    if isinstance(amplitudes, Mapping) and amplitudes and not amplitudes.keys() & {*read}:
+        raise ArgumentError(
+            f"amplitudes: {system.name} reads no {' or '.join(amplitudes)}; it reads "
+            f"{', '.join(read) or 'none'}"
+        )
+
+
+def _given(
+    system: System, spaces: OrbitalSpaces, equations: Equations, earlier: Earlier
+) -> dict[str, Array]:
+    """Dense arrays of inputs that are neither solved for nor quantities of the mean field."""
+    arrays = {}
+    missing = []
+    for tensor in equations.given:
+        array = earlier.get(tensor)
+        if array is None:
+            missing.append(tensor)
+        else:
+            arrays[tensor.name] = array
+    if missing:
+        makers = _determined_by(missing) or _determined_by(equations.given)
+        if makers:
+            names = ", ".join(t.name for t in missing)
+            first = f"{', '.join(makers[:-1])} or {makers[-1]}" if makers[1:] else makers[0]
+            raise ArgumentError(
+                f"{system.name} reads {names}, which other equations determine: solve {first} "
+                f"first, and pass its result as amplitudes= (--amplitudes FILE in both commands)"
+            )
+        tried = "\n".join(f"    {with_axes(t)}: {rules_for(t, spaces)}" for t in missing)
+        first = missing[0].name
+        raise ArgumentError(
+            f"{system.name}: no rule finds the role of these inputs, and no output is their "
+            f"residual or update:\n{tried}\n"
+            f"    pass the amplitudes of an earlier solve: amplitudes= (--amplitudes FILE)\n"
+            f'    pass other arrays: inputs={{"{first}": array}} (--inputs FILE)\n'
+            f"    or declare the quantity of an input in the spec: from fock, from eri(chemist) "
+            f"and the like behind its axes\n"
+            f'    or name the output that determines it: outputs={{"r": "residual of {first}"}} '
+            f'(--role "r=residual of {first}")'
+        )
+    return arrays
+
+
+def _determined_by(missing: Sequence[Tensor]) -> list[str]:
+    """Shipped specs that solve for these amplitudes, over the same orbitals, and for no others."""
+
+    def described(tensors: Iterable[Tensor]) -> set[tuple[str, bool]]:
+        return {(with_axes(t), any(s.sign < 0 for s in t.symmetry)) for t in tensors}
+
+    makers = []
+    for name, path in shipped_specs().items():
+        system = read_system(path)
+        solved = described(t for t in system.inputs if t.volatile)
+        outputs = {tuple(s.name for s in t.spaces) for t in system.outputs}
+        fit = all(tuple(s.name for s in t.spaces) in outputs for t in missing)
+        if fit and solved == described(missing):
+            makers.append(name)
+    return makers

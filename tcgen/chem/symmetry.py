@@ -1,0 +1,346 @@
+"""Point groups in ``solve``: irreps of orbitals, and amplitudes that are held in blocks.
+
+Labels of orbitals are those of PySCF, which it also gives to orbitals without symmetry. They are
+used if each orbital lies in one irrep and no element between irreps remains in the Hamiltonian and
+in the Fock matrix; integrals are checked as they are cut into blocks. Otherwise there is one block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..blocks.arrays import BlockedArray
+from ..blocks.program import BlockedProgram
+from ..errors import ArgumentError, CheckError, PlanError, SpecError
+from ..grading import Grading
+from ..ir.layouts import Array
+from ..ir.program import FormulaSequence
+from ..ir.system import System
+from ..ir.tensor import Space, Tensor, element_type
+from .bound_program import as_dense
+from .checkpoint import Checkpoint
+from .equations import Amplitude
+from .frames import SPIN_ORBITAL, Frame
+from .inputs import MeanFieldInputs, in_layout
+from .iterate import Amplitudes, Iterated, Step
+from .mean_field import MeanField
+from .problem import Problem
+from .quantities import Found
+from .reference import Reference
+from .result import Earlier
+from .spaces import ORBITAL, Kind, OrbitalSpaces
+
+# Largest element between irreps that rounding explains, in Hartree, as in integrals over blocks.
+_FORBIDDEN = 1e-8
+# Norm of the part of an orbital outside its irrep above which the orbital is said to be mixed.
+_MIXED = 1e-5
+_SHOWN = 4  # orbitals that a message names
+# Groups of linear molecules and atoms: PySCF's numbers are those of the abelian group modulo 10.
+_MODULO = 10
+_ADVICE = (
+    "run the mean field of a molecule with symmetry=True (mol.symmetry), and do not change its "
+    "orbitals"
+)
+
+
+class OneBlock(Exception):  # noqa: N818  (no error: the job goes on with dense arrays)
+    """Why a job has one block; ``warn`` if the caller could not expect it."""
+
+    def __init__(self, why: str, *, warn: bool = True) -> None:
+        super().__init__(why)
+        self.warn = warn
+
+
+@contextmanager
+def symmetric() -> Iterator[None]:
+    """A context in which an array that is not symmetric raises OneBlock."""
+    try:
+        yield
+    except CheckError as error:
+        raise OneBlock(f"{error} ({_ADVICE})") from error
+
+
+@dataclass(frozen=True, slots=True)
+class PointGroup:
+    """A point group, and PySCF's number of the irrep of each orbital, by set of the reference."""
+
+    name: str
+    irreps: tuple[tuple[int, ...], ...]
+
+    def of(self, frame: Frame, places: Iterable[int]) -> list[int]:
+        """The irreps of orbitals of a frame."""
+        found = []
+        for place in places:
+            part = next(p for p in frame.parts.values() if p.places[place] >= 0)
+            found.append(self.irreps[part.number][part.places[place]])
+        return found
+
+
+def point_group(mean_field: Any, reference: Reference) -> PointGroup:
+    """The point group of a mean field, whose labels of orbitals are checked.
+
+    Raises:
+        OneBlock: the molecule is C1, or the orbitals do not have irreps.
+    """
+    # An attribute of the class: for a missing one of the object PySCF imports all its modules.
+    labels = getattr(type(mean_field), "get_orbsym", None)
+    if not isinstance(reference, MeanField) or labels is None or not reference.mol.symmetry:
+        raise OneBlock(
+            f"{reference.origin}: orbitals have no irreps: the molecule has none, or was made "
+            f"without mol.symmetry=True",
+            warn=False,
+        )
+    if reference.complex_orbitals:
+        raise OneBlock("orbitals are complex: leave out symmetry")
+    mol = reference.mol
+    found = labels(mean_field)
+    by_set = found if isinstance(found, tuple) else [found] * len(reference.of_set)
+    raw = [np.asarray(one)[kept] for one, kept in zip(by_set, reference.of_set, strict=True)]
+    modulus = _MODULO if mol.groupname in ("Dooh", "Coov", "SO3") else 1 << 30
+    group = PointGroup(mol.groupname, tuple(tuple(int(x) % modulus for x in one) for one in raw))
+    grading = Grading.from_orbsym(group.name)
+    _check_pure(mean_field, reference, group, modulus)
+    _check_coupling(mean_field, reference, group, grading)
+    return group
+
+
+def _check_pure(mean_field: Any, reference: MeanField, group: PointGroup, modulus: int) -> None:
+    """OneBlock if orbitals have parts in several irreps."""
+    mol = reference.mol
+    overlap = mol.intor_symmetric("int1e_ovlp")
+    energies = np.atleast_2d(np.asarray(mean_field.mo_energy))
+    for number, (c, kept) in enumerate(zip(reference.coefficients, reference.of_set, strict=True)):
+        norms = np.einsum("pi,pq,qi->i", c, overlap, c, optimize=True)
+        labels = np.array(group.irreps[number])
+        inside = np.zeros(len(kept))
+        for irrep, basis in zip(mol.irrep_id, mol.symm_orb, strict=True):
+            projected = basis.T @ overlap @ c
+            weights = projected * np.linalg.solve(basis.T @ overlap @ basis, projected)
+            inside += np.where(labels == irrep % modulus, weights.sum(axis=0), 0.0)
+        outside = np.sqrt(np.maximum(norms - inside, 0.0))
+        mixed = np.flatnonzero(outside > _MIXED)
+        if len(mixed):
+            levels = energies[min(number, len(energies) - 1)]
+            shown = [f"{kept[k]} ({levels[kept[k]]:.6f} Hartree)" for k in mixed[:_SHOWN]]
+            more = f" and {len(mixed) - _SHOWN} more" if len(mixed) > _SHOWN else ""
+            raise OneBlock(
+                f"orbitals {', '.join(shown)}{more} have parts in several irreps of "
+                f"{mol.groupname}, up to {outside.max():.1e} (an SCF without symmetry mixes those "
+                f"of equal energy, and localisation and averaging mix others): {_ADVICE}"
+            )
+
+
+def _check_coupling(
+    mean_field: Any, reference: MeanField, group: PointGroup, grading: Grading
+) -> None:
+    """OneBlock if the Fock matrix or the core Hamiltonian has elements between irreps."""
+    frame = reference.frames[SPIN_ORBITAL]
+    irreps = np.array(group.of(frame, range(frame.count)), int)
+    parts = reference.by_spin(frame)
+    core = np.asarray(mean_field.get_hcore())
+    if len(core) == sum(len(c) for c in parts) and len(parts) > 1:
+        parts = [np.concatenate(parts)]
+    cores = core if core.ndim == 3 else [core] * len(parts)
+    own = sum(
+        (c.T @ x @ c for c, x in zip(parts, cores, strict=True)), start=np.zeros_like(frame.fock)
+    )
+    for name, matrix in (("Fock matrix", frame.fock), ("core Hamiltonian", own)):
+        between = np.abs(np.where(irreps[:, None] == irreps, 0.0, matrix))
+        worst = float(between.max(initial=0.0))
+        if not worst <= _FORBIDDEN:
+            p, q = map(int, np.unravel_index(int(between.argmax()), between.shape))
+            raise OneBlock(
+                f"the {name} has an element of {worst:.1e} Hartree between orbitals of "
+                f"{grading.names[irreps[p]]} ({frame.energies[p]:.6f} Hartree) and "
+                f"{grading.names[irreps[q]]} ({frame.energies[q]:.6f} Hartree): {_ADVICE}"
+            )
+
+
+def grading_of(
+    group: PointGroup,
+    system: System,
+    spaces: OrbitalSpaces,
+    frame: Callable[[Space], tuple[str, Frame, Sequence[int]]],
+) -> Grading:
+    """The grading of the spaces of a system, each with the ``frame`` and places of its orbitals."""
+    graded = [space for space in system.spaces if spaces.kind(space) in ORBITAL]
+    return Grading.from_orbsym(group.name, **{s.name: group.of(*frame(s)[1:]) for s in graded})
+
+
+def blocked_program(
+    sequence: FormulaSequence,
+    spaces: OrbitalSpaces,
+    grading: Grading,
+    extents: Mapping[str, int],
+    dtype: str,
+) -> BlockedProgram:
+    """The program over blocks.
+
+    Raises:
+        OneBlock: the equations cannot run over blocks.
+    """
+    if any(spaces.kind(space) is Kind.AUXILIARY for space in sequence.spaces):
+        raise OneBlock("auxiliary functions of three-index integrals have no irreps")
+    others = {name: extent for name, extent in extents.items() if name not in grading}
+    try:
+        return BlockedProgram(sequence, grading, None, others, dtype=dtype)
+    except (PlanError, SpecError, ArgumentError) as error:
+        raise OneBlock(str(error)) from error
+
+
+def check_integrals(inputs: MeanFieldInputs, group: PointGroup, grading: Grading) -> None:
+    """OneBlock if an integral over all pairs of orbitals that the irreps forbid is not zero."""
+    irreps = [np.array(own, int) for own in group.irreps]
+    worst = inputs.largest_between(irreps, grading.addition)
+    if not worst <= _FORBIDDEN:
+        raise OneBlock(
+            f"an integral that irreps of {grading.name} forbid is {worst:.1e} Hartree: {_ADVICE}"
+        )
+
+
+def input_in_blocks(
+    program: BlockedProgram, inputs: MeanFieldInputs, found: Found, dtype: str
+) -> BlockedArray:
+    """An input of the mean field; integrals over all pairs, if they were made, are checked.
+
+    Raises:
+        CheckError: an element that the irreps forbid is not zero.
+    """
+    tensor, grading = found.tensor, program.grading
+    if all(space.name in grading for space in tensor.spaces):
+        array = program.empty(tensor.name)
+        by_irrep = []
+        for space in tensor.spaces:
+            places = np.array(inputs.frame(space)[2], int)[grading.order(space.name)]
+            by_irrep.append(np.split(places, grading.starts(space.name)[1:-1]))
+        parts = (
+            ([own[g].tolist() for own, g in zip(by_irrep, irreps, strict=True)], view)
+            for irreps, view in array.blocks()
+        )
+        if inputs.fill(found, parts):
+            return array
+    return program.blocked(tensor.name, inputs.array(found, dtype))
+
+
+def summary(
+    program: BlockedProgram, arrays: Mapping[str, BlockedArray], amplitudes: Iterable[str]
+) -> dict[str, Any]:
+    """Group, numbers of orbitals by irrep, and blocks and bytes of inputs."""
+    grading = program.grading
+    held = [*arrays.values(), *(program.empty(name) for name in amplitudes)]
+    return {
+        "group": grading.name,
+        "orbitals": {
+            space: dict(zip(grading.names, grading[space], strict=True)) for space in grading.spaces
+        },
+        "blocks": sum(int(array.layout.filled.sum()) for array in held),
+        "bytes": sum(array.nbytes for array in held),
+        "dense_bytes": sum(prod(array.shape) * array.dtype.itemsize for array in held),
+        "program_bytes": program.peak_bytes(),
+    }
+
+
+def in_words(symmetry: Mapping[str, Any]) -> str:
+    """One line about blocks.
+
+    Example:
+        >>> orbitals = {"o": {"Ag": 4, "Bg": 0, "Au": 1}}
+        >>> counts = {"blocks": 8, "bytes": 1000, "dense_bytes": 1900}
+        >>> in_words({"group": "C2h", "orbitals": orbitals, **counts})
+        'C2h, o = 4 Ag + 1 Au, 8 blocks, 1,000 bytes for 1,900'
+    """
+    sizes = [
+        f"{space} = {' + '.join(f'{n} {name}' for name, n in counts.items() if n) or 0}"
+        for space, counts in symmetry["orbitals"].items()
+    ]
+    words = f"{symmetry['blocks']} blocks, {symmetry['bytes']:,} bytes"
+    return ", ".join([symmetry["group"], *sizes, f"{words} for {symmetry['dense_bytes']:,}"])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockedProblem(Problem):
+    """The same equations with amplitudes as the flat elements of their blocks."""
+
+    program: BlockedProgram | None = None
+
+    def iterate(
+        self,
+        earlier: Earlier,
+        show: Callable[[int, Step], None],
+        *,
+        diis_on_disk: bool = False,
+        checkpoint: Checkpoint | None = None,
+    ) -> Iterated:
+        """Solve for the amplitudes; the results are dense arrays."""
+        found = Problem.iterate(
+            self, earlier, show, diis_on_disk=diis_on_disk, checkpoint=checkpoint
+        )
+        tensors = {a.tensor.name: a.tensor for a in self.equations.amplitudes}
+        amplitudes = {n: self._array(tensors[n], x).dense() for n, x in found.amplitudes.items()}
+        outputs = {t.name: t for t in self.system.outputs}
+        dense = {n: as_dense(outputs[n], value) for n, value in found.last.outputs.items()}
+        return replace(found, amplitudes=amplitudes, last=replace(found.last, outputs=dense))
+
+    def _array(self, tensor: Tensor, data: Array) -> BlockedArray:
+        array = self._program.empty(tensor.name)
+        return BlockedArray(data, array.grading, array.spaces, array.layout)
+
+    @property
+    def _program(self) -> BlockedProgram:
+        assert self.program is not None
+        return self.program
+
+    def _zero(self, tensor: Tensor) -> Array:
+        return np.zeros(self._program.empty(tensor.name).layout.size)
+
+    def _held(self, _tensor: Tensor, dense: Array) -> Array:
+        given = in_layout(_tensor, dense, self.dtype)
+        return self._program.blocked(_tensor.name, given).data
+
+    def _denominators(self, tensor: Tensor, shift: float) -> Array:
+        array = self._program.empty(tensor.name)
+        made = BlockedArray(np.zeros(array.data.shape), array.grading, array.spaces, array.layout)
+        parts = [self._by_irrep(space, shift) for space in tensor.spaces]
+        for irreps, view in made.blocks():
+            for axis, (g, own) in enumerate(zip(irreps, parts, strict=True)):
+                view += own[g].reshape(-1, *(1,) * (tensor.rank - axis - 1))
+        return made.data
+
+    def _by_irrep(self, space: Space, shift: float) -> list[Array]:
+        """Energies of the orbitals of each irrep, as they enter denominators."""
+        grading = self._program.grading
+        if space.name not in grading:
+            return [np.zeros(self.extents[space.name])] * len(grading)
+        energies = self.energies[space.name][grading.order(space.name)]
+        signed = energies if self.spaces.kind(space) is Kind.OCCUPIED else -(energies + shift)
+        return np.split(signed, grading.starts(space.name)[1:-1])
+
+    def _evaluate(self, now: Amplitudes) -> Mapping[str, Array]:
+        given = {a.tensor.name: a.tensor for a in self.equations.amplitudes}
+        arrays = {}
+        for name, data in now.items():
+            element = element_type(given[name], self.dtype)
+            arrays[name] = self._array(given[name], data.astype(element, copy=False))
+        return self.run(**arrays)
+
+    def _in_order(
+        self, amplitude: Amplitude, outputs: Mapping[str, Any], extents: Mapping[str, int]
+    ) -> Array:
+        """An output as the elements of blocks with the axes of the amplitude."""
+        tensor, value = amplitude.tensor, outputs[amplitude.output.name]
+        if not isinstance(value, BlockedArray):
+            return self._held(tensor, Problem._in_order(self, amplitude, outputs, extents))
+        made = self._program.empty(tensor.name)
+        same = amplitude.axes == tuple(range(tensor.rank))
+        if same and value.signs == made.signs and value.charge == made.charge:
+            return value.data
+        for irreps, view in made.blocks():
+            of_output = [irreps[amplitude.axes.index(k)] for k in range(tensor.rank)]
+            view[...] = value.block(*of_output).transpose(amplitude.axes)
+        return made.data

@@ -1,0 +1,316 @@
+"""``solve`` over the blocks of a point group equals ``solve`` with dense arrays."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcgen
+from support.command_line import invoke
+from tcgen.errors import ArgumentError, MemoryLimitError
+
+pyscf = pytest.importorskip("pyscf")
+
+WATER = "O 0 0 0.1173; H 0 0.7572 -0.4692; H 0 -0.7572 -0.4692"
+PEROXIDE = "O 0 0 0; O 0 1.4 0.1; H 0.9 -0.2 0.3; H -0.3 1.7 0.9"
+ETHYLENE = (
+    "C 0 0 0.667; C 0 0 -0.667; H 0 0.923 1.238; H 0 -0.923 1.238; H 0 0.923 -1.238; "
+    "H 0 -0.923 -1.238"
+)
+EQUAL = 1e-9
+BY_SPIN = """
+space oa occupied
+space va virtual
+space ob occupied
+space vb virtual
+index i : oa
+index j : ob
+index a : va
+index b : vb
+input g[oa,va,ob,vb] from eri(chemist)
+input e_i[oa] from energies, e_j[ob] from energies, e_a[va] from energies, e_b[vb] from energies
+output e
+e = g[i,a,j,b]*g[i,a,j,b]/(e_i[i] + e_j[j] - e_a[a] - e_b[b])
+"""
+MUST_WARN = "solve uses one block"
+
+
+@cache
+def mean_field(
+    atoms: str, *, basis: str = "sto-3g", kind: str = "RHF", symmetry: bool = True, spin: int = 0
+) -> Any:
+    from pyscf import gto, scf
+
+    mol = gto.M(atom=atoms, basis=basis, symmetry=symmetry, spin=spin, verbose=0)
+    reference = getattr(scf, kind)(mol)
+    reference.conv_tol, reference.conv_tol_grad = 1e-13, 1e-9
+    reference.kernel()
+    assert reference.converged
+    return reference
+
+
+solve = partial(tcgen.chem.solve, optimize=False, show=False)
+
+
+def dense(source: str, reference: Any, **keywords: Any) -> tcgen.chem.Solution:
+    return solve(source, reference, target="numpy", **keywords)
+
+
+def equal(found: tcgen.chem.Solution, expected: tcgen.chem.Solution) -> bool:
+    """Energies, amplitudes and values agree; the blocks were used."""
+    assert "note" not in found.symmetry
+    assert found.converged
+    assert found.energies.keys() == expected.energies.keys()
+    pairs = [(found.energies[n], expected.energies[n]) for n in expected.energies]
+    for one, other in (
+        (found.amplitudes, expected.amplitudes),
+        (found.values, expected.values),
+    ):
+        assert one.keys() == other.keys()
+        pairs += [(one[n], other[n]) for n in other]
+    return all(np.shape(a) == np.shape(b) and np.allclose(a, b, 0, EQUAL) for a, b in pairs)
+
+
+@pytest.mark.parametrize(
+    ("atoms", "group", "frozen"),
+    [
+        pytest.param(WATER, "C2v", 1, marks=pytest.mark.slow),
+        (WATER, "C2v", [0, 6]),
+        pytest.param("N 0 0 0.55; N 0 0 -0.55", "D2h", 2, marks=pytest.mark.slow),
+        ("N 0.55 0 0; N -0.55 0 0", "D2h", 0),
+        pytest.param("C 0 0 0; O 0 0 1.13", "C2v", 0, marks=pytest.mark.slow),
+        pytest.param("Be 0 0 0", "D2h", 0, marks=pytest.mark.slow),
+        (ETHYLENE, "D2h", 2),
+        ("O 0 0 0; H 0 0.9 0.1; F 1.2 0.3 0", "Cs", 0),
+    ],
+)
+def test_ccsd_over_blocks(atoms: str, group: str, frozen: Any) -> None:
+    reference = mean_field(atoms)
+    found = solve("ccsd_closed_shell", reference, symmetry=True, frozen=frozen)
+    assert equal(found, dense("ccsd_closed_shell", reference, frozen=frozen))
+    assert found.symmetry["group"] == group
+    counts = found.symmetry["orbitals"]
+    assert sum(counts["o"].values()) == found.amplitudes["t1"].shape[0]
+    assert sum(counts["v"].values()) == found.amplitudes["t1"].shape[1]
+    assert 0 < found.symmetry["bytes"] < found.symmetry["dense_bytes"]
+
+
+def test_atoms_have_d_orbitals_of_irreps_modulo_ten() -> None:
+    reference = mean_field("Ne 0 0 0", basis="cc-pvdz")
+    assert reference.get_orbsym().max() > 100
+    found = solve("mp3_closed_shell", reference, symmetry=True)
+    assert equal(found, dense("mp3_closed_shell", reference))
+    assert found.symmetry["group"] == "D2h"
+    assert found.symmetry["orbitals"]["v"]["Ag"] == 3  # 3s, and two of the 3d orbitals
+
+
+def test_triples_read_amplitudes_over_blocks() -> None:
+    reference = mean_field(WATER)
+    singles = dense("ccsd_closed_shell", reference)
+    found = solve("t_closed_shell", reference, symmetry=True, amplitudes=singles)
+    assert equal(found, dense("t_closed_shell", reference, amplitudes=singles))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "spin"),
+    [
+        ("mp2_spin_orbital", "RHF", 0),
+        ("mp2_spin_orbital", "GHF", 0),
+        ("ccsd_spin_orbital", "UHF", 2),
+        ("ccsd_spin_orbital", "ROHF", 2),
+        pytest.param("qcisd_closed_shell", "RHF", 0, marks=pytest.mark.slow),
+        pytest.param("cisd_closed_shell", "RHF", 0, marks=pytest.mark.slow),
+        pytest.param("ccsdt_closed_shell", "RHF", 0, marks=pytest.mark.slow),
+    ],
+)
+def test_methods_over_blocks(name: str, kind: str, spin: int) -> None:
+    reference = mean_field(WATER, kind=kind, spin=spin)
+    found = solve(name, reference, symmetry=True, frozen=2 if kind == "GHF" else 1)
+    assert equal(found, dense(name, reference, frozen=2 if kind == "GHF" else 1))
+
+
+@pytest.mark.parametrize("kind", ["RHF", "ROHF", "UHF"])
+def test_spaces_by_spin_have_their_own_irreps(kind: str) -> None:
+    reference = mean_field(WATER, kind=kind, spin=0 if kind == "RHF" else 2)
+    found = solve(BY_SPIN, reference, symmetry=True, frozen=1)
+    assert equal(found, dense(BY_SPIN, reference, frozen=1))
+    sizes = {space: sum(n.values()) for space, n in found.symmetry["orbitals"].items()}
+    assert sizes == {"oa": 4, "va": 2, "ob": 4, "vb": 2} if kind == "RHF" else sizes["ob"] == 3
+
+
+@pytest.mark.slow
+def test_lambda_and_densities_over_blocks() -> None:
+    reference = mean_field(WATER, kind="GHF")
+    singles = dense("ccsd_spin_orbital", reference)
+    found = solve("ccsd_lambda_spin_orbital", reference, symmetry=True, amplitudes=singles)
+    assert equal(found, dense("ccsd_lambda_spin_orbital", reference, amplitudes=singles))
+    density = solve("ccsd_density_spin_orbital", reference, symmetry=True, amplitudes=found)
+    assert density.values
+    assert equal(density, dense("ccsd_density_spin_orbital", reference, amplitudes=found))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "close"),
+    [pytest.param("complex128", EQUAL, marks=pytest.mark.slow), ("float32", 1e-5)],
+)
+def test_element_types(dtype: str, close: float) -> None:
+    reference = mean_field(WATER)
+    found = solve("ccsd_closed_shell", reference, symmetry=True, dtype=dtype, tolerance=1e-5)
+    expected = dense("ccsd_closed_shell", reference, dtype=dtype, tolerance=1e-5)
+    assert "note" not in found.symmetry
+    assert found.amplitudes["t2"].dtype == expected.amplitudes["t2"].dtype
+    assert abs(found.e_corr - expected.e_corr) < close
+
+
+def test_options_of_the_iteration(tmp_path: Path) -> None:
+    reference = mean_field(WATER)
+    start = dense("ccsd_closed_shell", reference, tolerance=1e-4)
+    chosen: dict[str, Any] = {"level_shift": 0.1, "damping": 0.1, "diis": 4, "amplitudes": start}
+    found = solve("ccsd_closed_shell", reference, symmetry=True, **chosen)
+    expected = dense("ccsd_closed_shell", reference, **chosen)
+    assert found.iterations == expected.iterations
+    assert equal(found, expected)
+    # A later run continues; one without blocks has other amplitudes, and is refused.
+    file = tmp_path / "state.h5"
+    with warnings.catch_warnings(action="ignore"):
+        solve("ccsd_closed_shell", reference, symmetry=True, checkpoint=file, max_cycle=4)
+    again = solve("ccsd_closed_shell", reference, symmetry=True, checkpoint=file)
+    assert abs(again.e_corr - expected.e_corr) < EQUAL
+    with pytest.raises(ArgumentError, match="checkpoint"):
+        dense("ccsd_closed_shell", reference, checkpoint=file)
+
+
+def test_a_saved_solution_keeps_the_blocks_in_words(tmp_path: Path) -> None:
+    lines: list[str] = []
+    found = solve("mp2_closed_shell", mean_field(WATER), symmetry=True, show=lines.append)
+    assert any("C2v" in line and "3 A1" in line and "blocks" in line for line in lines)
+    assert tcgen.chem.load(found.save(tmp_path / "mp2.npz")).symmetry == found.symmetry
+
+
+def without_symmetry(reference: Any) -> Any:
+    other = reference.copy()
+    other.mol = reference.mol.copy()
+    other.mol.symmetry = False
+    return other
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        lambda: mean_field(WATER, symmetry=False),
+        lambda: mean_field(PEROXIDE),
+        lambda: without_symmetry(mean_field(WATER)),
+        lambda: tcgen.chem.hamiltonian(np.diag([-1.0, 0.5]), np.zeros((2, 2, 2, 2)), nelec=2),
+    ],
+    ids=["no symmetry", "C1", "switched off", "arrays"],
+)
+def test_orbitals_without_irreps_are_one_block(reference: Callable[[], Any]) -> None:
+    source = reference()
+    lines: list[str] = []
+    with warnings.catch_warnings(action="error"):
+        found = solve("mp2_closed_shell", source, symmetry=True, show=lines.append)
+    assert found.symmetry["group"] == "C1"
+    assert "mol.symmetry" in found.symmetry["note"]
+    assert any("one block" in line for line in lines)
+    assert abs(found.e_corr - dense("mp2_closed_shell", source).e_corr) < EQUAL
+
+
+def copied(reference: Any, coefficients: np.ndarray) -> Any:
+    other = reference.copy()
+    other.mo_coeff = coefficients
+    return other
+
+
+def test_degenerate_orbitals_that_are_mixed_are_named() -> None:
+    reference = mean_field("N 0 0 0.55; N 0 0 -0.55")
+    c = np.array(reference.mo_coeff)
+    pi = np.flatnonzero(np.abs(reference.mo_energy - reference.mo_energy[4]) < 1e-6)
+    assert len(pi) == 2
+    turn = np.array([[np.cos(0.4), -np.sin(0.4)], [np.sin(0.4), np.cos(0.4)]])
+    c[:, pi] = c[:, pi] @ turn
+    turned = copied(reference, c)
+    with pytest.warns(RuntimeWarning, match=MUST_WARN) as caught:
+        found = solve("ccsd_closed_shell", turned, symmetry=True)
+    text = str(caught[0].message)
+    assert all(f"{n} (" in text for n in pi)
+    assert "mol.symmetry" in text
+    assert caught[0].filename == __file__
+    expected = dense("ccsd_closed_shell", reference)
+    assert abs(found.e_corr - expected.e_corr) < EQUAL
+
+
+def test_wrong_labels_are_not_believed() -> None:
+    from pyscf import lib
+
+    reference = mean_field(WATER)
+    labels = reference.get_orbsym().copy()
+    labels[[2, 3]] = labels[[3, 2]]
+    wrong = copied(reference, lib.tag_array(np.array(reference.mo_coeff), orbsym=labels))
+    with pytest.warns(RuntimeWarning, match=MUST_WARN):
+        found = solve("mp2_closed_shell", wrong, symmetry=True)
+    assert abs(found.e_corr - dense("mp2_closed_shell", reference).e_corr) < EQUAL
+
+
+def test_a_field_that_breaks_the_symmetry_is_found() -> None:
+    reference = mean_field(WATER).copy()
+    with_field = reference.get_hcore() + 1e-3 * reference.mol.intor("int1e_r")[0]
+    reference.get_hcore = lambda *_: with_field
+    with pytest.warns(RuntimeWarning, match=MUST_WARN) as caught:
+        solve("mp2_closed_shell", reference, symmetry=True)
+    assert "Fock matrix" in str(caught[0].message)
+
+
+@pytest.mark.parametrize("name", ["mp2_closed_shell", "ccsd_closed_shell"])
+def test_integrals_that_break_the_symmetry_are_found(name: str) -> None:
+    """The Hamiltonian and the Fock matrix may be symmetric where integrals are not."""
+    from pyscf import ao2mo
+
+    reference = mean_field(WATER).copy()
+    c, n = reference.mo_coeff, reference.mol.nao
+    eri = ao2mo.restore(1, ao2mo.full(reference.mol, c), n)
+    labels = reference.get_orbsym()
+    i, a = 4, 5  # an occupied and a virtual orbital of other irreps: exchange of three orbitals
+    b = next(k for k in range(5, n) if labels[k] not in (labels[a], labels[i]))
+    places = {(i, a, i, b), (a, i, i, b), (i, a, b, i), (a, i, b, i)}
+    for p, q, r, s in places | {(r, s, p, q) for p, q, r, s in places}:
+        eri[p, q, r, s] += 1e-5
+    inverse = np.linalg.inv(c)
+    back = ao2mo.incore.full(ao2mo.restore(8, eri, n), inverse)
+    kept = reference.get_veff()
+    reference.get_veff = lambda *_, **__: kept
+    reference._eri = ao2mo.restore(8, back, n)
+    with pytest.warns(RuntimeWarning, match=MUST_WARN) as caught:
+        solve(name, reference, symmetry=True)
+    assert "1.0e-05" in str(caught[0].message) or "1.000e-05" in str(caught[0].message)
+
+
+def test_what_has_no_blocks_says_so() -> None:
+    reference = mean_field(WATER)
+    with pytest.warns(RuntimeWarning, match="auxiliary"):
+        found = solve("mp2_df", reference, symmetry=True, target=None)
+    assert "auxiliary" in found.symmetry["note"]
+    with pytest.raises(ArgumentError, match="target"):
+        solve("mp2_closed_shell", reference, symmetry=True, target="numpy")
+    with pytest.raises(ArgumentError, match="precision"):
+        solve("mp2_closed_shell", reference, symmetry=True, precision="mixed")
+    with pytest.raises(MemoryLimitError, match="over blocks"):
+        solve("ccsd_closed_shell", reference, symmetry=True, memory_limit=100)
+
+
+def test_command_line() -> None:
+    result = invoke("solve", "mp2_closed_shell", "--atom", WATER, "--basis", "sto-3g", "--symmetry",
+                    "--json", "--no-optimize")  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["symmetry"]["group"] == "C2v"
+    assert set(found["symmetry"]) == {
+        "group", "orbitals", "blocks", "bytes", "dense_bytes", "program_bytes"
+    }  # fmt: skip
+    assert "A1" in result.stderr
