@@ -174,7 +174,8 @@ class BlockedProgram:
         """
         check_names(self._name, self._inputs, arrays)
         given = self._given(self._inputs, arrays)
-        return _State(self, given).run(given)
+        volatile = {t.name: given[t.name] for t in self._inputs if t.volatile}
+        return _State(self, given).run(volatile)
 
     def bind(self, /, **constants: Any) -> BoundBlockedProgram:
         """Fix the constant inputs, and compute once all that depends only on them.
@@ -356,7 +357,7 @@ class _State:
             program._run(memory.steps[0], self._addresses)
 
     def run(self, given: Mapping[str, Array]) -> dict[str, Any]:
-        """The results of the operations that depend on volatile inputs."""
+        """The results of the operations that depend on the volatile inputs, which are ``given``."""
         program, memory = self._program, self._program._memory
         addresses = self._addresses.copy()
         layout = memory.phases[1]
