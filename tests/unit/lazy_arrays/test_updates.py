@@ -19,7 +19,7 @@ from support.messages import mentions
 from tcgen.errors import ArgumentError
 from tcgen.lazy_arrays import calls
 from tcgen.lazy_arrays import run as evaluation
-from tcgen.lazy_arrays.graph import Leaf
+from tcgen.lazy_arrays.graph import Leaf, Node
 
 
 @pytest.fixture(autouse=True)
@@ -194,6 +194,22 @@ def test_threads_share_arrays(seed: int, least: str) -> None:
             np.testing.assert_allclose(shared, wanted, rtol=1e-15)
     finally:
         sys.setswitchinterval(usual)
+
+
+def test_another_thread_may_meet_a_node_as_soon_as_an_operand_knows_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    noted = Node.is_read_by
+
+    def met(operand: Node, reader: Node) -> None:
+        noted(operand, reader)
+        assert reader in operand.readers_above()
+        assert operand.is_held(())
+        assert not reader.has_handle()
+
+    monkeypatch.setattr(Node, "is_read_by", met)
+    x = tcgen.lazy(np.ones(3))
+    np.testing.assert_array_equal(((x + x) * x).sum(), 6)
 
 
 @cases(60, 1000)
