@@ -141,12 +141,14 @@ class BlockedArray:
             signs=np.array(self.signs, np.int64),
             charge=self.charge,
             moduli=np.array(self.grading.moduli, np.int64),
-            names=list(self.grading.names),
             group=self.grading.name,
             extents=np.array(self.shape, np.int64),
         )
-        for space in self.grading.spaces:
-            group.create_dataset(f"irreps/{space}", data=np.array(self.grading.orbitals(space)))
+        # Attributes hold at most 64 KiB, and a name of HDF5 has no slash.
+        group.create_dataset("names", data=list(self.grading.names))
+        for number, space in enumerate(self.grading.spaces):
+            irreps = np.array(self.grading.orbitals(space), np.int64)
+            group.create_dataset(f"irreps/{number}", data=irreps).attrs["space"] = space
 
     @staticmethod
     def load(file: Any, name: str) -> BlockedArray:
@@ -159,18 +161,18 @@ class BlockedArray:
             raise ArgumentError(f"{name} is not a blocked array of the file: save() writes them")
         group = file[name]
         attributes = group.attrs
-        irreps = group.get("irreps", {})
+        irreps = group["irreps"].values() if "irreps" in group else ()
         grading = Grading(
             [int(m) for m in attributes["moduli"]],
-            {space: irreps[space][...].tolist() for space in irreps},
-            [str(n) for n in attributes["names"]],
+            {str(one.attrs["space"]): one[...].tolist() for one in irreps},
+            [name.decode() for name in group["names"][...]],
             name=str(attributes["group"]),
         )
         spaces = [s if isinstance(s, str) else s.decode() for s in attributes["spaces"]]
-        extents = dict(zip(spaces, map(int, attributes["extents"]), strict=True))
+        extents = map(int, attributes["extents"])
         layout = BlockLayout(
             Group(grading),
-            [orbitals_by_irrep(grading, s, extents[s]) for s in spaces],
+            [orbitals_by_irrep(grading, s, n) for s, n in zip(spaces, extents, strict=True)],
             [int(s) for s in attributes["signs"]],
             int(attributes["charge"]),
         )
@@ -200,11 +202,16 @@ class BlockedArray:
         return f"({', '.join(self.grading.names[g] for g in irreps)})"
 
     def _view(self, number: int) -> Array:
+        if self.data.shape != (self._layout.size,):
+            raise ShapeError(
+                f"data has the shape {self.data.shape}, but the blocks have {self._layout.size:,} "
+                f"elements: fill array.data[...], or give it an array of one axis with as many"
+            )
         offsets, strides = self._layout.places
         return np.lib.stride_tricks.as_strided(
             self.data[offsets[number] :],
             self._layout.extents[number],
-            strides[number] * self.data.itemsize,
+            strides[number] * self.data.strides[0],
         )
 
 
@@ -297,10 +304,10 @@ def array_layout(
 def blocked_array(
     array: Any,
     grading: Grading,
-    spaces: str | Sequence[str],
-    signs: Sequence[int] | None = None,
+    spaces: Any,
+    signs: Any = None,
     charge: Any = 0,
-    tolerance: float | None = None,
+    tolerance: Any = None,
 ) -> BlockedArray:
     """See :func:`tcgen.blocked`."""
     dense = np.asarray(array)
@@ -309,6 +316,14 @@ def blocked_array(
             f"elements of type {dense.dtype} cannot be blocked: convert the array to one of "
             f"{', '.join(NAMES)}"
         )
+    if not isinstance(spaces, str | Sequence) or not all(isinstance(s, str) for s in spaces):
+        raise ArgumentError(
+            f'spaces={spaces!r:.80}: give the name of the space of each axis, as "oovv" or as a '
+            f"list of names"
+        )
+    number = int | float | np.integer | np.floating
+    if tolerance is not None and not (isinstance(tolerance, number) and tolerance >= 0):
+        raise ArgumentError(f"tolerance={tolerance!r:.80}: a number of 0 or more is expected")
     names = tuple(spaces)
     if len(names) != dense.ndim:
         raise ShapeError(
@@ -317,8 +332,9 @@ def blocked_array(
         )
     middle = (dense.ndim + 1) // 2
     given = [1 if axis < middle else -1 for axis in range(dense.ndim)] if signs is None else signs
-    if len(given) != dense.ndim or not {int(s) for s in given} <= {-1, 0, 1}:
-        raise ArgumentError(f"signs={signs!r}: give 1, -1 or 0 for each of {dense.ndim} axes")
+    listed = isinstance(given, Sequence | np.ndarray) and len(given) == dense.ndim
+    if not listed or not all(isinstance(s, number) and s in (-1, 0, 1) for s in given):
+        raise ArgumentError(f"signs={signs!r:.80}: give 1, -1 or 0 for each of {dense.ndim} axes")
     used = [int(s) if n in grading else 0 for s, n in zip(given, names, strict=True)]
     if names and not any(n in grading for n in names):
         raise ArgumentError(
@@ -326,7 +342,8 @@ def blocked_array(
             f"{', '.join(grading.spaces)}"
         )
     layout = array_layout(dense.shape, grading, names, used, grading.element(charge))
-    return blocks_of(dense, grading, names, layout, tolerance=tolerance)
+    limit = None if tolerance is None else float(tolerance)
+    return blocks_of(dense, grading, names, layout, tolerance=limit)
 
 
 def _starts(layout: BlockLayout) -> list[Numbers]:

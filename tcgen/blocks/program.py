@@ -83,6 +83,7 @@ class BlockedProgram:
         bases = dict.fromkeys(b.name for space in sequence.spaces for b in space.bases)
         _check_spaces(grading, bases)
         given = dict(parse_extents(extents))
+        _check_extents(grading, given, bases, self._name)
         dims = {name: _dims(grading, name, given, self._name) for name in bases}
         signatures = axis_signs(
             sequence, graded=frozenset(grading.spaces), own_inverse=grading.own_inverse
@@ -191,10 +192,14 @@ class BlockedProgram:
         """
         check_names(self._name, self._inputs, arrays)
         given = self._given(self._inputs, arrays)
-        return _State(self, given).run(given)
+        volatile = {t.name: given[t.name] for t in self._inputs if t.volatile}
+        return _State(self, given).run(volatile)
 
     def bind(self, /, **constants: Any) -> BoundBlockedProgram:
         """Fix the constant inputs, and compute once all that depends only on them.
+
+        Blocked arrays are not copied: leave their data as they are while the bound program is in
+        use, or bind again.
 
         Raises:
             ArgumentError: a constant is missing, or an input is volatile.
@@ -373,7 +378,7 @@ class _State:
             program._run(memory.steps[0], self._addresses)
 
     def run(self, given: Mapping[str, Array]) -> dict[str, Any]:
-        """The results of the operations that depend on volatile inputs."""
+        """The results of the operations that depend on the volatile inputs, which are ``given``."""
         program, memory = self._program, self._program._memory
         addresses = self._addresses.copy()
         layout = memory.phases[1]
@@ -474,6 +479,25 @@ def _check_spaces(grading: Grading, bases: Iterable[str]) -> None:
             raise ArgumentError(
                 f"the grading has orbitals {space}, but the spaces of the equations are "
                 f"{', '.join(bases)}"
+            )
+
+
+def _check_extents(
+    grading: Grading, given: Mapping[str, int], bases: Iterable[str], program: str
+) -> None:
+    for name, extent in given.items():
+        if name not in bases:
+            raise ExtentError(
+                f"{program}: no space {name} (extents={{{name!r}: {extent}}}): its spaces are "
+                f"{', '.join(bases)}"
+            )
+        if extent < 0:
+            raise ExtentError(f"{program}: extent {name}={extent} is negative: give 0 or more")
+        if name in grading and len(grading.orbitals(name)) != extent:
+            raise ExtentError(
+                f"{program}: extent {name}={extent}, but the grading has "
+                f"{len(grading.orbitals(name))} orbitals {name}: leave the extent out, or grade "
+                f"as many orbitals"
             )
 
 

@@ -238,6 +238,9 @@ class Calls(Memory):
                 return self._lent()[key]
         if is_view:
             return found if is_element else self._view(slice_step(key))
+        if not found.size:
+            # To NumPy no memory is shared without elements, but the view may be read-only.
+            found = found.copy()
         return found if found.size < LIMITS.elements else self._of_array(found, True)
 
     def __setitem__(self, key: Any, value: Any) -> None:

@@ -178,6 +178,8 @@ class Node:
 
     def __init__(self, work: Work, shape: Shape, dtype: np.dtype[Any]) -> None:
         self.work, self.shape, self.dtype = work, shape, dtype
+        # Once an operand knows its reader, other threads ask that for its own readers.
+        self.handle, self.ran, self.readers = None, False, []
         computes = dtype if dtype in KERNEL_TYPES else None
         weight, depth = 1, 0
         backend: Backend | None = None
@@ -196,7 +198,6 @@ class Node:
                 if operand.depth > depth:
                     depth = operand.depth
             depth += 1
-        self.handle, self.ran, self.readers = None, False, []
         self.computes, self.backend = computes, backend
         self.weight, self.depth = weight, depth
 

@@ -157,7 +157,8 @@ def _part(
 def _own_part(node: Node, picks: list[Pick], made: dict[tuple[int, str], Node]) -> Node | None:
     match node.work:
         case Leaf(array):
-            return node.part(array[tuple(picks)])
+            # With the dots one element is an array too, not a number of NumPy.
+            return node.part(array[(*picks, ...)])
         case Roll(operand, shifts):
             assert isinstance(operand.work, Leaf), "values of a rolled array are known"
             moved: list[Pick] = []

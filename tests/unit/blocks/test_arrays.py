@@ -90,3 +90,46 @@ def test_files(tmp_path: Path) -> None:
     assert read.spaces == array.spaces
     assert read.charge == 2
     np.testing.assert_array_equal(read.dense(), dense)
+
+
+@pytest.mark.parametrize(
+    ("moduli", "orbitals", "spaces", "shape"),
+    [
+        ((16, 16, 16), {"o": [0, 5, 4095]}, "oo", (3, 3)),  # names exceed an attribute of HDF5
+        ((2,), {"a/b": [0, 1, 1]}, ["a/b", "a/b"], (3, 3)),
+        ((2,), {"o": [0, 1], "x": [0]}, ["o", "y", "y"], (2, 3, 4)),
+        ((3,), {"o": [], "v": [1]}, "ov", (0, 1)),
+        ((), {"o": [0, 0]}, "o", (2,)),
+        ((2,), {"o": [0]}, "", ()),
+    ],
+)
+def test_files_of_all_gradings(
+    moduli: tuple[int, ...],
+    orbitals: dict[str, list[int]],
+    spaces: str | list[str],
+    shape: tuple[int, ...],
+    tmp_path: Path,
+) -> None:
+    h5py = pytest.importorskip("h5py", reason="h5py is not installed")
+    grading = tcgen.Grading(moduli, orbitals)
+    array = tcgen.blocked(np.zeros(shape, "float32"), grading, spaces)
+    array.data[...] = np.arange(array.data.size)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        array.save(file, "x/y")
+        read = tcgen.BlockedArray.load(file, "x/y")
+    assert (read.grading, read.spaces, read.dtype) == (grading, array.spaces, array.dtype)
+    np.testing.assert_array_equal(read.dense(), array.dense())
+
+
+def test_data_may_have_other_strides_but_not_other_sizes() -> None:
+    array = tcgen.blocked(np.diag(np.arange(1.0, 4.0)), tcgen.Grading((2,), {"o": [0, 1, 0]}), "oo")
+    wanted, values = array.dense(), array.data.copy()
+    vectors = np.stack([values, -values], axis=1)
+    for data in (vectors[:, 0], np.ascontiguousarray(values[::-1])[::-1]):
+        array.data = data
+        np.testing.assert_array_equal(array.dense(), wanted)
+        np.testing.assert_array_equal(array.block(1, 1), [[2]])
+    for data in (values[:-1], np.append(values, 0), vectors):
+        array.data = data
+        with pytest.raises(tcgen.ShapeError, match="5 elements"):
+            array.dense()

@@ -150,6 +150,56 @@ def test_forbidden_elements_name_the_largest() -> None:
             ("no input g", "f, t"),
             lambda: tcgen.blocked(PROGRAM, GRADING).blocked("g", np.zeros(3)),
         ),
+        (
+            tcgen.ArgumentError,
+            ("spaces=3", "oovv"),
+            lambda: tcgen.blocked(np.zeros((2, 3)), GRADING, 3),
+        ),
+        (
+            tcgen.ArgumentError,
+            ("spaces=[1, 2]",),
+            lambda: tcgen.blocked(np.zeros((2, 3)), GRADING, [1, 2]),
+        ),
+        (
+            tcgen.ArgumentError,
+            ("signs='+-'", "2 axes"),
+            lambda: tcgen.blocked(np.zeros((2, 3)), GRADING, "ov", signs="+-"),
+        ),
+        (
+            tcgen.ArgumentError,
+            ("signs=1", "2 axes"),
+            lambda: tcgen.blocked(np.zeros((2, 3)), GRADING, "ov", signs=1),
+        ),
+        (
+            tcgen.ArgumentError,
+            ("signs=(1.5, -1)", "2 axes"),
+            lambda: tcgen.blocked(np.zeros((2, 3)), GRADING, "ov", signs=(1.5, -1)),
+        ),
+        (
+            tcgen.ArgumentError,
+            ("tolerance=nan",),
+            lambda: tcgen.blocked(np.zeros((2, 3)), GRADING, "ov", tolerance=float("nan")),
+        ),
+        (
+            tcgen.ArgumentError,
+            ("tolerance='a'",),
+            lambda: tcgen.blocked(np.zeros((2, 3)), GRADING, "ov", tolerance="a"),
+        ),
+        (
+            tcgen.ExtentError,
+            ("extent o=5", "2 orbitals o"),
+            lambda: tcgen.blocked(PROGRAM, GRADING, extents={"o": 5}),
+        ),
+        (
+            tcgen.ExtentError,
+            ("no space q", "o, v"),
+            lambda: tcgen.blocked(PROGRAM, GRADING, extents={"q": 5}),
+        ),
+        (
+            tcgen.ExtentError,
+            ("v=-5", "negative"),
+            lambda: tcgen.blocked(PROGRAM, tcgen.Grading((2,), {"o": [0, 1]}), extents={"v": -5}),
+        ),
     ],
 )
 def test_messages(error: type[Exception], parts: tuple[str, ...], call: object) -> None:

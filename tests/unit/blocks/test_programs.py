@@ -202,6 +202,25 @@ def test_spaces_without_a_grading_have_extents() -> None:
     np.testing.assert_allclose(found, np.einsum("Pij,Pji->ij", dense, dense), atol=1e-12)
 
 
+def test_real_constants_of_complex_programs() -> None:
+    # They are read as they are, in a product, under a denominator, and through an intermediate.
+    spec = """
+    space o graded
+    space v graded
+    index i j : o
+    index a b : v
+    input f[v,v] real constant, u[o] real constant, z[v] constant, t[o,v], s[o] real
+    input e_o[o] real constant label
+    output r, w, q
+    r[i,a] = f[a,b]*t[i,b] + t[i,a]/(e_o[i] + 1)
+    w[i,a] = u[i]*z[a] + s[i]*z[a]
+    q[i,j] = u[i]*u[j]*s[i]
+    """
+    for moduli in ((2, 2), (3,)):
+        rng = np.random.default_rng(moduli[0])
+        compare_with_dense(spec, random_grading(moduli, rng), "complex128", rng)
+
+
 LADDER = """
 space o occupied graded
 space v virtual graded

@@ -19,7 +19,7 @@ from support.messages import mentions
 from tcgen.errors import ArgumentError
 from tcgen.lazy_arrays import calls
 from tcgen.lazy_arrays import run as evaluation
-from tcgen.lazy_arrays.graph import Leaf
+from tcgen.lazy_arrays.graph import Leaf, Node
 
 
 @pytest.fixture(autouse=True)
@@ -194,6 +194,22 @@ def test_threads_share_arrays(seed: int, least: str) -> None:
             np.testing.assert_allclose(shared, wanted, rtol=1e-15)
     finally:
         sys.setswitchinterval(usual)
+
+
+def test_another_thread_may_meet_a_node_as_soon_as_an_operand_knows_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    noted = Node.is_read_by
+
+    def met(operand: Node, reader: Node) -> None:
+        noted(operand, reader)
+        assert reader in operand.readers_above()
+        assert operand.is_held(())
+        assert not reader.has_handle()
+
+    monkeypatch.setattr(Node, "is_read_by", met)
+    x = tcgen.lazy(np.ones(3))
+    np.testing.assert_array_equal(((x + x) * x).sum(), 6)
 
 
 @cases(60, 1000)
@@ -529,3 +545,47 @@ def test_an_update_by_a_slice_of_what_something_else_needs() -> None:
         own[:-1] = take(e)
         np.testing.assert_array_equal(own, [*take(np.exp(x)), 0])
         np.testing.assert_array_equal(e, np.exp(x))
+
+
+@pytest.mark.parametrize("limit", ["0", "1000000"])
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda x: x[:0],
+        lambda x: x[1:1, 0],
+        lambda x: x.T[:, 2:2],
+        lambda x: x[::-1, 3:3].T,
+        lambda x: x[:0].reshape(-1),
+        lambda x: x[:0].ravel(),
+        lambda x: x[[]],
+        lambda x: x[np.zeros(3, bool)],
+        lambda x: x.real[:0],
+        lambda x: np.split(x, [0])[0],
+    ],
+)
+@pytest.mark.parametrize("pending", [False, True])
+def test_parts_without_elements_may_be_updated(
+    take: Callable[[Any], Any], limit: str, pending: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of memory that was handed out, which is read-only."""
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", limit)
+    wanted, x = np.ones((3, 3)), tcgen.lazy(np.ones((3, 3)))
+    if pending:
+        wanted, x = wanted + wanted, x + x
+    np.asarray(x)
+    for array in (wanted, x):
+        part = take(array)
+        part += 1
+        part[...] = 5
+        np.multiply(part, 2, out=part)
+        part[part > 2] = 0
+    assert take(x).shape == take(wanted).shape
+    np.testing.assert_array_equal(x, wanted)
+
+
+def test_one_element_of_pending_choices_is_an_array() -> None:
+    x = tcgen.lazy(np.arange(4.0))
+    for made in (np.where(x + x > 2, x + x, x), np.exp(x), np.power(x, 3)):
+        for element in (made[2], made[2, ...], made[-1], made.reshape(2, 2)[1, 0]):
+            assert np.asarray(element).shape == ()
+        assert np.asarray(made[2]) == np.asarray(made)[2]
