@@ -20,6 +20,10 @@ from ..ir.layouts import Array
 Frozen = int | Sequence[Any] | Array | None
 SPATIAL, ALPHA, BETA, SPIN_ORBITAL = "", "a", "b", "g"  # names of frames
 
+# Hartree. Orbital energies that differ by less are degenerate: mean fields are converged to 1e-9 or
+# less, and products of matrices of a few hundred functions round to 1e-12.
+_DEGENERATE = 1e-8
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
@@ -178,11 +182,14 @@ def _interleaved(
     alpha: Frame, beta: Frame, numbers: Sequence[tuple[list[int], list[int]]], by_energy: bool
 ) -> Frame:
     """Spin orbitals in PySCF's order: by energy for UHF, else alpha and beta side by side."""
-    energies = (alpha.energies, beta.energies)
+    # Threads round the Fock matrix differently from call to call, which must not decide the order.
+    energies = np.sort(np.concatenate([alpha.energies, beta.energies]))
+    lowest = energies[np.diff(energies, prepend=-np.inf) > _DEGENERATE]
+    levels = [np.searchsorted(lowest, frame.energies, "right") for frame in (alpha, beta)]
     order: list[tuple[int, int]] = []  # spin, place in the frame of that spin
     for part in range(2):
         places = [
-            (energies[s][k] if by_energy else number, s, k)
+            (levels[s][k] if by_energy else number, s, k)
             for s, frame in enumerate((alpha, beta))
             for k, number in enumerate(numbers[s][part], start=part * frame.occupied)
         ]
