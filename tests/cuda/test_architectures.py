@@ -52,8 +52,9 @@ def test_values_of_the_text(name: str, arch: int, monkeypatch: pytest.MonkeyPatc
 
 @compiles
 @emulates
-@pytest.mark.parametrize("arch", [103, *slow(75, 100, 120)])
-@pytest.mark.parametrize("name", slow_where(lambda name: name != "tiles", TILES))
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", [75, 100, 103, 120])
+@pytest.mark.parametrize("name", TILES)
 def test_values_of_the_ptx(name: str, arch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     known(compiled(name)[1].text("kernels.cu"), arch)
     monkeypatch.setattr("tcgen.runtime.gpu.backend.open_device", lambda: PtxDevice(arch))
@@ -61,7 +62,8 @@ def test_values_of_the_ptx(name: str, arch: int, monkeypatch: pytest.MonkeyPatch
 
 
 @compiles
-@pytest.mark.parametrize("arch", slow_where(lambda arch: arch != 103, ARCHITECTURES))
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_products_of_an_architecture(arch: int) -> None:
     """Double precision by ``fma()`` where ptxas pads matrix products; TF32 always by them."""
     known(compiled("tiles")[1].text("kernels.cu"), arch)

@@ -79,11 +79,11 @@ def stored_shape(tensor: Tensor, extent: int) -> list[int]:
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_random_copies(dtype: str) -> None:
     random = Random(11)
-    made = [copy(random, n) for n in range(50)]
+    made = [copy(random, n) for n in range(25)]
     tensors = tuple(t for x, out, _ in made for t in (x, out))
     module = hand.module("rows", tensors, *(body for _, _, body in made), dtype=dtype)
     program = Program(emit_artifact(module, target="cpu", planning_extents=(("o", 1), ("v", 4))))
-    assert program.source.count("tc_row_sign =") > 20
+    assert program.source.count("tc_row_sign =") > 10
     numbers = np.random.default_rng(0)
     for v in (0, 1, 2, 3, 5):
         arrays = {}

@@ -112,7 +112,7 @@ def triangle(random: Random, number: int) -> tuple[Tensor, Tensor, tuple[Stmt, .
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_blocks_of_triangles(dtype: str) -> None:
     random = Random(7)
-    made = [triangle(random, n) for n in range(40)]
+    made = [triangle(random, n) for n in range(20)]
     tensors = tuple(t for x, out, _ in made for t in (x, out))
     module = hand.module("triangles", tensors, *(body for _, _, body in made), dtype=dtype)
     program = Program(emit_artifact(module, target="cpu", planning_extents=(("o", 1), ("v", 9))))
