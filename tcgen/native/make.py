@@ -99,6 +99,8 @@ def library(
         raise ArgumentError(f"sources={sources!r:.80} is not a list: write [{sources!r:.80}]")
     if not isinstance(path, str | os.PathLike):
         raise ArgumentError(f"path={path!r:.80} is not a path: give the folder to write")
+    if not isinstance(fortran_order, bool):
+        raise ArgumentError(f"fortran_order={fortran_order!r:.80} is neither True nor False")
     return make_library(
         sources,
         Path(path),

@@ -217,6 +217,7 @@ def test_a_compiler_that_cannot_build_it(wrong: str, tmp_path: Path) -> None:
         (3, {}, "sources=3 is not a list"),
         ([3], {}, "cannot compile a int"),
         (["mp2_df"], {"dtype": "float16"}, "float16"),
+        (["mp2_df"], {"fortran_order": "no"}, "fortran_order='no' is neither True nor False"),
     ],
 )
 def test_names_and_options_are_checked(
