@@ -9,7 +9,7 @@ polynomial in k. The place and sign of other groups of axes are found outside of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...dtypes import BY_NAME
 from ...ir.expr import Access
@@ -85,6 +85,7 @@ def packed_row(band: tuple[BandVar, ...], stmt: Assign, scope: Scope) -> PackedR
         sorted_places = [group.at(n) for n in range(group.packing.count)]
         place = ordered_place(sorted_places, group.packing)
         declared[depth].append(f"const int64_t {_PLACE}_{group.number} = {place};")
+    stmt = replace(stmt, coeff=stmt.coeff * _known_sign(expr, scope))
     places = {g.packing.first: f"{_PLACE}_{g.number}" for g in groups if g is not row}
     signs = [g.sign for g in groups if g.packing.antisymmetric and g is not row]
     lines = _row(_Copy(stmt, band[-1], scope), row, places, signs)
@@ -101,6 +102,16 @@ def _unordered(expr: Access, scope: Scope) -> list[_Group]:
         if scope.order_of(places, strict=packing.antisymmetric) is None:
             groups.append(_Group(len(groups), packing, places))
     return groups
+
+
+def _known_sign(expr: Access, scope: Scope) -> int:
+    """The sign of the groups of packed axes whose order the loops determine."""
+    sign = 1
+    for _, packing in scope.buffers[expr.buffer].stored():
+        if packing is not None and packing.antisymmetric:
+            sort = scope.order_of(packed_positions(expr, scope, packing, {}), strict=True)
+            sign *= 1 if sort is None else parity(sort)
+    return sign
 
 
 def _is_plain(expr: Access, packing: Packing, names: list[str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import permutations
 from random import Random
 
 import numpy as np
@@ -98,6 +99,38 @@ def test_random_copies(dtype: str) -> None:
                 tcgen.set_threads(None)
             for name, array in wanted.items():
                 np.testing.assert_allclose(found[name], array, rtol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_signs_of_groups_whose_order_the_loops_know(count: int) -> None:
+    """One group in every order below strict bounds, the other in none."""
+    axes = count + 2
+    x = packed("x", (Packing(0, True, count), Packing(count, True, 2)), axes)
+    names = "abcdefgh"[:axes]
+    band = [BandVar(names[0], hand.V)]
+    band += [BandVar(names[n], hand.V, below=names[n - 1], strict=True) for n in range(1, count)]
+    band += [BandVar(n, hand.V) for n in names[count:]]
+    outs, bodies = [], []
+    for number, order in enumerate(permutations(names[:count])):
+        out = hand.output(f"r{number}", *[hand.V] * axes)
+        read = hand.at("x", *order, *reversed(names[count:]))
+        stmt = Assign(hand.at(out.name, *names), read, band=tuple(band), step=number)
+        zero = Assign(
+            hand.at(out.name, *names),
+            Const(Fraction(0)),
+            band=tuple(BandVar(n, hand.V) for n in names),
+            step=number,
+        )
+        outs.append(out)
+        bodies.append((zero, stmt))
+    module = hand.module("rows", (x, *outs), *bodies)
+    program = Program(emit_artifact(module, target="cpu", planning_extents=(("o", 1), ("v", 4))))
+    for v in (2, 3, 5):
+        array = np.random.default_rng(0).uniform(-1, 1, stored_shape(x, v))
+        wanted = run_module(module, {"x": array}, {"o": 1, "v": v})
+        found = program(x=array)
+        for name, values in wanted.items():
+            np.testing.assert_allclose(found[name], values, err_msg=name)
 
 
 def test_zeros_are_counted_as_reports_count_them() -> None:
