@@ -82,11 +82,10 @@ def price_nodes(
     nodes: int,
     node_memory: int,
     network: int = NETWORK,
-    along: str | None = None,
 ) -> NodesReport:
     """A call of ``distribute`` on nodes with one worker each, constants in files."""
     held = {t.name: 0 for t in program.manifest.tensors if t.is_input and not t.volatile}
-    plan = find_plan(program, extents, held, Cluster(nodes, 1, node_memory), along)
+    plan = find_plan(program, extents, held, Cluster(nodes, 1, node_memory))
     if isinstance(plan, Shortage):
         return NodesReport(nodes, node_memory, network, False, plan.min_bytes)
     shares = _shares(plan, held, nodes)

@@ -56,17 +56,16 @@ class Job:
 class Done:
     """The results of a task, and its report.
 
-    ``blocks`` of each output come with their rectangles. ``worker`` is host and process, and
-    ``began`` is in seconds since the epoch. ``loaded_bytes`` were read or received for the first
-    time in the process, ``reloaded_bytes`` read again after it had dropped them. ``first`` has
-    names of sources with the pieces that were read, and tokens of the arrays that were received,
-    for the first time. ``peak_bytes`` are those that the program allocated and the worker stored.
+    ``blocks`` of each output come with their rectangles. ``worker`` is host and process.
+    ``loaded_bytes`` were read or received for the first time in the process, ``reloaded_bytes``
+    read again after it had dropped them. ``first`` has names of sources with the pieces that were
+    read, and tokens of the arrays that were received, for the first time. ``peak_bytes`` are those
+    that the program allocated and the worker stored.
     """
 
     blocks: dict[str, tuple[Block, ...]]
     worker: str
     thread: int
-    began: float
     seconds: float
     loaded_bytes: int
     first: frozenset[Hashable]
@@ -247,7 +246,7 @@ def run_task(job: Job, task: Task, place: Place | None = None) -> Done:
     On a GPU the blocks are arrays there, and work on its current stream.
     """
     place = place or here()
-    began, start = time.time(), time.perf_counter()
+    start = time.perf_counter()
     stage: Stage = job.stage.open()
     program = _program(job.stage)
     peak, readings, writings = _rectangles(job.stage.token, stage, program, task)
@@ -271,7 +270,6 @@ def run_task(job: Job, task: Task, place: Place | None = None) -> Done:
         blocks,
         place.name,
         threading.get_ident(),
-        began,
         time.perf_counter() - start,
         loader.loaded,
         frozenset(loader.first),

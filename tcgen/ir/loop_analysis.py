@@ -273,12 +273,16 @@ def private_to(loop: Loop, kernel: Kernel, buffers: Mapping[str, Buffer]) -> fro
 class Positions:
     """Positions of statements and fetches in the text of a module, counted from 0.
 
-    By its name a buffer has in ``uses`` all positions that use it, in order, and a kernel its first
-    position and the one after its last. ``constant`` counts those of the constant phase.
+    By its name a buffer has in ``uses`` all positions that use it, and in ``fetches`` those of the
+    fetches into it, in order. A kernel and each of the ``loops``, of the host or in a kernel, have
+    their first position and the one after their last. ``constant`` counts the positions of the
+    constant phase.
     """
 
     uses: Mapping[str, tuple[int, ...]]
+    fetches: Mapping[str, tuple[int, ...]]
     kernels: Mapping[str, tuple[int, int]]
+    loops: tuple[tuple[int, int], ...]
     constant: int
 
 
@@ -286,7 +290,9 @@ def positions(module: Module) -> Positions:
     """Number the statements and fetches; loops have no number of their own."""
     bodies = {k.name: k.body for k in module.kernels}
     uses: dict[str, list[int]] = {}
+    fetches: dict[str, list[int]] = {}
     kernels: dict[str, tuple[int, int]] = {}
+    loops: list[tuple[int, int]] = []
     count = 0
 
     def walk(items: tuple[Host | Stmt, ...]) -> None:
@@ -294,21 +300,32 @@ def positions(module: Module) -> Positions:
         for item in items:
             match item:
                 case HostLoop(_, body) | Loop(_, body):
+                    first = count
                     walk(body)
+                    loops.append((first, count))
                 case Launch(kernel):
                     first = count
                     walk(bodies[kernel])
                     kernels[kernel] = (first, count)
+                case Fetch(name):
+                    uses.setdefault(name, []).append(count)
+                    fetches.setdefault(name, []).append(count)
+                    count += 1
                 case _:
-                    names = (item.buffer,) if isinstance(item, Fetch) else used_buffers(item)
-                    for name in names:
+                    for name in used_buffers(item):
                         uses.setdefault(name, []).append(count)
                     count += 1
 
     walk(module.host_constant)
     constant = count
     walk(module.host_volatile)
-    return Positions({name: tuple(at) for name, at in uses.items()}, kernels, constant)
+    return Positions(
+        {name: tuple(at) for name, at in uses.items()},
+        {name: tuple(at) for name, at in fetches.items()},
+        kernels,
+        tuple(loops),
+        constant,
+    )
 
 
 def zeroed_buffers(stmt: Stmt) -> tuple[str, ...]:

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ...ir.loop_analysis import positions, used_buffers
-from ...ir.loops import Assign, Fetch, Host, HostLoop, Kernel, Launch, Loop, Module, Stmt
+from ...ir.loop_analysis import Positions, positions, used_buffers
+from ...ir.loops import Assign, Module
 from ...ir.thread_mapping import Tiles
-from ...records.loops import buffer_bytes, host_items
+from ...records.loops import buffer_bytes
 
 Key = tuple[str, int]  # a kernel, or the n-th fetch into a buffer
 
@@ -24,25 +24,22 @@ def with_lives(before: Module, after: Module, parts: Mapping[str, tuple[str, ...
 
     ``parts`` has the kernels of ``before`` in each fused kernel.
     """
-    places = _places(after, parts)
+    old, new = positions(before), positions(after)
+    places = _places(new, parts)
     moved: dict[int, tuple[int, int]] = {}
-    loops: list[tuple[int, int]] = []
-    for key, (first, end) in _spans(before):
+    for key, (first, end) in _spans(old):
         start, stop = places[key]
         for n in range(first, end):
             whole = stop - start != end - first or key[0] in parts
             moved[n] = (start, stop - 1) if whole else (start + n - first,) * 2
-    _loops(before, loops)
-    uses = positions(before).uses
-    new_uses = positions(after).uses
     buffers = []
     for buffer in after.buffers:
-        if buffer.name in uses and buffer.name not in new_uses and buffer.place != "caller":
+        if buffer.name in old.uses and buffer.name not in new.uses and buffer.place != "caller":
             continue
-        old = uses.get(buffer.name, ())
-        alive = set(old)
-        for first, end in loops:
-            inside = any(first <= n < end for n in old)
+        uses = old.uses.get(buffer.name, ())
+        alive = set(uses)
+        for first, end in old.loops:
+            inside = any(first <= n < end for n in uses)
             if inside and buffer.live[0] <= first and end - 1 <= buffer.live[1]:
                 alive |= set(range(first, end))
         spans = [moved[n] for n in sorted(alive)]
@@ -60,53 +57,22 @@ def most_held(module: Module, extents: Mapping[str, int]) -> int:
     return max((sum(n for (a, b), n in held if a <= m <= b) for m in moments), default=0)
 
 
-def _spans(module: Module) -> Iterator[tuple[Key, tuple[int, int]]]:
+def _spans(found: Positions) -> Iterator[tuple[Key, tuple[int, int]]]:
     """Positions of each kernel and each fetch in the text of a module."""
-    kernels = positions(module).kernels
-    count: Counter[str] = Counter()
-    position = 0
-    for item in host_items((*module.host_constant, *module.host_volatile)):
-        match item:
-            case Launch(name):
-                yield (name, -1), kernels[name]
-                position = kernels[name][1]
-            case Fetch(name):
-                yield (name, count[name]), (position, position + 1)
-                count[name] += 1
-                position += 1
-            case HostLoop():
-                continue
+    for name, span in found.kernels.items():
+        yield (name, -1), span
+    for name, places in found.fetches.items():
+        for number, position in enumerate(places):
+            yield (name, number), (position, position + 1)
 
 
-def _places(after: Module, parts: Mapping[str, tuple[str, ...]]) -> dict[Key, tuple[int, int]]:
+def _places(found: Positions, parts: Mapping[str, tuple[str, ...]]) -> dict[Key, tuple[int, int]]:
     """Positions of each kernel and fetch of the first module in the text of the new one."""
     places: dict[Key, tuple[int, int]] = {}
-    for (name, number), span in _spans(after):
+    for (name, number), span in _spans(found):
         for part in parts.get(name, (name,)) if number < 0 else (name,):
             places[part, number] = span
     return places
-
-
-def _loops(module: Module, loops: list[tuple[int, int]]) -> None:
-    """Positions of every loop, of the host or in a kernel."""
-    bodies: dict[str, Kernel] = {k.name: k for k in module.kernels}
-    position = 0
-
-    def walk(items: tuple[Host | Stmt, ...]) -> None:
-        nonlocal position
-        for item in items:
-            match item:
-                case HostLoop(_, body) | Loop(_, body):
-                    first = position
-                    walk(body)
-                    loops.append((first, position))
-                case Launch(name):
-                    walk(bodies[name].body)
-                case _:
-                    position += 1
-
-    walk(module.host_constant)
-    walk(module.host_volatile)
 
 
 def without_tile_targets(module: Module) -> Module:
