@@ -26,11 +26,8 @@ from ..runtime.program import Program
 from .bound_program import Later, bound, outputs_at_zero
 from .checkpoint import Checkpoint, job_of
 from .equations import Equations
-from .inputs import (
-    IN_MEMORY,
-    IntegralFile,
-    MeanFieldInputs,
-)
+from .inputs import IN_MEMORY, MeanFieldInputs
+from .integral_file import IntegralFile
 from .iterate import Step
 from .memory import Budget
 from .options import SolveOptions, solve_options
@@ -141,7 +138,7 @@ def _solved(
     if one_block:
         table.note(f"one block: {one_block}")
     symmetry: dict[str, Any] = {"group": "C1", "note": one_block} if one_block else {}
-    with IntegralFile() as file, reported(options.progress, target) as tell:
+    with reported(options.progress, target) as tell, IntegralFile(tell) as file:
         if over:
             problem, symmetry = _problem_in_blocks(setup, over, options, tell, timings)
             table.note(in_words(symmetry))
@@ -152,7 +149,11 @@ def _solved(
                 results = _diagonalised(problem, setup, tell)
             else:
                 with _checkpoint(setup, options) as checkpoint, symmetric():
-                    results = _iterated(problem, setup, table, tell, checkpoint)
+                    results = _iterated(problem, setup, table, tell, checkpoint, file)
+    disk = {}
+    if file.bytes_written:
+        timings["disk"] = file.seconds
+        disk = {"written": file.bytes_written, "read": file.bytes_read, "reads": file.reads}
     letters = setup.earlier.letters | {t.name: setup.spaces.letters(t) for t in equations.given}
     letters |= {a.tensor.name: problem.letters(a) for a in equations.amplitudes}
     results["amplitudes"] = setup.earlier.arrays | setup.given | results["amplitudes"]
@@ -167,6 +168,7 @@ def _solved(
         solved=[a.tensor.name for a in equations.amplitudes],
         seconds=time.perf_counter() - clock,
         timings=timings,
+        disk=disk,
         **results,
     )
     table.end(solution)
@@ -193,7 +195,8 @@ def opened(
     changing = with_inputs(setup.system, {*free}, lambda t: replace(t, volatile=True))
     setup = replace(setup, system=changing)
     program = _compiled(setup, options, options.dtype)
-    with IntegralFile() as file, reported(options.progress, program.manifest.target) as tell:
+    target = program.manifest.target
+    with reported(options.progress, target) as tell, IntegralFile(tell) as file:
         yield _problem(setup, [program], options, file, tell, {})
 
 
@@ -283,7 +286,7 @@ def _make_arrays(
     tell("making integrals")
     # What earlier programs of this process released would count beside the transform.
     release_memory()
-    blocks.transform_for(setup.found.values(), sum(setup.budget.inputs.values()))
+    blocks.transform_for(setup.found.values(), sum(setup.budget.inputs.values()), file)
     for name, found in setup.found.items():
         on_disk = name in setup.on_disk
         make = partial(blocks.dataset, file=file) if on_disk else blocks.array
@@ -291,7 +294,7 @@ def _make_arrays(
     energies = blocks.energies(setup.system) | setup.passed_energies
     contained = equations.with_reference or any(a.with_reference for a in equations.amplitudes)
     of_reference = blocks.occupied_energy() if contained else 0.0
-    blocks.forget()
+    blocks.forget(pairs=not setup.on_disk)
     return energies, of_reference
 
 
@@ -399,16 +402,20 @@ def _iterated(
     table: Table,
     tell: Progress,
     checkpoint: Checkpoint | None,
+    file: IntegralFile,
 ) -> dict[str, Any]:
     """Fields of the solution of equations for amplitudes, or of energies without any."""
     equations = problem.equations
     if equations.amplitudes:
         table.header()
     first = 0.0
+    before = file.bytes_read, file.seconds
 
     def show(number: int, step: Step) -> None:
-        nonlocal first
-        table.row(number, step)
+        nonlocal first, before
+        now = file.bytes_read, file.seconds
+        table.row(number, step, *(b - a for a, b in zip(before, now, strict=True)))
+        before = now
         worst = max(step.norms.values())
         first = first or worst
         tell(stage(number, worst, first, problem.options.tolerance))

@@ -29,6 +29,7 @@ class Budget:
         making: bytes while each of them is made from the mean field, by name.
         amplitudes: bytes of all amplitudes.
         diis: number of vectors of DIIS.
+        reading: bytes of parts of a file that are kept.
     """
 
     memory: float
@@ -36,6 +37,7 @@ class Budget:
     making: Mapping[str, float]
     amplitudes: float
     diis: int
+    reading: float = 0.0
 
     @property
     def diis_on_disk(self) -> bool:
@@ -46,7 +48,8 @@ class Budget:
     def beside(self) -> float:
         """Bytes beside the program while it is called."""
         diis = 0.0 if self.diis_on_disk else 2 * self.diis * self.amplitudes
-        return BASE + sum(self.inputs.values()) + _COPIES * self.amplitudes + diis
+        held = sum(self.inputs.values()) + self.reading
+        return BASE + held + _COPIES * self.amplitudes + diis
 
     def for_program(self) -> int:
         """Bytes that remain for the program.

@@ -36,6 +36,7 @@ from .inputs import (
     passed_extents,
     unpacked,
 )
+from .integral_file import READ
 from .memory import BASE, Budget
 from .options import SolveOptions
 from .probe import Probe
@@ -134,7 +135,7 @@ def set_up(
             f"into PySCF's memory: raise mf.max_memory, or leave precision out"
         )
     if on_disk:
-        # They are written in whole slices, not in triangles.
+        # Their tiles are whole, not in triangles.
         system = with_inputs(system, {*on_disk}, unpacked)
         found |= {n: replace(found[n], tensor=unpacked(found[n].tensor)) for n in on_disk}
     held = {
@@ -150,6 +151,7 @@ def set_up(
         making={name: blocks.bytes_apart(found[name]) for name in held},
         amplitudes=element * sum(map(prod, shapes)),
         diis=options.diis,
+        reading=READ if on_disk else 0.0,
     )
     return Setup(
         system, spaces, reference, equations, found, blocks, extents, earlier, given, arrays,

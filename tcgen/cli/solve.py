@@ -228,6 +228,8 @@ def solve_command(
         for solution in solutions:
             for stage, seconds in (*solution.timings.items(), ("in all", solution.seconds)):
                 click.echo(f"{stage:<10} {seconds:10.2f} s", err=as_json)
+            for what, count in solution.disk.items():
+                click.echo(f"disk: {what:<7} {count:,}", err=as_json)
     if as_json:
         records = [solution.as_json() for solution in solutions]
         if found is not None:
