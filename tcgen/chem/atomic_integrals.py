@@ -1,7 +1,7 @@
 """Integrals over orbitals from integrals over atomic orbitals, by PySCF.
 
 Several blocks are cut out of one transform over all orbitals, if that takes fewer flops than a
-transform for each. What does not fit into memory goes to a file, half-transformed integrals too.
+transform for each. If integrals do not fit into memory, these go to a file, half-transformed too.
 """
 
 from __future__ import annotations
@@ -78,8 +78,7 @@ class AtomicIntegrals(Integrals):
     ) -> None:
         """Transform all orbitals at once for blocks (pq|rs), if that is less work than each.
 
-        Blocks of ``beside`` bytes are then held beside the result, which goes to a ``file`` if it
-        does not fit into memory.
+        The result goes to the ``file``, else to memory if ``beside`` bytes of blocks fit beside it.
         """
         if self._density_fit is not None or not self._real:
             return
@@ -99,13 +98,11 @@ class AtomicIntegrals(Integrals):
         half = max((self._half(comb(count[k] + 1, 2)) for k, _ in wanted), default=0.0)
         if whole > sum(apart.values()):
             return
-        held = elements * 8 + max(half, beside) <= self._memory
-        if not held and file is None:
+        if file is None and elements * 8 + max(half, beside) > self._memory:
             return
         for n, c in enumerate(self._coefficients):
             others = sorted(k for k, m in wanted if m == n)
-            if others and not held:
-                assert file is not None
+            if others and file is not None:
                 self._to_file(file, n, others)
                 continue
             first = self._first_half(c, c, compact=True) if others else None

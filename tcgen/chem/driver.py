@@ -123,7 +123,7 @@ def _solved(
         types = [options.dtype] if options.precision is None else ["float32", options.dtype]
         over, programs = None, []
         if setup.grading is None:
-            programs = [_compiled(setup, options, dtype) for dtype in types]
+            programs = [_fitting(setup, options, dtype) for dtype in types]
         else:
             over, budget = _over_blocks(setup, options)
             setup = replace(setup, budget=budget)
@@ -135,6 +135,13 @@ def _solved(
         [a.output.name for a in equations.amplitudes],
     )
     table.title(setup.system.name, reference.kind, setup.extents)
+    if over is None and options.memory is None:
+        needed = setup.budget.peak(max(p.peak_bytes(setup.extents) for p in programs))
+        if needed > setup.budget.memory:
+            table.note(
+                f"the job takes up to {needed:,.0f} bytes, more than mf.max_memory allows: raise "
+                f"that, or give memory="
+            )
     if one_block:
         table.note(f"one block: {one_block}")
     symmetry: dict[str, Any] = {"group": "C1", "note": one_block} if one_block else {}
@@ -247,6 +254,21 @@ def _over_blocks(setup: Setup, options: SolveOptions) -> tuple[BlockedProgram, B
     return program, budget
 
 
+def _fitting(setup: Setup, options: SolveOptions, dtype: str) -> Program:
+    """The program, planned within mf.max_memory if it takes more and no memory was given."""
+    program = _compiled(setup, options, dtype)
+    budget = setup.budget
+    remaining = int(budget.memory - budget.beside)
+    if options.memory is not None or not 0 < remaining < program.peak_bytes(setup.extents):
+        return program
+    given = options.memory_limit
+    least = remaining if given is None else min(remaining, parse_bytes(given))
+    try:
+        return _compiled(setup, replace(options, memory_limit=least), dtype)
+    except MemoryLimitError:
+        return program  # the table says so
+
+
 def _compiled(setup: Setup, options: SolveOptions, dtype: str) -> Program:
     """The program, which reads arrays on disk in slices."""
     planning = options.planning or Planning()
@@ -286,7 +308,9 @@ def _make_arrays(
     tell("making integrals")
     # What earlier programs of this process released would count beside the transform.
     release_memory()
-    blocks.transform_for(setup.found.values(), sum(setup.budget.inputs.values()), file)
+    beside = sum(setup.budget.inputs.values())
+    # What tiles are cut from stays: in memory it would count beside the program.
+    blocks.transform_for(setup.found.values(), beside, file if setup.on_disk else None)
     for name, found in setup.found.items():
         on_disk = name in setup.on_disk
         make = partial(blocks.dataset, file=file) if on_disk else blocks.array

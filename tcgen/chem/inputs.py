@@ -97,7 +97,7 @@ class MeanFieldInputs:
     ) -> None:
         """Transform the two-electron integrals of some inputs, at once where that is less work.
 
-        Inputs in memory take ``beside`` bytes. The result may go to a ``file``.
+        The result goes to the ``file``, else to memory, beside inputs that take ``beside`` bytes.
         """
         blocks: list[tuple[Block, Block, Block, Block]] = []
         for found in inputs:

@@ -53,8 +53,7 @@ class Integrals(ABC):
     ) -> None:
         """Make the integrals over all pairs for blocks (pq|rs), if that is less work than each.
 
-        Blocks of ``beside`` bytes are then held beside the result, which goes to a ``file`` if it
-        does not fit into memory.
+        The result goes to the ``file``, else to memory if ``beside`` bytes of blocks fit beside it.
         """
 
     @abstractmethod

@@ -51,14 +51,18 @@ class Budget:
         held = sum(self.inputs.values()) + self.reading
         return BASE + held + _COPIES * self.amplitudes + diis
 
+    def peak(self, program: float) -> float:
+        """Most bytes of the job, with a program of so many bytes."""
+        return max(self.beside + program, max(map(self._while_making, self.making), default=0.0))
+
     def for_program(self) -> int:
         """Bytes that remain for the program.
 
         Raises:
             MemoryLimitError: the integrals cannot be made, or nothing remains.
         """
-        for name, count in self.making.items():
-            needed = BASE + sum(self.inputs.values()) - self.inputs[name] + count
+        for name in self.making:
+            needed = self._while_making(name)
             if needed > self.memory:
                 raise self._too_small(f"to make {name} takes {needed:,.0f} bytes", needed)
         if self.beside >= self.memory:
@@ -70,6 +74,9 @@ class Budget:
             )
             raise self._too_small(text, self.beside)
         return int(self.memory - self.beside)
+
+    def _while_making(self, name: str) -> float:
+        return BASE + sum(self.inputs.values()) - self.inputs[name] + self.making[name]
 
     def _too_small(self, reason: str, needed: float) -> MemoryLimitError:
         return MemoryLimitError(
