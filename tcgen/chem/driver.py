@@ -145,7 +145,10 @@ def _solved(
     if one_block:
         table.note(f"one block: {one_block}")
     symmetry: dict[str, Any] = {"group": "C1", "note": one_block} if one_block else {}
-    with reported(options.progress, target) as tell, IntegralFile(tell) as file:
+    with (
+        reported(options.progress, target) as tell,
+        IntegralFile(tell, setup.budget.reading) as file,
+    ):
         if over:
             problem, symmetry = _problem_in_blocks(setup, over, options, tell, timings)
             table.note(in_words(symmetry))
@@ -203,7 +206,10 @@ def opened(
     setup = replace(setup, system=changing)
     program = _compiled(setup, options, options.dtype)
     target = program.manifest.target
-    with reported(options.progress, target) as tell, IntegralFile(tell) as file:
+    with (
+        reported(options.progress, target) as tell,
+        IntegralFile(tell, setup.budget.reading) as file,
+    ):
         yield _problem(setup, [program], options, file, tell, {})
 
 

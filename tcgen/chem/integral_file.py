@@ -20,20 +20,21 @@ from ..ir.layouts import Array, pack
 from ..ir.tensor import Tensor
 
 # Most bytes of rows that are read, and kept, at once: all (pq| of one p for up to 300 orbitals.
-READ = 128_000_000
+MOST_KEPT = 128_000_000
 
 
 class IntegralFile(ExitStack):
     """A temporary HDF5 file with arrays; it goes when it is closed.
 
     ``bytes_written`` is the room that was asked for. ``reads``, ``bytes_read`` and ``seconds``
-    count what programs read. ``tell`` gets the progress of what is written.
+    count what programs read. ``tell`` gets the progress of what is written. ``StoredRows`` keep
+    ``kept`` bytes.
     """
 
-    def __init__(self, tell: Progress) -> None:
+    def __init__(self, tell: Progress, kept: float = MOST_KEPT) -> None:
         super().__init__()
         self._file: Any = None
-        self.tell = tell
+        self.tell, self.kept = tell, kept
         self.bytes_written = self.bytes_read = self.reads = 0
         self.seconds = 0.0
 
@@ -116,8 +117,8 @@ class StoredRows:
         self.dtype = data.dtype
 
     def parts(self, numbers: Array) -> Iterator[tuple[slice, Array]]:
-        """Some rows, in parts: places in ``numbers``, and the rows there, of about 128 MB."""
-        most = max(1, READ // max(1, self._data.shape[1] * self.dtype.itemsize))
+        """Some rows, in parts: places in ``numbers``, and the rows there."""
+        most = max(1, int(self._file.kept / max(1, self._data.shape[1] * self.dtype.itemsize)))
         for start in range(0, len(numbers), most):
             place = slice(start, min(start + most, len(numbers)))
             yield place, self._read(numbers[place])

@@ -17,6 +17,8 @@ BASE = 160_000_000
 _COPIES = 6
 # Part of the memory for vectors of DIIS that are not in a file.
 _OF_DIIS = 1 / 8
+# Part of the memory for rows of a file that are kept.
+OF_FILE = 1 / 8
 
 
 @dataclass(frozen=True, slots=True)

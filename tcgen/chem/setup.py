@@ -36,8 +36,8 @@ from .inputs import (
     passed_extents,
     unpacked,
 )
-from .integral_file import READ
-from .memory import BASE, Budget
+from .integral_file import MOST_KEPT
+from .memory import BASE, OF_FILE, Budget
 from .options import SolveOptions
 from .probe import Probe
 from .quantities import Found, recognise, rules_for
@@ -151,7 +151,7 @@ def set_up(
         making={name: blocks.bytes_apart(found[name]) for name in held},
         amplitudes=element * sum(map(prod, shapes)),
         diis=options.diis,
-        reading=READ if on_disk else 0.0,
+        reading=min(MOST_KEPT, reference.memory * OF_FILE) if on_disk else 0.0,
     )
     return Setup(
         system, spaces, reference, equations, found, blocks, extents, earlier, given, arrays,

@@ -168,8 +168,8 @@ _solve_options = together(
     option(
         "--memory",
         metavar="BYTES",
-        help="Memory of the whole job after the mean field, such as 6GB.  [default: integrals that "
-        "PySCF's memory holds, and no limit of the program]",
+        help="Memory of the whole job after the mean field, such as 6GB.  [default: that of PySCF, "
+        "beyond which a job may go]",
     ),
     option(
         "--precision",
