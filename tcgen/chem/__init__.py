@@ -7,8 +7,8 @@ are transformed and which ``molecule`` runs, or a ``hamiltonian`` of integrals o
 from an ``fcidump`` or a ``trexio_file``. ``setup`` is what a calculation needs: ``quantities``
 infers the quantity of each input, ``equations`` the role of each output from a ``probe`` at small
 extents, and ``conventions`` the notation of integrals; ``complex_orbitals`` refuses equations of
-real ones. ``inputs`` makes arrays,
-in a file if ``memory`` does not suffice. ``bound_program`` has arrays but no amplitudes,
+real ones. ``inputs`` makes arrays, of which an ``integral_file`` has what does not fit into
+``memory``. ``bound_program`` has arrays but no amplitudes,
 ``problem`` evaluates it, ``iterate`` solves for amplitudes, whose ``checkpoint`` is a file,
 ``eigen`` for roots, and ``linear`` for linear equations; ``symmetry`` does so over blocks of
 irreps. ``states`` are what ``root_vectors`` make of roots, over spatial orbitals by

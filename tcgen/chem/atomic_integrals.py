@@ -1,7 +1,7 @@
 """Integrals over orbitals from integrals over atomic orbitals, by PySCF.
 
 Several blocks are cut out of one transform over all orbitals, if that takes fewer flops than a
-transform for each and fits into memory.
+transform for each. If integrals do not fit into memory, these go to a file, half-transformed too.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ import numpy as np
 from ..errors import ArgumentError, UnavailableError, pip_install
 from ..ir.layouts import Array
 from .frames import Block, Frame
+from .integral_file import IntegralFile, StoredRows
 from .integrals import Integrals
 from .pairs import blocks_of_columns, half_transformed, transposed_parts
 
 # Bytes that PySCF takes to transform integrals that it computes on the way.
 _OUTCORE = 1e9
+# Part of the memory for columns, or rows, between a file and the transform.
+_IN_PARTS = 1 / 8
 
 
 def pyscf_module(name: str) -> Any:
@@ -65,13 +68,17 @@ class AtomicIntegrals(Integrals):
     def forget_pairs(self) -> None:
         """Drop the integrals over all pairs of orbitals."""
         self._pairs.clear()
+        self._stored.clear()
 
     def transform_for(
-        self, blocks: Iterable[tuple[Block, Block, Block, Block]], beside: float = 0.0
+        self,
+        blocks: Iterable[tuple[Block, Block, Block, Block]],
+        beside: float = 0.0,
+        file: IntegralFile | None = None,
     ) -> None:
         """Transform all orbitals at once for blocks (pq|rs), if that is less work than each.
 
-        Blocks of ``beside`` bytes are then held beside the result.
+        The result goes to the ``file``, else to memory if ``beside`` bytes of blocks fit beside it.
         """
         if self._density_fit is not None or not self._real:
             return
@@ -89,15 +96,65 @@ class AtomicIntegrals(Integrals):
         whole = sum(_flops(atomic, count[k], count[k], count[n], count[n]) for k, n in wanted)
         elements = sum(comb(count[k] + 1, 2) * comb(count[n] + 1, 2) for k, n in wanted)
         half = max((self._half(comb(count[k] + 1, 2)) for k, _ in wanted), default=0.0)
-        needed = elements * 8 + max(half, beside)
-        if whole > sum(apart.values()) or needed > self._memory:
+        if whole > sum(apart.values()):
+            return
+        if file is None and elements * 8 + max(half, beside) > self._memory:
             return
         for n, c in enumerate(self._coefficients):
             others = sorted(k for k, m in wanted if m == n)
+            if others and file is not None:
+                self._to_file(file, n, others)
+                continue
             first = self._first_half(c, c, compact=True) if others else None
             for k in others:
                 d = self._coefficients[k]
                 self._pairs[k, n] = self._general((d, d, c, c), first, compact=True)
+
+    def _to_file(self, file: IntegralFile, n: int, others: Sequence[int]) -> None:
+        """Integrals over all pairs, columns those of one set and rows those of others, in a file.
+
+        Half-transformed integrals are there in between, for all columns.
+        """
+        c, room = self._coefficients[n], self._memory * _IN_PARTS
+        atomic, columns = comb(len(c) + 1, 2), comb(c.shape[1] + 1, 2)
+        half = file.create("half", (columns, atomic), float)
+        start = 0
+        for parts in batches(self._atomic_columns(), room / (8 * max(1, columns))):
+            width = sum(part.shape[1] for part in parts)
+            half[:, start : start + width] = half_transformed(parts, width, c, c, triangle=True)
+            start += width
+            file.tell(f"making integrals, {start / atomic:.0%} of the first half")
+        for k in others:
+            d = self._coefficients[k]
+            rows = comb(d.shape[1] + 1, 2)
+            data = file.create(f"{k}-{n}", (rows, columns), float)
+            most = max(1, int(room / (8 * max(1, atomic, rows))))
+            for start in range(0, columns, most):
+                own = half[start : start + most]
+                made = half_transformed(transposed_parts(own), len(own), d, d, triangle=True)
+                data[:, start : start + most] = made
+                done = min(1.0, (start + most) / columns)
+                file.tell(f"making integrals, {done:.0%} of the second half")
+            self._stored[k, n] = StoredRows(file, data)
+        file.remove("half")
+
+    def _atomic_columns(self) -> Iterator[Array]:
+        """Integrals over atomic orbitals as a matrix of pairs, in blocks of columns.
+
+        Those that the mean field does not hold are computed, by shells.
+        """
+        if self._eri is not None:
+            yield from _columns(self._eri, comb(self._mol.nao + 1, 2))
+            return
+        first, count = self._mol.ao_loc_nr(), self._mol.nbas
+        for shell in range(count):
+            ranges = (shell, shell + 1, 0, shell + 1, 0, count, 0, count)
+            made = self._mol.intor("int2e", aosym="s2kl", shls_slice=ranges)
+            # Pairs of equal orbitals are those of a triangle.
+            i, j = np.tril_indices(first[shell + 1])
+            own = i >= first[shell]
+            rows = made.reshape(*made.shape[:2], -1)[i[own] - first[shell], j[own]]
+            yield from transposed_parts(rows)
 
     def _half(self, pairs: int) -> float:
         """Bytes of half-transformed integrals with some pairs of orbitals."""
@@ -140,7 +197,7 @@ class AtomicIntegrals(Integrals):
 
     def _over(self, sets: Sequence[tuple[int, Array]]) -> Array:
         one, two = sorted((sets[0][0], sets[2][0]))
-        if (one, two) in self._pairs:
+        if (one, two) in self._pairs.keys() | self._stored.keys():
             return super()._over(sets)
         return self._general([self._coefficients[k][:, n] for k, n in sets], compact=False)
 
@@ -205,6 +262,23 @@ def _flops(atomic: int, p: int, q: int, r: int, s: int) -> float:
     made = p * (p + 1) / 2 if p == q else p * q
     first = pairs * 2 * (atomic**2 * min(p, q) + atomic * p * q)
     return float(first + made * 2 * (atomic**2 * min(r, s) + atomic * r * s))
+
+
+def batches(parts: Iterable[Array], columns: float) -> Iterator[list[Array]]:
+    """Parts of a matrix in lists with at least a number of columns, but for the last one.
+
+    Example:
+        >>> [len(some) for some in batches([np.zeros((2, 3))] * 5, 6.0)]
+        [2, 2, 1]
+    """
+    some: list[Array] = []
+    for part in parts:
+        some.append(part)
+        if sum(one.shape[1] for one in some) >= columns:
+            yield some
+            some = []
+    if some:
+        yield some
 
 
 def _columns(eri: Array, pairs: int) -> Iterator[Array]:

@@ -26,11 +26,8 @@ from ..runtime.program import Program
 from .bound_program import Later, bound, outputs_at_zero
 from .checkpoint import Checkpoint, job_of
 from .equations import Equations
-from .inputs import (
-    IN_MEMORY,
-    IntegralFile,
-    MeanFieldInputs,
-)
+from .inputs import IN_MEMORY, MeanFieldInputs
+from .integral_file import IntegralFile
 from .iterate import Step
 from .memory import Budget
 from .options import SolveOptions, solve_options
@@ -126,7 +123,7 @@ def _solved(
         types = [options.dtype] if options.precision is None else ["float32", options.dtype]
         over, programs = None, []
         if setup.grading is None:
-            programs = [_compiled(setup, options, dtype) for dtype in types]
+            programs = [_fitting(setup, options, dtype) for dtype in types]
         else:
             over, budget = _over_blocks(setup, options)
             setup = replace(setup, budget=budget)
@@ -138,10 +135,20 @@ def _solved(
         [a.output.name for a in equations.amplitudes],
     )
     table.title(setup.system.name, reference.kind, setup.extents)
+    if over is None and options.memory is None:
+        needed = setup.budget.peak(max(p.peak_bytes(setup.extents) for p in programs))
+        if needed > setup.budget.memory:
+            table.note(
+                f"the job takes up to {needed:,.0f} bytes, more than mf.max_memory allows: raise "
+                f"that, or give memory="
+            )
     if one_block:
         table.note(f"one block: {one_block}")
     symmetry: dict[str, Any] = {"group": "C1", "note": one_block} if one_block else {}
-    with IntegralFile() as file, reported(options.progress, target) as tell:
+    with (
+        reported(options.progress, target) as tell,
+        IntegralFile(tell, setup.budget.reading) as file,
+    ):
         if over:
             problem, symmetry = _problem_in_blocks(setup, over, options, tell, timings)
             table.note(in_words(symmetry))
@@ -152,7 +159,11 @@ def _solved(
                 results = _diagonalised(problem, setup, tell)
             else:
                 with _checkpoint(setup, options) as checkpoint, symmetric():
-                    results = _iterated(problem, setup, table, tell, checkpoint)
+                    results = _iterated(problem, setup, table, tell, checkpoint, file)
+    disk = {}
+    if file.bytes_written:
+        timings["disk"] = file.seconds
+        disk = {"written": file.bytes_written, "read": file.bytes_read, "reads": file.reads}
     letters = setup.earlier.letters | {t.name: setup.spaces.letters(t) for t in equations.given}
     letters |= {a.tensor.name: problem.letters(a) for a in equations.amplitudes}
     results["amplitudes"] = setup.earlier.arrays | setup.given | results["amplitudes"]
@@ -167,6 +178,7 @@ def _solved(
         solved=[a.tensor.name for a in equations.amplitudes],
         seconds=time.perf_counter() - clock,
         timings=timings,
+        disk=disk,
         **results,
     )
     table.end(solution)
@@ -193,7 +205,11 @@ def opened(
     changing = with_inputs(setup.system, {*free}, lambda t: replace(t, volatile=True))
     setup = replace(setup, system=changing)
     program = _compiled(setup, options, options.dtype)
-    with IntegralFile() as file, reported(options.progress, program.manifest.target) as tell:
+    target = program.manifest.target
+    with (
+        reported(options.progress, target) as tell,
+        IntegralFile(tell, setup.budget.reading) as file,
+    ):
         yield _problem(setup, [program], options, file, tell, {})
 
 
@@ -244,6 +260,21 @@ def _over_blocks(setup: Setup, options: SolveOptions) -> tuple[BlockedProgram, B
     return program, budget
 
 
+def _fitting(setup: Setup, options: SolveOptions, dtype: str) -> Program:
+    """The program, planned within mf.max_memory if it takes more and no memory was given."""
+    program = _compiled(setup, options, dtype)
+    budget = setup.budget
+    remaining = int(budget.memory - budget.beside)
+    if options.memory is not None or not 0 < remaining < program.peak_bytes(setup.extents):
+        return program
+    given = options.memory_limit
+    least = remaining if given is None else min(remaining, parse_bytes(given))
+    try:
+        return _compiled(setup, replace(options, memory_limit=least), dtype)
+    except MemoryLimitError:
+        return program  # the table says so
+
+
 def _compiled(setup: Setup, options: SolveOptions, dtype: str) -> Program:
     """The program, which reads arrays on disk in slices."""
     planning = options.planning or Planning()
@@ -283,7 +314,9 @@ def _make_arrays(
     tell("making integrals")
     # What earlier programs of this process released would count beside the transform.
     release_memory()
-    blocks.transform_for(setup.found.values(), sum(setup.budget.inputs.values()))
+    beside = sum(setup.budget.inputs.values())
+    # What tiles are cut from stays: in memory it would count beside the program.
+    blocks.transform_for(setup.found.values(), beside, file if setup.on_disk else None)
     for name, found in setup.found.items():
         on_disk = name in setup.on_disk
         make = partial(blocks.dataset, file=file) if on_disk else blocks.array
@@ -291,7 +324,7 @@ def _make_arrays(
     energies = blocks.energies(setup.system) | setup.passed_energies
     contained = equations.with_reference or any(a.with_reference for a in equations.amplitudes)
     of_reference = blocks.occupied_energy() if contained else 0.0
-    blocks.forget()
+    blocks.forget(pairs=not setup.on_disk)
     return energies, of_reference
 
 
@@ -399,16 +432,20 @@ def _iterated(
     table: Table,
     tell: Progress,
     checkpoint: Checkpoint | None,
+    file: IntegralFile,
 ) -> dict[str, Any]:
     """Fields of the solution of equations for amplitudes, or of energies without any."""
     equations = problem.equations
     if equations.amplitudes:
         table.header()
     first = 0.0
+    before = file.bytes_read, file.seconds
 
     def show(number: int, step: Step) -> None:
-        nonlocal first
-        table.row(number, step)
+        nonlocal first, before
+        now = file.bytes_read, file.seconds
+        table.row(number, step, *(b - a for a, b in zip(before, now, strict=True)))
+        before = now
         worst = max(step.norms.values())
         first = first or worst
         tell(stage(number, worst, first, problem.options.tolerance))

@@ -19,6 +19,7 @@ from ..ir.layouts import Array
 from ..options import parse_bytes
 from ..simplices import extent_of, positions
 from .frames import ALPHA, BETA, SPIN_ORBITAL, Block, Frame, Frozen, frames_of
+from .integral_file import IntegralFile
 from .integrals import Blocks, Integrals
 from .mean_field import read_mean_field
 from .reference import Reference
@@ -178,7 +179,9 @@ class HeldIntegrals(Integrals):
         """Number of auxiliary functions."""
         return len(self._three(0))
 
-    def transform_for(self, blocks: Iterable[Blocks], beside: float = 0.0) -> None:
+    def transform_for(
+        self, blocks: Iterable[Blocks], beside: float = 0.0, file: IntegralFile | None = None
+    ) -> None:
         """Nothing."""
 
     def forget_pairs(self) -> None:

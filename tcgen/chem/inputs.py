@@ -2,18 +2,16 @@
 
 Makes the array of each quantity over the orbitals of the reference, in the layout that the spec
 declares. The arrays may together take half of the memory that the PySCF object allows
-(``mf.max_memory``, in MB). While they take more, the largest one is written to a temporary HDF5
-file, block by block, and the program reads it in slices.
+(``mf.max_memory``, in MB). While they take more, the program reads the largest one in tiles. These
+are cut out of the integrals over all pairs of orbitals, which then are in a temporary HDF5 file;
+where these are not made, the array is written to that file, block by block.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +24,7 @@ from ..records.loops import stored_shape
 from ..records.quantity import Quantity
 from ..resources import shipped_specs
 from .frames import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, Block, Frame
+from .integral_file import IntegralFile
 from .quantities import INTEGRALS, Found
 from .reference import Reference, core_hamiltonian
 from .spaces import ORBITAL, Kind, OrbitalSpaces
@@ -93,10 +92,12 @@ class MeanFieldInputs:
         fock = frame.energies[: frame.occupied]
         return float(fock.sum() - np.einsum("ijij->", pairs) / 2)
 
-    def transform_for(self, inputs: Iterable[Found], beside: float) -> None:
+    def transform_for(
+        self, inputs: Iterable[Found], beside: float, file: IntegralFile | None = None
+    ) -> None:
         """Transform the two-electron integrals of some inputs, at once where that is less work.
 
-        Inputs in memory take ``beside`` bytes.
+        The result goes to the ``file``, else to memory, beside inputs that take ``beside`` bytes.
         """
         blocks: list[tuple[Block, Block, Block, Block]] = []
         for found in inputs:
@@ -106,7 +107,7 @@ class MeanFieldInputs:
                 blocks.append((p, q, r, s) if chemist else (p, r, q, s))
                 if found.quantity is Quantity.ANTISYMMETRISED:
                     blocks.append((p, s, q, r))
-        self._integrals.transform_for(blocks, beside)
+        self._integrals.transform_for(blocks, beside, file)
 
     def bytes_apart(self, found: Found) -> float:
         """Most bytes while an input is made alone."""
@@ -167,11 +168,16 @@ class MeanFieldInputs:
         return self._integrals.largest_between(irreps, products)
 
     def dataset(self, found: Found, dtype: str, file: IntegralFile) -> Any:
-        """The same array in a file, made block by block along its first axis over orbitals."""
+        """The same array, to be read in tiles: from integrals over all pairs, or from a file.
+
+        For the file it is made block by block along its first axis over orbitals.
+        """
         tensor = found.tensor
         axis = 1 if found.other_axis == 0 else 0
         shape = dense_shape(tensor, self.extents(tensor.spaces))
         element = element_type(tensor, dtype)
+        if self.fill(found, ()):
+            return CutTiles(self, found, shape, np.dtype(element))
         row = prod(shape) // max(1, shape[axis]) * np.dtype(element).itemsize
 
         def blocks() -> Iterator[Array]:
@@ -181,10 +187,11 @@ class MeanFieldInputs:
 
         return file.write(tensor, shape, axis, blocks(), element)
 
-    def forget(self) -> None:
-        """Drop the transformed integrals."""
+    def forget(self, *, pairs: bool = True) -> None:
+        """Drop the transformed integrals, those over all pairs only if asked for."""
         self._integrals.forget()
-        self._integrals.forget_pairs()
+        if pairs:
+            self._integrals.forget_pairs()
 
     def _frame(self, space: Space) -> Frame:
         return self._reference.frames[self._frames[self._spaces.spin(space) or ""]]
@@ -232,6 +239,37 @@ class MeanFieldInputs:
                     )
                 whole = dipole[:, places[0]][:, :, places[1]]
                 return np.moveaxis(whole, 0, found.other_axis or 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CutTiles:
+    """An input that is not held: its tiles are cut out of integrals over all pairs of orbitals.
+
+    ``logical`` is its dense shape. It is read like a dataset of h5py, in stored order.
+    """
+
+    inputs: MeanFieldInputs
+    found: Found
+    logical: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents in stored order."""
+        return tuple(self.logical[axis] for axis in self.found.tensor.stored_order)
+
+    def __getitem__(self, key: tuple[slice, ...]) -> Array:
+        ranges = [range(n)[part] for n, part in zip(self.shape, key, strict=True)]
+        out = np.empty([len(part) for part in ranges], self.dtype)
+        self.read_direct(out, key)
+        return out
+
+    def read_direct(self, out: Array, source_sel: tuple[slice, ...]) -> None:
+        """Write a tile into an array."""
+        axes = np.argsort(self.found.tensor.stored_order)
+        blocks = [self.inputs.frame(space)[2] for space in self.found.tensor.spaces]
+        places = [own[source_sel[axis]] for own, axis in zip(blocks, axes, strict=True)]
+        self.inputs.fill(self.found, [(places, out.transpose(axes))])
 
 
 def _frame_names(
@@ -367,31 +405,3 @@ def blocks_of(count: int, row_bytes: int, memory: float) -> list[slice]:
     """
     rows = max(1, int(memory / _COPIES / max(1, row_bytes)))
     return [slice(start, min(start + rows, count)) for start in range(0, count, rows)]
-
-
-class IntegralFile(ExitStack):
-    """A temporary HDF5 file with arrays in the caller's layout; it goes when it is closed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._file: Any = None
-
-    def write(
-        self, tensor: Tensor, shape: tuple[int, ...], axis: int, blocks: Iterable[Array], dtype: str
-    ) -> Any:
-        """The dataset of an input from blocks of its dense array, in order along an axis."""
-        if self._file is None:
-            import h5py  # noqa: PLC0415  (PySCF brings it)
-
-            folder = self.enter_context(tempfile.TemporaryDirectory(prefix="tcgen-"))
-            self._file = self.enter_context(h5py.File(Path(folder) / "integrals.h5", "w"))
-        order = tensor.stored_order
-        data = self._file.create_dataset(tensor.name, [shape[k] for k in order], dtype)
-        start = 0
-        for block in blocks:
-            stop = start + block.shape[axis]
-            place = [slice(None)] * tensor.rank
-            place[order.index(axis)] = slice(start, stop)
-            data[tuple(place)] = np.asarray(pack(tensor, block))
-            start = stop
-        return data

@@ -19,6 +19,7 @@ from ..ir.layouts import Array
 from ..ir.tensor import Tensor
 from ..simplices import positions
 from .frames import ALPHA, BETA, SPIN_ORBITAL, Block, Frame
+from .integral_file import IntegralFile, StoredRows
 from .pairs import pair_numbers
 
 Blocks = tuple[Block, Block, Block, Block]
@@ -39,6 +40,7 @@ class Integrals(ABC):
         self._chemist: dict[Blocks, Array] = {}
         self._factors: dict[tuple[Block, Block], Array] = {}
         self._pairs: dict[tuple[int, int], Array] = {}
+        self._stored: dict[tuple[int, int], StoredRows] = {}
 
     @property
     @abstractmethod
@@ -46,10 +48,12 @@ class Integrals(ABC):
         """Number of auxiliary functions."""
 
     @abstractmethod
-    def transform_for(self, blocks: Iterable[Blocks], beside: float = 0.0) -> None:
+    def transform_for(
+        self, blocks: Iterable[Blocks], beside: float = 0.0, file: IntegralFile | None = None
+    ) -> None:
         """Make the integrals over all pairs for blocks (pq|rs), if that is less work than each.
 
-        Blocks of ``beside`` bytes are then held beside the result.
+        The result goes to the ``file``, else to memory if ``beside`` bytes of blocks fit beside it.
         """
 
     @abstractmethod
@@ -142,7 +146,8 @@ class Integrals(ABC):
         """True if integrals over all pairs of these orbitals were made."""
         frames = {block.frame for block in blocks}
         sets = sorted({p.number for name in frames for p in self._frames[name].parts.values()})
-        return all((k, n) in self._pairs for k in sets for n in sets if k <= n)
+        made = self._pairs.keys() | self._stored.keys()
+        return all((k, n) in made for k in sets for n in sets if k <= n)
 
     def largest_between(self, irreps: Sequence[Array], products: Array) -> float:
         """The largest integral over all pairs whose irreps differ, in Hartree.
@@ -207,7 +212,14 @@ class Integrals(ABC):
     def _cut(self, left: tuple[int, Array], right: tuple[int, Array]) -> Array | None:
         """Integrals over pairs of orbitals, by set and number; None if not all were made."""
         (one, rows), (two, columns) = left, right
-        pairs = self._pairs.get((min(one, two), max(one, two)))
+        key = min(one, two), max(one, two)
+        pairs, stored = self._pairs.get(key), self._stored.get(key)
+        if stored is not None:
+            rows, columns = (rows, columns) if one <= two else (columns, rows)
+            result = np.empty((len(rows), len(columns)), stored.dtype)
+            for place, part in stored.parts(rows):
+                np.take(part, columns, axis=1, out=result[place], mode="clip")
+            return result if one <= two else np.ascontiguousarray(result.T)
         if pairs is None:
             return None
         if one > two:

@@ -17,6 +17,8 @@ BASE = 160_000_000
 _COPIES = 6
 # Part of the memory for vectors of DIIS that are not in a file.
 _OF_DIIS = 1 / 8
+# Part of the memory for rows of a file that are kept.
+OF_FILE = 1 / 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class Budget:
         making: bytes while each of them is made from the mean field, by name.
         amplitudes: bytes of all amplitudes.
         diis: number of vectors of DIIS.
+        reading: bytes of parts of a file that are kept.
     """
 
     memory: float
@@ -36,6 +39,7 @@ class Budget:
     making: Mapping[str, float]
     amplitudes: float
     diis: int
+    reading: float = 0.0
 
     @property
     def diis_on_disk(self) -> bool:
@@ -46,7 +50,12 @@ class Budget:
     def beside(self) -> float:
         """Bytes beside the program while it is called."""
         diis = 0.0 if self.diis_on_disk else 2 * self.diis * self.amplitudes
-        return BASE + sum(self.inputs.values()) + _COPIES * self.amplitudes + diis
+        held = sum(self.inputs.values()) + self.reading
+        return BASE + held + _COPIES * self.amplitudes + diis
+
+    def peak(self, program: float) -> float:
+        """Most bytes of the job, with a program of so many bytes."""
+        return max(self.beside + program, max(map(self._while_making, self.making), default=0.0))
 
     def for_program(self) -> int:
         """Bytes that remain for the program.
@@ -54,8 +63,8 @@ class Budget:
         Raises:
             MemoryLimitError: the integrals cannot be made, or nothing remains.
         """
-        for name, count in self.making.items():
-            needed = BASE + sum(self.inputs.values()) - self.inputs[name] + count
+        for name in self.making:
+            needed = self._while_making(name)
             if needed > self.memory:
                 raise self._too_small(f"to make {name} takes {needed:,.0f} bytes", needed)
         if self.beside >= self.memory:
@@ -67,6 +76,9 @@ class Budget:
             )
             raise self._too_small(text, self.beside)
         return int(self.memory - self.beside)
+
+    def _while_making(self, name: str) -> float:
+        return BASE + sum(self.inputs.values()) - self.inputs[name] + self.making[name]
 
     def _too_small(self, reason: str, needed: float) -> MemoryLimitError:
         return MemoryLimitError(

@@ -50,8 +50,8 @@ class SolveOptions:
             float64 to the tolerance; by default all iterations are in ``dtype``.
         memory: bytes that the job may take beyond what the process held before, such as "6GB":
             integrals, amplitudes, vectors of DIIS, the program and PySCF's transform. Larger arrays
-            go to files. By default ``mf.max_memory`` decides what goes to files, and the program
-            has no limit.
+            go to files. By default it is ``mf.max_memory``, and where a job cannot keep that, the
+            table says so; given here, it is an error.
         memory_limit: bytes that the program may allocate.
         planning: options of factoring and fusion; solve also takes its fields as keywords.
         show: True prints a table, False nothing; a function is called with each line.

@@ -53,7 +53,10 @@ class Solution:
         residual_norms: 2-norms by the name of the residual.
         seconds: wall time of ``solve``.
         timings: wall seconds of planning, integrals, compiling (what is left of it after them) and
-            iterations (with the constants that follow from integrals).
+            iterations (with the constants that follow from integrals); also ``disk``, the seconds
+            in which the program waited for a file of integrals.
+        disk: bytes that were ``written`` to this file and ``read`` from it, and the number of
+            ``reads``; {} without a file.
     """
 
     name: str
@@ -75,6 +78,7 @@ class Solution:
     residual_norms: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     timings: dict[str, float] = field(default_factory=dict)
+    disk: dict[str, int] = field(default_factory=dict)
 
     @property
     def e_tot(self) -> float | None:
@@ -106,7 +110,7 @@ class Solution:
 
     def as_json(self) -> dict[str, Any]:
         """Everything but arrays; the keys are those of ``tcgen solve --json``."""
-        hidden = (*_ARRAYS, *_BESIDE)
+        hidden = (*_ARRAYS, *_BESIDE, *(() if self.disk else ("disk",)))
         numbers = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in hidden}
         states = [state.as_json() for state in self.states]
         return {**numbers, "e_tot": self.e_tot, "roots": list(self.roots), "states": states}

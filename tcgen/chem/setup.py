@@ -36,7 +36,8 @@ from .inputs import (
     passed_extents,
     unpacked,
 )
-from .memory import BASE, Budget
+from .integral_file import MOST_KEPT
+from .memory import BASE, OF_FILE, Budget
 from .options import SolveOptions
 from .probe import Probe
 from .quantities import Found, recognise, rules_for
@@ -134,7 +135,7 @@ def set_up(
             f"into PySCF's memory: raise mf.max_memory, or leave precision out"
         )
     if on_disk:
-        # They are written in whole slices, not in triangles.
+        # Their tiles are whole, not in triangles.
         system = with_inputs(system, {*on_disk}, unpacked)
         found |= {n: replace(found[n], tensor=unpacked(found[n].tensor)) for n in on_disk}
     held = {
@@ -145,11 +146,12 @@ def set_up(
     shapes = [dense_shape(a.tensor, extents) for a in equations.amplitudes]
     element = np.dtype("complex128" if options.dtype == "complex128" else "float64").itemsize
     budget = Budget(
-        memory=reference.memory + BASE,
+        memory=reference.memory + (BASE if options.memory is not None else 0),
         inputs=held | {n: getattr(a, "nbytes", 0) for n, a in arrays.items()},
         making={name: blocks.bytes_apart(found[name]) for name in held},
         amplitudes=element * sum(map(prod, shapes)),
         diis=options.diis,
+        reading=min(MOST_KEPT, reference.memory * OF_FILE) if on_disk else 0.0,
     )
     return Setup(
         system, spaces, reference, equations, found, blocks, extents, earlier, given, arrays,

@@ -67,8 +67,11 @@ class Table:
         text += "".join(f"{name:>{_NORM}}" for name in names)
         self._show(text + (f"{'seconds':>{_SECONDS}}" if self._seconds else ""))
 
-    def row(self, number: int, step: Step) -> None:
-        """One iteration, after a line if another element type begins."""
+    def row(self, number: int, step: Step, read: float = 0, waited: float = 0) -> None:
+        """One iteration, after a line if another element type begins.
+
+        If ``read`` bytes were read from a file, which took ``waited`` seconds, a line says so.
+        """
         if step.single != self._single:
             self._single = step.single
             self._show(f"in {'single' if step.single else 'double'} precision:")
@@ -82,6 +85,8 @@ class Table:
         text += "".join(f"{n:{_NORM}.1e}" for n in ([max(norms)] if self._together else norms))
         now = time.perf_counter()
         self._show(text + (f"{now - self._clock:{_SECONDS}.2f}" if self._seconds else ""))
+        if read:
+            self._show(f"{'':{_CYCLE}} read {read:,.0f} bytes in {waited:.2f} s")
         self._clock = now
 
     def end(self, solution: Solution) -> None:

@@ -168,8 +168,8 @@ _solve_options = together(
     option(
         "--memory",
         metavar="BYTES",
-        help="Memory of the whole job after the mean field, such as 6GB.  [default: integrals that "
-        "PySCF's memory holds, and no limit of the program]",
+        help="Memory of the whole job after the mean field, such as 6GB.  [default: that of PySCF, "
+        "beyond which a job may go]",
     ),
     option(
         "--precision",
@@ -228,6 +228,8 @@ def solve_command(
         for solution in solutions:
             for stage, seconds in (*solution.timings.items(), ("in all", solution.seconds)):
                 click.echo(f"{stage:<10} {seconds:10.2f} s", err=as_json)
+            for what, count in solution.disk.items():
+                click.echo(f"disk: {what:<7} {count:,}", err=as_json)
     if as_json:
         records = [solution.as_json() for solution in solutions]
         if found is not None:

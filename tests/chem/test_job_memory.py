@@ -33,7 +33,9 @@ mf = scf.RHF(gto.M(atom=atom, basis="cc-pvtz", verbose=0)).run(conv_tol=1e-12)
 import tcgen.chem
 open("/proc/self/clear_refs", "w").write("5")
 start = status("VmRSS")
-memory = None if sys.argv[1] == "None" else int(sys.argv[1])
+memory = int(sys.argv[1])
+if sys.argv[2] == "max_memory":
+    mf.max_memory, memory = memory / 1e6, None
 found = tcgen.chem.solve(
     "ccsd_closed_shell", mf, target="numpy", optimize=False, memory=memory, show=False,
     tolerance=1e-7,
@@ -89,18 +91,32 @@ def test_bytes_of_a_transform(blocks: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("memory", ["None", "400000000", "250000000", "210000000"])
-def test_a_job_takes_what_it_may(memory: str) -> None:
+@pytest.mark.parametrize("option", ["memory", "max_memory"])
+@pytest.mark.parametrize("memory", [4e9, 4e8, 25e7, 21e7])
+def test_a_job_takes_what_it_may(memory: float, option: str) -> None:
     if not Path("/proc/self/clear_refs").exists():
         pytest.skip("needs /proc")
+    pytest.importorskip("pyscf")
     done = subprocess.run(
-        [sys.executable, "-c", JOB, memory],
+        [sys.executable, "-c", JOB, f"{memory:.0f}", option],
         env={**os.environ, "PYTHONPATH": str(TESTS.parent), "OMP_NUM_THREADS": "1"},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     taken, energy = map(float, done.stdout.split())
     assert abs(energy + 0.275) < 0.01
-    assert memory == "None" or taken <= int(memory)
+    assert taken <= memory
+
+
+@pytest.mark.parametrize("room", [0.004, 170.0])
+def test_a_job_beyond_the_memory_of_a_mean_field_says_so(room: float, blocks: Any) -> None:
+    field = blocks.mean_field(blocks.molecule("Li 0 0 0; H 0 0 1.5957", "sto-3g"))
+    field.max_memory = room
+    lines: list[str] = []
+    found = tcgen.chem.solve(
+        "ccsd_closed_shell", field, target="numpy", optimize=False, show=lines.append
+    )
+    assert abs(found.e_corr + 0.020378926447) < 1e-8
+    assert any("mf.max_memory" in line for line in lines) == (room < 1)
 
 
 def test_too_little_memory_for_the_program(blocks: Any) -> None:
