@@ -29,7 +29,7 @@ from ..runtime.arguments import check_names
 from ..runtime.host_device import HostDevice
 from ..runtime.program import Program
 from ..thresholds import CpuThresholds
-from .arrays import BlockedArray, blocks_of, orbitals_by_irrep
+from .arrays import BlockedArray, blocks_of, orbitals_by_irrep, plain_array
 from .layout import BlockLayout, Group, Numbers
 from .library import Library, Steps
 from .products import Storages
@@ -68,6 +68,7 @@ class BlockedProgram:
     ) -> None:
         self.grading = grading
         self.allocated_bytes = 0
+        self._made_of = (program, grading, charges, extents, thresholds, dtype)
         self._limit: int | None = None
         if isinstance(program, FormulaSequence):
             sequence, target = program, "cpu"
@@ -109,6 +110,10 @@ class BlockedProgram:
             complex_numbers=self._dtype == "complex128",
         ).schedule
         self._memory = _Memory(self._schedule, sequence, self._dtype)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Tables and the library are made again: they hold addresses.
+        return BlockedProgram, self._made_of
 
     def __repr__(self) -> str:
         inputs = ", ".join(t.name for t in self._inputs)
@@ -230,7 +235,7 @@ class BlockedProgram:
         if isinstance(array, BlockedArray):
             _check_dtype(where, array.dtype, wanted)
             return _fitting(where, array, tensor, layout, self.grading)
-        dense = np.asarray(array)
+        dense = plain_array(array, where)
         if dense.ndim or dense.dtype != np.float64:
             _check_dtype(where, dense.dtype, wanted)
         extents = {

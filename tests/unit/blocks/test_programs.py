@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -171,6 +172,16 @@ def test_two_threads_give_what_one_does() -> None:
     for name in ("r", "w"):
         np.testing.assert_allclose(found[0][name].data, found[1][name].data, rtol=0, atol=1e-12)
     assert repr(blocks).startswith(f"<{program.manifest.name}(")
+
+
+def test_programs_are_pickled() -> None:
+    grading = tcgen.Grading((2,), {"o": [0, 1, 1], "v": [0, 0, 1, 1]})
+    blocks = tcgen.blocked(tcgen.compile(SPEC, extents={"o": 3, "v": 4}), grading)
+    arrays = random_inputs(blocks, ["f", "t", "e_o", "e_v"], np.random.default_rng(0))
+    again = pickle.loads(pickle.dumps(blocks))
+    expected = blocks(**arrays)
+    assert repr(again) == repr(blocks)
+    np.testing.assert_array_equal(again(**arrays)["r"].data, expected["r"].data)
 
 
 def test_irreps_and_spaces_without_orbitals() -> None:
