@@ -12,13 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import permutations
+from typing import TypeAlias
 
 from ..ir.exchange_symmetry import exchange_sign, tensor_sign
 from ..ir.expr import Const, Delta, Expr, Prod, leaves, map_leaves
 from ..ir.program import Add, Contract, FormulaSequence, Map, Step
-from ..ir.tensor import Ref, Role, Tensor
+from ..ir.tensor import Index, Ref, Role, Tensor
 from ..records.signature import Signature
 from .products import Indices
+
+# A step, the number of each loop, and for each reference the sign and the reference read instead.
+_Plan: TypeAlias = tuple[Step, dict[Index, int], dict[Ref, tuple[int, Ref]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +60,9 @@ class Nest:
         sequence: the steps inside, with slices as inputs and numbers as outputs, which are added
             up over the loops.
         space: name of the base space of the loops.
-        ordered: for each loop whether its orbitals may be those up to the one of the loop before,
-            since exchanging both changes no sum.
-        slices: the array of each input, and of each intermediate, by name.
+        ordered: True for each loop whose orbitals go up to that of the loop before, since
+            exchanging both changes no sum.
+        slices: slices that each input and intermediate has, by name.
         steps: ids of the steps that the nest replaces.
     """
 
@@ -111,7 +115,7 @@ def find_nest(sequence: FormulaSequence, extents: Mapping[str, int]) -> Nest | N
 def outside(sequence: FormulaSequence, nest: Nest) -> FormulaSequence:
     """The other steps, which keep their ids, and the arrays that they and the nest share."""
     steps = tuple(s for s in sequence.steps if s.id not in nest.steps)
-    local = {n for n, s in nest.slices.items() if s.tensor.name == n and s.axes}
+    local = {nest.slices[t.name].tensor.name for t in nest.sequence.intermediates}
     tensors = tuple(t for t in sequence.tensors if t.name not in local)
     return replace(sequence, steps=steps, tensors=tensors)
 
@@ -141,58 +145,89 @@ def _nest(
     axes: Mapping[Tensor, tuple[int, ...]],
     space: str,
 ) -> Nest | None:
-    count = len(next(iter(axes.values())))
-    ordered = [False] + [True] * (count - 1)
+    plans = _plans(sequence, steps, axes)
+    if plans is None:
+        return None
     slices: dict[str, Slice] = {}
     tensors: dict[str, Tensor] = {}
     inside: list[Step] = []
 
-    def part(ref: Ref, loops: Indices) -> Ref:
-        """The slice that a reference reads."""
-        lost = tuple(a for a, i in enumerate(ref.indices) if i in loops)
-        where = tuple(loops.index(ref.indices[a]) for a in lost)
-        name = ref.tensor.name
+    def part(ref: Ref, numbers: Mapping[Index, int]) -> Ref:
+        """The slice that a reference reads, or writes."""
+        lost = tuple(a for a, i in enumerate(ref.indices) if i in numbers)
+        made = Slice(ref.tensor, lost, tuple(numbers[ref.indices[a]] for a in lost))
+        name = f"{ref.tensor.name}[{','.join(map(str, made.loops))}]"
         if ref.tensor not in axes:
-            name += f"[{','.join(map(str, where))}] of {','.join(map(str, lost))}"
-        made = Slice(ref.tensor, lost, where)
+            name += f" of {','.join(map(str, lost))}"
         slices[name] = made
         role = Role.TEMP if ref.tensor in axes else Role.INPUT
         kept = tuple(ref.tensor.spaces[a] for a in made.kept)
         tensors[name] = Tensor(name, kept, role, real=ref.tensor.real)
         return Ref(tensors[name], tuple(ref.indices[a] for a in made.kept))
 
-    for number, step in enumerate(steps):
-        first = next(r for r in (step.out, *step.operands) if r.tensor in axes)
-        loops = tuple(first.indices[a] for a in axes[first.tensor])
-        if len(set(loops)) < count:
-            return None
+    count = len(next(iter(axes.values())))
+    ordered = [False] + [True] * (count - 1)
+    for step, numbers, reads in plans:
         values: dict[Ref, Expr] = {}
-        for ref in step.operands:
-            sign = 1
-            turned: Ref | None = ref
-            if ref.tensor in axes:
-                sign, turned = _turned(sequence, ref, axes[ref.tensor], loops)
-            if turned is None:
-                return None
-            read: Expr = part(turned, loops)
+        for ref, (sign, turned) in reads.items():
+            read: Expr = part(turned, numbers)
             values[ref] = read if sign == 1 else Prod((Const(Fraction(sign)), read))
         if step.out.tensor in axes:
-            out = part(step.out, loops)
-        elif set(loops) <= set(step.sums):
+            out = part(step.out, numbers)
+        else:
+            loops = sorted(numbers, key=numbers.__getitem__)
             out = Ref(tensors.setdefault(step.out.tensor.name, _number(step.out.tensor)))
             for n in range(1, count):
                 pair = {loops[n]: loops[n - 1], loops[n - 1]: loops[n]}
-                ordered[n] &= exchange_sign(sequence, step, pair, fixed=loops) == 1
-        else:
-            return None
-        sums = tuple(i for i in step.sums if i not in loops)
+                ordered[n] &= exchange_sign(sequence, step, pair, fixed=tuple(loops)) == 1
+        sums = tuple(i for i in step.sums if i not in numbers)
         op, coeff = _operation(step, values)
-        inside.append(replace(step, id=number, out=out, op=op, coeff=coeff, sums=sums))
+        inside.append(replace(step, id=len(inside), out=out, op=op, coeff=coeff, sums=sums))
     order = (Role.INPUT, Role.TEMP, Role.OUTPUT)
     made = sorted(tensors.values(), key=lambda t: order.index(t.role))
     name = f"{sequence.name} inside"
     inner = FormulaSequence(name, sequence.spaces, tuple(made), tuple(inside))
     return Nest(inner, space, tuple(ordered), slices, frozenset(s.id for s in steps))
+
+
+def _plans(
+    sequence: FormulaSequence, steps: Sequence[Step], axes: Mapping[Tensor, tuple[int, ...]]
+) -> list[_Plan] | None:
+    """The steps inside, each once for every order of the loops in which its array is read.
+
+    A symmetry of the array spares an order. None if the indices of some array are not the loops.
+    """
+    needed: dict[Tensor, list[tuple[int, ...]]] = {t: [] for t in axes}
+    plans: list[_Plan] = []
+    for step in reversed(steps):
+        first = next(r for r in (step.out, *step.operands) if r.tensor in axes)
+        loops = tuple(first.indices[a] for a in axes[first.tensor])
+        local = step.out.tensor in axes
+        if len(set(loops)) < len(loops) or not (local or set(loops) <= set(step.sums)):
+            return None
+        for order in reversed(needed[step.out.tensor] if local else [tuple(range(len(loops)))]):
+            numbers = dict(zip(loops, order, strict=True))
+            reads = {}
+            for ref in dict.fromkeys(step.operands):
+                reads[ref] = 1, ref
+                if ref.tensor not in axes:
+                    continue
+                own = tuple(ref.indices[a] for a in axes[ref.tensor])
+                if set(own) != set(loops):
+                    return None
+                known = needed[ref.tensor]
+                wanted = tuple(numbers[i] for i in own)
+                for other in known if wanted not in known else ():
+                    target = tuple(sorted(loops, key=lambda i: other.index(numbers[i])))
+                    found = _turned(sequence, ref, axes[ref.tensor], target)
+                    if found is not None:
+                        reads[ref] = found
+                        break
+                else:
+                    if wanted not in known:
+                        known.append(wanted)
+            plans.append((step, numbers, reads))
+    return plans[::-1]
 
 
 def _number(tensor: Tensor) -> Tensor:
@@ -217,21 +252,19 @@ def _operation(step: Step, values: Mapping[Ref, Expr]) -> tuple[Contract | Add |
 
 def _turned(
     sequence: FormulaSequence, ref: Ref, axes: tuple[int, ...], loops: Indices
-) -> tuple[int, Ref | None]:
-    """The equal reference whose axes of loops have the loops in their order, and its sign."""
-    if {ref.indices[a] for a in axes} != set(loops):
-        return 1, None
+) -> tuple[int, Ref] | None:
+    """The equal reference whose axes of loops have the loops in this order, and its sign."""
     others = [a for a in range(ref.tensor.rank) if a not in axes]
+    spaces = ref.tensor.spaces
     for chosen in permutations(others):
         perm = list(range(ref.tensor.rank))
         for axis, loop in zip(axes, loops, strict=True):
             perm[axis] = next(a for a in axes if ref.indices[a] == loop)
         for axis, other in zip(others, chosen, strict=True):
             perm[axis] = other
-        spaces = ref.tensor.spaces
         if any(spaces[a] != spaces[p] for a, p in enumerate(perm)):
             continue
         sign = tensor_sign(sequence, ref.tensor, tuple(perm))
         if sign is not None:
             return sign, Ref(ref.tensor, tuple(ref.indices[p] for p in perm))
-    return 1, None
+    return None

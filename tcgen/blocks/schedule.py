@@ -66,7 +66,7 @@ class Operation:
         number: number of the function of a map; for products, whether threads share the rows.
         constant: it runs once for a bound program.
         flops: multiplications and additions of a product.
-        inside: what a nest executes.
+        inside: operations and buffers inside of a nest.
     """
 
     kind: Kind
@@ -219,7 +219,7 @@ class Scheduler:
         complex_numbers: the program's numbers are complex, so that real arrays need their real
             parts taken.
         nest: loops over orbitals, and the storages and functions inside.
-        known: tables and layouts of the same sequence for other charges.
+        known: tables and layouts, of the same sequence for other charges.
     """
 
     def __init__(
@@ -464,6 +464,8 @@ class Scheduler:
         self._constant = False
         for name in results:
             self._add(Kind.ZERO, (name,), elements=1)
+        if not len(chosen):
+            return
         buffers, starts = [], []
         for tensor in inner.inputs:
             piece = nest.slices[tensor.name]
