@@ -301,6 +301,31 @@ def array_layout(
     return BlockLayout(Group(grading), dims, signs, charge)
 
 
+def plain_array(array: Any, where: str) -> Array:
+    """A dense array as one of NumPy.
+
+    Raises:
+        ArgumentError: it is blocked already, has masked elements, or rows of different lengths.
+    """
+    if isinstance(array, BlockedArray):
+        raise ArgumentError(
+            f"{where}: the array has blocks of {array.grading.name} already: use it as it is, or "
+            f"give its dense() to divide it otherwise"
+        )
+    if isinstance(array, np.ma.MaskedArray):
+        raise ArgumentError(
+            f"{where}: masks of arrays would be lost: fill the masked elements, as in "
+            f"array.filled(0)"
+        )
+    try:
+        return np.asarray(array)
+    except ValueError:
+        raise ArgumentError(
+            f"{where}: the rows of the array have different lengths: give an array of numbers with "
+            f"one length for each axis"
+        ) from None
+
+
 def blocked_array(
     array: Any,
     grading: Grading,
@@ -310,7 +335,7 @@ def blocked_array(
     tolerance: Any = None,
 ) -> BlockedArray:
     """See :func:`tcgen.blocked`."""
-    dense = np.asarray(array)
+    dense = plain_array(array, "tcgen.blocked")
     if str(dense.dtype) not in NAMES:
         raise DtypeError(
             f"elements of type {dense.dtype} cannot be blocked: convert the array to one of "

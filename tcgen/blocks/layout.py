@@ -258,6 +258,92 @@ class BlockLayout:
         return self.bases[stored], np.maximum(self.widths[stored], 1), flipped
 
 
+class SlicedLayout(BlockLayout):
+    """Blocks of a tensor as slices, one for each tuple of orbitals of some axes.
+
+    Attributes:
+        axes: the axes that a slice lacks.
+        kept: the axes of a slice.
+        inner: the storage of a slice.
+    """
+
+    def __init__(self, whole: BlockLayout, axes: Axes, inner: Storage) -> None:
+        super().__init__(whole.group, whole.dims, whole.signs, whole.charge)
+        self.axes = axes
+        self.kept = tuple(a for a in range(whole.rank) if a not in axes)
+        self.inner = inner
+
+    @cached_property
+    def _irreps(self) -> Numbers:
+        return self.group.tuples(len(self.axes))
+
+    @cached_property
+    def _charges(self) -> Numbers:
+        """The charge of a slice by the irreps of the orbitals."""
+        total = self.group.total(self._irreps, [self.signs[a] for a in self.axes])
+        return np.asarray(self.group.sums[self.charge, self.group.negative[total]])
+
+    @cached_property
+    def _slices(self) -> dict[int, BlockLayout]:
+        """The layout of a slice by its charge."""
+        dims, signs = [self.dims[a] for a in self.kept], [self.signs[a] for a in self.kept]
+        return {
+            c: BlockLayout(self.group, dims, signs, c, self.inner)
+            for c in map(int, np.unique(self._charges))
+        }
+
+    @cached_property
+    def _counts(self) -> Numbers:
+        """Orbitals of each irrep tuple, an axis a column."""
+        counts = np.ones(self._irreps.shape, np.int64)
+        for n, axis in enumerate(self.axes):
+            counts[:, n] = self.dims[axis][self._irreps[:, n]]
+        return counts
+
+    @cached_property
+    def _sizes(self) -> Numbers:
+        return np.array([self._slices[int(c)].size for c in self._charges], np.int64)
+
+    @cached_property
+    def _bases(self) -> Numbers:
+        """Start of the first slice of each tuple of irreps."""
+        sizes = self._sizes * self._counts.prod(axis=1)
+        return np.asarray(np.cumsum(sizes) - sizes)
+
+    @cached_property
+    def size(self) -> int:
+        """Elements of all slices."""
+        return int((self._sizes * self._counts.prod(axis=1)).sum())
+
+    @cached_property
+    def places(self) -> tuple[Numbers, Numbers]:
+        """Offset of each block, and the strides of its axes."""
+        offsets = np.zeros(len(self.blocks), np.int64)
+        strides = np.ones((len(self.blocks), self.rank), np.int64)
+        number = self._number(self.axes)
+        charges = self._charges[number]
+        for charge, layout in self._slices.items():
+            rows = np.flatnonzero(charges == charge)
+            at = layout.find(self.blocks[rows][:, list(self.kept)])
+            own, steps = layout.places
+            offsets[rows] = self._bases[number[rows]] + own[at]
+            strides[rows[:, None], list(self.kept)] = steps[at]
+        run = self._sizes[number]
+        for n in reversed(range(len(self.axes))):
+            strides[:, self.axes[n]] = run
+            run = run * self._counts[number, n]
+        return offsets, strides
+
+    def starts(self, irreps: Numbers, orbitals: Numbers) -> Numbers:
+        """Offsets of slices by irreps of the orbitals and their places in these, one a row."""
+        number, place = np.zeros(len(irreps), np.int64), np.zeros(len(irreps), np.int64)
+        for n in range(len(self.axes)):
+            number = number * self.group.order + irreps[:, n]
+        for n in range(len(self.axes)):
+            place = place * self._counts[number, n] + orbitals[:, n]
+        return np.asarray(self._bases[number] + place * self._sizes[number])
+
+
 def halves(rank: int) -> Storage:
     """The storage of arrays of the caller: the first half of the axes are rows."""
     middle = (rank + 1) // 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,16 +13,24 @@ import numpy.typing as npt
 from ..runtime.cpu.blas import blas_pointers, blas_threads, used_threads
 from ..runtime.cpu.build import Source, build_libraries
 from ..runtime.cpu.interrupt import NOT_INTERRUPTED, on_main_thread, run_interruptible
-from .schedule import Operation
+from .schedule import Inside, Operation
 
 # tc_step of templates/c/blocks/steps.c.
 _STEP = np.dtype(
     [
         *((name, np.int64) for name in ("kind", "rows", "width", "elements", "accumulate", "map")),
-        *((name, np.uintp) for name in ("places", "steps", "arrays")),
+        *((name, np.uintp) for name in ("places", "steps", "arrays", "inside")),
         ("coefficient", np.float64),
     ]
 )
+# tc_nest and tc_program of the same file.
+_NEST = np.dtype(
+    [
+        *((name, np.int64) for name in ("slices", "results", "buffers")),
+        *((name, np.uintp) for name in ("offsets", "programs")),
+    ]
+)
+_PROGRAM = np.dtype([("count", np.int64), ("steps", np.uintp)])
 _STOP = 13  # place of the address of the number that ends loops: TC_STOP of templates/c/head.c
 _LONG_FLOPS = 1e8  # flops of a call that Ctrl-C can end: about 3 ms
 
@@ -81,7 +89,7 @@ class Steps:
         flops: flops of all products.
     """
 
-    def __init__(self, operations: Sequence[Operation], numbers: dict[str, int]) -> None:
+    def __init__(self, operations: Sequence[Operation], numbers: Mapping[str, int]) -> None:
         self.flops = sum(op.flops for op in operations)
         self._keep: list[Any] = [op.table for op in operations]
         self.table = np.zeros(len(operations), _STEP)
@@ -95,3 +103,19 @@ class Steps:
                 places, steps = op.table.places, op.table.steps
                 row["rows"], row["width"] = steps.shape
                 row["places"], row["steps"] = places.ctypes.data, steps.ctypes.data
+            if op.inside is not None:
+                row["inside"] = self._nest(op, op.inside)
+
+    def _nest(self, operation: Operation, inside: Inside) -> int:
+        """The address of what a nest executes."""
+        programs = np.zeros(len(inside.schedules), _PROGRAM)
+        made = [Steps(schedule.operations, inside.numbers) for schedule in inside.schedules]
+        for row, steps in zip(programs, made, strict=True):
+            row["count"], row["steps"] = len(steps.table), steps.table.ctypes.data
+        nest = np.zeros(1, _NEST)
+        buffers, results = len(inside.numbers), operation.elements
+        nest["slices"], nest["results"] = len(operation.arrays) - results - 1, results
+        nest["buffers"], nest["offsets"] = buffers, inside.offsets.ctypes.data
+        nest["programs"] = programs.ctypes.data
+        self._keep += [made, programs, nest, inside]
+        return nest.ctypes.data

@@ -57,7 +57,7 @@ def signs_of(ref: Ref, indices: Indices, signature: Signature) -> tuple[int, ...
 
 
 class Storages:
-    """The storages of the arrays of a sequence.
+    """The storages of the arrays of a sequence; those of ``slices``, which are copies, are free.
 
     Attributes:
         of: the storage of each tensor by name.
@@ -69,6 +69,7 @@ class Storages:
         signatures: Mapping[str, Signature],
         extents: Mapping[str, int],
         constants: frozenset[str],
+        slices: frozenset[str] = frozenset(),
     ) -> None:
         self._sequence = sequence
         self._signatures = signatures
@@ -78,7 +79,8 @@ class Storages:
         }
         self._groups: dict[int, tuple[Indices, Indices, Indices] | None] = {}
         self._copied: dict[int, bool] = {}
-        self._constants = constants
+        self._constants = constants | slices
+        self._slices = slices
         self.of: dict[str, Storage] = {t.name: halves(t.rank) for t in sequence.tensors}
         self._choose()
 
@@ -175,7 +177,7 @@ class Storages:
                 continue
             m, n, k = groups
             for ref, one, other in zip(refs, (m, m, k), (n, k, n), strict=True):
-                if ref.tensor.role is Role.TEMP:
+                if ref.tensor.role is Role.TEMP or ref.tensor.name in self._slices:
                     found = candidates.setdefault(ref.tensor.name, {})
                     found.update(dict.fromkeys(_storages(ref, one, other)))
         order = sorted(candidates, key=lambda name: -self._elements[name])

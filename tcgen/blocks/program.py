@@ -25,15 +25,17 @@ from ..ir.reduction import Reduction
 from ..ir.tensor import Role, Tensor, element_type
 from ..options import parse_extents
 from ..records.arena import Block, Layout, place
+from ..records.signature import Signature
 from ..runtime.arguments import check_names
 from ..runtime.host_device import HostDevice
 from ..runtime.program import Program
 from ..thresholds import CpuThresholds
-from .arrays import BlockedArray, blocks_of, orbitals_by_irrep
+from .arrays import BlockedArray, blocks_of, orbitals_by_irrep, plain_array
 from .layout import BlockLayout, Group, Numbers
 from .library import Library, Steps
+from .nest import Nest, find_nest, outside
 from .products import Storages
-from .schedule import Operation, Schedule, Scheduler, map_functions
+from .schedule import NestPlan, Operation, Schedule, Scheduler, map_functions
 from .source import blocks_source
 
 Array = npt.NDArray[Any]
@@ -68,6 +70,7 @@ class BlockedProgram:
     ) -> None:
         self.grading = grading
         self.allocated_bytes = 0
+        self._made_of = (program, grading, charges, extents, thresholds, dtype)
         self._limit: int | None = None
         if isinstance(program, FormulaSequence):
             sequence, target = program, "cpu"
@@ -93,9 +96,16 @@ class BlockedProgram:
         self._charges = _charges(signatures.values(), grading, charges or {}, self._name)
         constants = frozenset(t.name for t in sequence.inputs if not t.volatile)
         totals = {name: int(dim.sum()) for name, dim in dims.items()}
+        nest = find_nest(sequence, totals)
+        sequence = sequence if nest is None else outside(sequence, nest)
         storages = Storages(sequence, signatures, totals, constants)
         functions = map_functions(sequence, storages)
-        self._source = blocks_source(self._name, functions, self._dtype)
+        every = [*functions.values()]
+        plan = None
+        if nest is not None:
+            plan = _nest_plan(nest, signatures, totals, len(functions))
+            every += plan.functions.values()
+        self._source = blocks_source(self._name, every, self._dtype)
         self._library: Library | None = None
         self._schedule = Scheduler(
             sequence,
@@ -107,8 +117,13 @@ class BlockedProgram:
             self._charges,
             CpuThresholds() if thresholds is None else thresholds,
             complex_numbers=self._dtype == "complex128",
+            nest=plan,
         ).schedule
         self._memory = _Memory(self._schedule, sequence, self._dtype)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Tables and the library are made again: they hold addresses.
+        return BlockedProgram, self._made_of
 
     def __repr__(self) -> str:
         inputs = ", ".join(t.name for t in self._inputs)
@@ -230,7 +245,7 @@ class BlockedProgram:
         if isinstance(array, BlockedArray):
             _check_dtype(where, array.dtype, wanted)
             return _fitting(where, array, tensor, layout, self.grading)
-        dense = np.asarray(array)
+        dense = plain_array(array, where)
         if dense.ndim or dense.dtype != np.float64:
             _check_dtype(where, dense.dtype, wanted)
         extents = {
@@ -438,6 +453,15 @@ class _State:
 def _view(arena: Array, offset: int, count: int, dtype: str) -> Array:
     """Elements of an arena that begin at an offset in bytes."""
     return arena[offset : offset + count * np.dtype(dtype).itemsize].view(dtype)
+
+
+def _nest_plan(
+    nest: Nest, outside: Mapping[str, Signature], extents: Mapping[str, int], first: int
+) -> NestPlan:
+    inner, signatures = nest.sequence, nest.signatures(outside)
+    slices = frozenset(t.name for t in inner.inputs)
+    storages = Storages(inner, signatures, extents, frozenset(), slices)
+    return NestPlan(nest, signatures, storages, map_functions(inner, storages, first))
 
 
 def _refuse(sequence: FormulaSequence, target: str) -> None:

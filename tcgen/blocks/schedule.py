@@ -6,10 +6,11 @@ storages, and element-wise maps. Those that depend on constants only run once fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from math import prod
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,10 +19,11 @@ from ..ir.exchange_symmetry import exchange_images
 from ..ir.expr import Delta, Expr, leaves
 from ..ir.pretty.equations import pretty_step
 from ..ir.program import Contract, FormulaSequence, Map, Step
-from ..ir.tensor import Index, Ref, Role
+from ..ir.tensor import Index, Ref, Role, Tensor
 from ..records.signature import Signature
 from ..thresholds import CpuThresholds
-from .layout import Axes, BlockLayout, Group, Numbers, Storage
+from .layout import Axes, BlockLayout, Group, Numbers, SlicedLayout, Storage
+from .nest import Nest, charge_of_loop
 from .products import Indices, Product, Storages, relation, signs_of
 from .requirements import required
 from .tables import Table, Walked, copies, make_table, product_table, walks
@@ -29,8 +31,12 @@ from .tables import Table, Walked, copies, make_table, product_table, walks
 # Share of the time of a product that is lost if its target has more rows than columns, of which the
 # BLAS computes fewer at a time. Source: benzene in cc-pVDZ, 2026-11-30.
 _TALL = 0.25
+_ALIGNED = 16  # elements to whose multiples buffers inside of a nest are aligned
 # Flops of a product of matrices above which several threads divide it.
 _SHARED_FLOPS = 4e6
+
+
+_T = TypeVar("_T")
 
 
 class Kind(IntEnum):
@@ -42,6 +48,7 @@ class Kind(IntEnum):
     PRODUCT = 3
     MAP = 4
     REAL = 5
+    NEST = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +66,7 @@ class Operation:
         number: number of the function of a map; for products, whether threads share the rows.
         constant: it runs once for a bound program.
         flops: multiplications and additions of a product.
+        inside: operations and buffers inside of a nest.
     """
 
     kind: Kind
@@ -70,6 +78,22 @@ class Operation:
     number: int = 0
     constant: bool = False
     flops: int = 0
+    inside: Inside | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """The operations inside a nest, and its buffers.
+
+    Attributes:
+        schedules: operations by irreps of the orbitals of the loops.
+        numbers: the number of each buffer: results, slices, then scratch.
+        offsets: places of the buffers after the slices in the scratch of the nest.
+    """
+
+    schedules: tuple[Schedule, ...]
+    numbers: Mapping[str, int]
+    offsets: Numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +120,31 @@ class MapFunction:
         expr: the expression.
         refs: references that it reads, each once.
         deltas: its Kronecker deltas, each once.
+        number: its place among the functions of the library.
     """
 
     step: Step
     expr: Expr
     refs: tuple[Ref, ...]
     deltas: tuple[Delta, ...]
+    number: int
 
 
-def map_functions(sequence: FormulaSequence, storages: Storages) -> dict[int, MapFunction]:
+@dataclass(frozen=True, slots=True)
+class NestPlan:
+    """Loops over orbitals, and what is known of the arrays and steps inside."""
+
+    nest: Nest
+    signatures: Mapping[str, Signature]
+    storages: Storages
+    functions: Mapping[int, MapFunction]
+
+
+def map_functions(
+    sequence: FormulaSequence, storages: Storages, first: int = 0
+) -> dict[int, MapFunction]:
     """The steps that are neither products of matrices nor copies of blocks, by their ids."""
-    found = {}
+    found: dict[int, MapFunction] = {}
     for step in sequence.steps:
         if storages.groups(step) is not None or storages.copied(step):
             continue
@@ -116,7 +154,7 @@ def map_functions(sequence: FormulaSequence, storages: Storages) -> dict[int, Ma
         parts = tuple(dict.fromkeys(leaves(expr)))
         refs = tuple(leaf for leaf in parts if isinstance(leaf, Ref))
         deltas = tuple(leaf for leaf in parts if isinstance(leaf, Delta))
-        found[step.id] = MapFunction(step, expr, refs, deltas)
+        found[step.id] = MapFunction(step, expr, refs, deltas, first + len(found))
     return found
 
 
@@ -154,7 +192,16 @@ class Schedule:
     @property
     def table_bytes(self) -> int:
         """Bytes of all tables."""
-        return sum(op.table.nbytes for op in self.operations if op.table is not None)
+        return sum({id(t): t.nbytes for t in self.tables}.values())
+
+    @property
+    def tables(self) -> Iterator[Table]:
+        """All tables, those inside of nests included."""
+        for op in self.operations:
+            if op.table is not None:
+                yield op.table
+            for schedule in () if op.inside is None else op.inside.schedules:
+                yield from schedule.tables
 
 
 class Scheduler:
@@ -171,6 +218,8 @@ class Scheduler:
         thresholds: thresholds from which half of a product is computed.
         complex_numbers: the program's numbers are complex, so that real arrays need their real
             parts taken.
+        nest: loops over orbitals, and the storages and functions inside.
+        known: tables and layouts, of the same sequence for other charges.
     """
 
     def __init__(
@@ -185,52 +234,84 @@ class Scheduler:
         thresholds: CpuThresholds,
         *,
         complex_numbers: bool,
+        nest: NestPlan | None = None,
+        known: dict[object, Any] | None = None,
     ) -> None:
         self._group = group
         self._dims = dims
         self._signatures = signatures
         self._storages = storages
         self._functions = functions
-        self._numbers = {step: n for n, step in enumerate(functions)}
+        self._charges = charges
+        self._known: dict[object, Any] = {} if known is None else known
         self._constants = constant_tensors(sequence)
         self._complex = complex_numbers
-        layouts = {
-            t.name: BlockLayout(
-                group,
-                [dims[s.name] for s in t.spaces],
-                signatures[t.name].signs,
-                charge_of(signatures[t.name], group, charges),
-                storages.of[t.name],
-            )
-            for t in sequence.tensors
-        }
+        layouts = {t.name: self._layout(t) for t in sequence.tensors if t.name in storages.of}
         self._made = Schedule(layouts, {name: layout.size for name, layout in layouts.items()})
         self._sequence = sequence
         self._thresholds = thresholds
-        self._sorted: dict[tuple[str, Storage, Axes], str] = {}
-        self._tables: dict[object, Table] = {}
+        self._sorted: dict[tuple[str, tuple[Axes, ...], Axes], str] = {}
+        # Products in other storages than that of the array to which they are added later, and the
+        # arrays that none has overwritten so far.
+        self._partial: dict[str, dict[Storage, str]] = {}
+        self._unwritten: set[str] = set()
+        self._constant = False
+        self._real = {t.name for t in sequence.tensors if complex_numbers and t.real}
         for step in sequence.steps:
+            if nest is not None and step.id > nest.nest.last:
+                self._loop(nest)
+                nest = None
             self._step(step)
+        if nest is not None:
+            self._loop(nest)
+        for name in [*self._partial]:
+            self._gather(name)
 
     @property
     def schedule(self) -> Schedule:
         """The finished schedule."""
         return self._made
 
+    def _layout(self, tensor: Tensor) -> BlockLayout:
+        signature = self._signatures[tensor.name]
+        charge = charge_of(signature, self._group, self._charges)
+        key = tensor.name, charge
+        if key not in self._known:
+            dims = [self._dims[s.name] for s in tensor.spaces]
+            storage = self._storages.of[tensor.name]
+            self._known[key] = BlockLayout(self._group, dims, signature.signs, charge, storage)
+        found: BlockLayout = self._known[key]
+        return found
+
+    def _table(self, step: Step, make: Callable[[], _T], *more: object) -> _T:
+        """What is made of the layouts of a step's arrays, once for equal charges."""
+        layouts = self._made.layouts
+        charges = (layouts[r.tensor.name].charge for r in (step.out, *step.operands))
+        key = (step.id, *charges, *more)
+        if key not in self._known:
+            self._known[key] = make()
+        found: _T = self._known[key]
+        return found
+
     def _step(self, step: Step) -> None:
         name = step.out.tensor.name
+        for ref in step.operands:
+            self._gather(ref.tensor.name)
         self._constant = name in self._constants
         product = self._storages.product(step)
         if product is not None:
             self._multiply(step, product)
         elif self._storages.copied(step):
+            self._gather(name)
             self._copy(step)
         else:
+            self._gather(name)
             self._map(self._functions[step.id])
         # Sorted copies of what the step wrote are outdated.
         self._sorted = {key: copy for key, copy in self._sorted.items() if key[0] != name}
         mixed = any(not ref.tensor.real for ref in step.operands)
-        if self._complex and step.out.tensor.real and mixed and not isinstance(step.op, Map):
+        whole = name in self._real and name not in self._partial
+        if whole and mixed and not isinstance(step.op, Map):
             self._add(Kind.REAL, (name,), elements=self._made.sizes[name])
 
     def _add(
@@ -262,9 +343,10 @@ class Scheduler:
             ),
             *(tuple(id(dim) for dim in source.dims), axes, strict),
         )
-        if key not in self._tables:
-            self._tables[key] = copies(target, source, axes, strict=strict)
-        return self._tables[key]
+        if key not in self._known:
+            self._known[key] = copies(target, source, axes, strict=strict)
+        found: Table = self._known[key]
+        return found
 
     def _copy(self, step: Step) -> None:
         source, target = step.operands[0], step.out
@@ -315,32 +397,128 @@ class Scheduler:
         name_b, other = self._operand(b, k, n, pair if pair == n else (), sort=sort_b)
         name_c, target = c.tensor.name, self._made.layouts[c.tensor.name]
         sort_c = sort_c or half is not None or self._is_tall(step, product)
+        accumulate = step.accumulate
         if sort_c:
             # Rows are the shorter side: the BLAS walks columns.
             sides = sorted((m, n), key=self._count)
             target = target.stored((_axes(c, sides[0]), _axes(c, sides[1])), _axes(c, pair))
-            name_c = f"{name_c} product {len(self._made.sizes)}"
+            summed = self._partial.setdefault(c.tensor.name, {}) if half is None else {}
+            name_c = summed.get(target.storage, f"{name_c} product {len(self._made.sizes)}")
+            accumulate = target.storage in summed
+            summed[target.storage] = name_c
             self._made.sizes[name_c] = target.size
-        accumulate = step.accumulate and not sort_c
-        table, flops, swapped = product_table(
-            (one, _axes(a, m), _axes(a, k)),
-            (other, _axes(b, k), _axes(b, n)),
-            (target, _axes(c, m), _axes(c, n)),
-            accumulate=accumulate,
+            if not step.accumulate:
+                self._unwritten.add(c.tensor.name)
+        elif c.tensor.name in self._unwritten:
+            accumulate = False
+            self._unwritten.remove(c.tensor.name)
+        table, flops, swapped = self._table(
+            step,
+            lambda: product_table(
+                (one, _axes(a, m), _axes(a, k)),
+                (other, _axes(b, k), _axes(b, n)),
+                (target, _axes(c, m), _axes(c, n)),
+                accumulate=accumulate,
+            ),
+            accumulate,
         )
         arrays = (name_c, name_b, name_a) if swapped else (name_c, name_a, name_b)
         largest = int((2 * table.steps[:, :3].astype(np.int64).prod(axis=1)).max(initial=0))
         alone = int(largest < _SHARED_FLOPS)
         self._add(Kind.PRODUCT, arrays, coefficient, accumulate, table, number=alone, flops=flops)
-        if sort_c:
+        if half is not None:
             whole = self._made.layouts[c.tensor.name]
             copy = self._copies(whole, target, tuple(range(whole.rank)))
             both = (c.tensor.name, name_c)
-            self._add(Kind.COPY, both, 1.0, step.accumulate, copy)
-            if half is not None:
-                images = tuple(c.indices.index(half.images.get(i, i)) for i in c.indices)
-                copy = self._copies(whole, target, images, strict=True)
-                self._add(Kind.COPY, both, float(half.sign), step.accumulate, copy)
+            written = c.tensor.name not in self._unwritten
+            self._unwritten.discard(c.tensor.name)
+            self._add(Kind.COPY, both, 1.0, written, copy)
+            images = tuple(c.indices.index(half.images.get(i, i)) for i in c.indices)
+            copy = self._copies(whole, target, images, strict=True)
+            self._add(Kind.COPY, both, float(half.sign), written, copy)
+
+    def _gather(self, name: str) -> None:
+        """Add up the products of an array that were computed in other storages."""
+        partial = self._partial.pop(name, {})
+        constant, self._constant = self._constant, name in self._constants
+        whole = self._made.layouts.get(name)
+        for storage, product in partial.items():
+            assert whole is not None
+            table = self._copies(whole, whole.stored(storage), tuple(range(whole.rank)))
+            self._add(Kind.COPY, (name, product), 1.0, name not in self._unwritten, table)
+            self._unwritten.discard(name)
+        if partial and name in self._real:
+            self._add(Kind.REAL, (name,), elements=self._made.sizes[name])
+        self._constant = constant
+
+    def _loop(self, plan: NestPlan) -> None:
+        """The operations of a nest: slices, and those inside for all irreps of its orbitals."""
+        nest, inner = plan.nest, plan.nest.sequence
+        dim = self._dims[nest.space]
+        orbitals, weights = _tuples(int(dim.sum()), nest.ordered)
+        irrep = np.repeat(np.arange(self._group.order), dim)
+        place = np.arange(len(irrep)) - (np.cumsum(dim) - dim)[irrep]
+        irreps = irrep[orbitals]
+        chosen, number = np.unique(irreps, axis=0, return_inverse=True)
+        results = [t.name for t in inner.outputs]
+        self._constant = False
+        for name in results:
+            self._add(Kind.ZERO, (name,), elements=1)
+        if not len(chosen):
+            return
+        buffers, starts = [], []
+        for tensor in inner.inputs:
+            piece = nest.slices[tensor.name]
+            self._gather(piece.tensor.name)
+            loops = list(piece.loops)
+            buffer, layout = self._slices(piece.tensor, piece.axes, plan.storages.of[tensor.name])
+            buffers.append(buffer)
+            starts.append(layout.starts(irreps[:, loops], place[orbitals[:, loops]]))
+        known: dict[object, Any] = {}
+        schedules = []
+        for row in chosen:
+            charges = {charge_of_loop(n): int(g) for n, g in enumerate(row)}
+            scheduler = Scheduler(
+                *(inner, plan.signatures, plan.storages, plan.functions, self._group, self._dims),
+                *(dict(self._charges) | charges, self._thresholds),
+                complex_numbers=self._complex,
+                known=known,
+            )
+            schedules.append(scheduler.schedule)
+        names = [t.name for t in inner.inputs] + results
+        names = list(dict.fromkeys(names + [n for s in schedules for n in s.sizes]))
+        own = names[len(inner.inputs) :]
+        sizes = [max(s.sizes.get(n, 0) for s in schedules) for n in own]
+        rounded = -(-np.array([max(1, n) for n in sizes]) // _ALIGNED) * _ALIGNED
+        offsets = np.cumsum(rounded) - rounded
+        scratch = f"scratch of {inner.name}"
+        self._made.sizes[scratch] = int(rounded.sum())
+        flops = np.array([s.flops for s in schedules], np.int64)
+        operation = Operation(
+            Kind.NEST,
+            (*results, *buffers, scratch),
+            table=make_table(np.stack(starts, axis=1), np.stack([number, weights], axis=1)),
+            elements=len(results),
+            flops=int(flops[number].sum()),
+            inside=Inside(tuple(schedules), {n: k for k, n in enumerate(names)}, offsets),
+        )
+        self._made.operations.append(operation)
+
+    def _slices(self, tensor: Tensor, axes: Axes, storage: Storage) -> tuple[str, SlicedLayout]:
+        """The buffer and the layout of an array whose slices lie one after the other."""
+        name, whole = tensor.name, self._made.layouts[tensor.name]
+        layout = SlicedLayout(whole, axes, storage)
+        if not axes and storage == whole.storage:
+            return name, layout
+        key = name, (axes, *storage), ()
+        if key not in self._sorted:
+            self._sorted[key] = f"{name} slices {len(self._made.sizes)}"
+            self._made.sizes[self._sorted[key]] = layout.size
+            self._constant = name in self._constants
+            table = copies(layout, whole, tuple(range(whole.rank)))
+            self._add(Kind.COPY, (self._sorted[key], name), table=table)
+            self._constant = False
+        return self._sorted[key], layout
 
     def _half(self, step: Step, product: Product) -> Half | None:
         """A pair of the target's indices of which one order is enough; None if none pays."""
@@ -455,7 +633,7 @@ class Scheduler:
         if skipped and found is None:
             return
         dims = [self._dims[i.space.name] for i in loops]
-        table = walks(dims, arrays, deltas, needed)
+        table = self._table(step, lambda: walks(dims, arrays, deltas, needed))
         self._add(
             Kind.MAP,
             tuple(ref.tensor.name for ref in refs),
@@ -463,12 +641,33 @@ class Scheduler:
             step.accumulate or bool(step.sums),
             table,
             elements=int(own == len(loops)),
-            number=self._numbers[step.id],
+            number=function.number,
         )
 
     def _layout_is_full(self, ref: Ref) -> bool:
         layout = self._made.layouts[ref.tensor.name]
         return not any(layout.signs) and layout.charge == 0
+
+
+def _tuples(count: int, ordered: Sequence[bool]) -> tuple[Numbers, Numbers]:
+    """Tuples of orbitals, one a row, and for how many each one stands.
+
+    A loop that is ``ordered`` takes orbitals up to that of the loop before.
+    """
+    tuples = np.zeros((1, 0), np.int64)
+    weights, run, place = (np.ones(1, np.int64) for _ in range(3))
+    for follows in ordered:
+        last = tuples[:, -1] if follows else np.full(len(tuples), count - 1)
+        times = last + 1
+        again = np.repeat(np.arange(len(tuples)), times)
+        orbital = np.arange(len(again)) - np.repeat(np.cumsum(times) - times, times)
+        equal = follows & (orbital == last[again])
+        place = place[again] + 1 if follows else np.ones(len(again), np.int64)
+        run = np.where(equal, run[again] + 1, 1)
+        # The number of orders of a multiset, one element after the other.
+        weights = weights[again] * place // run
+        tuples = np.concatenate([tuples[again], orbital[:, None]], axis=1)
+    return tuples, weights
 
 
 def charge_of(signature: Signature, group: Group, charges: Mapping[str, int]) -> int:

@@ -5,7 +5,7 @@ It depends on the equations and the element type, not on the group or the irreps
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from .._version import __version__
 from ..dtypes import BY_NAME, COMPLEX128
@@ -22,11 +22,11 @@ from .schedule import MapFunction
 from .tables import MOST_LOOPS
 
 
-def blocks_source(name: str, functions_: Mapping[int, MapFunction], dtype: str) -> str:
+def blocks_source(name: str, functions_: Sequence[MapFunction], dtype: str) -> str:
     """The text of the library of a program over blocks."""
     kind = BY_NAME[dtype]
-    called = {f for made in functions_.values() for f in functions(made.expr)}
-    maps = [line for n, made in enumerate(functions_.values()) for line in _map(n, made, dtype)]
+    called = {f for made in functions_ for f in functions(made.expr)}
+    maps = [line for n, made in enumerate(functions_) for line in _map(n, made, dtype)]
     names = ", ".join(f"tc_map_{n}" for n in range(len(functions_))) or "NULL"
     arguments = f"const tc_step *, {kind.c_type} *const *, int, const volatile int *"
     real = "for (int64_t n = 0; n < step->elements; ++n) target[n] = creal(target[n]);"
@@ -76,26 +76,48 @@ def _map(number: int, made: MapFunction, dtype: str) -> list[str]:
             )
     flags = range(len(made.deltas))
     setup += [f"const int same{n} = e[{loops * (len(arrays) + 1) + n}];" for n in flags]
-    reads = [_read(n + 1, ref, made, dtype) for n, ref in enumerate(made.refs)]
     places = [(step.indices.index(d.left), step.indices.index(d.right)) for d in made.deltas]
-    reads += [
+    deltas = [
         f"const {kind.c_real} d{n} = same{n} && x{i} == x{j};" for n, (i, j) in enumerate(places)
     ]
+    last = loops - 1
+    # Of each array a pointer and a stride for the fastest loop, whose iterations are independent.
+    walked = [dict.fromkeys(step.indices.index(i) for i in ref.indices) for ref in arrays]
+    ahead: list[str] = []
+    reads: list[str] = []
+    for n, ref in enumerate(arrays):
+        place = " + ".join(f"x{loop}*s{n}[{loop}]" for loop in walked[n] if loop != last) or "0"
+        const = "const " if n else ""
+        ahead.append(f"{const}{scalar} *const p{n} = b{n} + {place};")
+        moves = last in walked[n]
+        if moves:
+            ahead.append(f"const int64_t t{n} = s{n}[{last}];")
+        if n:
+            read = _read(n, f"p{n}[x{last}*t{n}]" if moves else f"*p{n}", ref, dtype)
+            (reads if moves else ahead).append(read)
     summed = own < loops
+    reads += deltas
+    simd = "#pragma omp simd"
     if summed:
-        inner = [*reads, f"sum += {value};"]
-        for loop in reversed(range(own, loops)):
+        inner = [
+            *ahead,
+            f"{simd} reduction(+:sum)",
+            *nest(_head(last), [*reads, f"sum += {value};"]),
+        ]
+        for loop in reversed(range(own, last)):
             inner = nest(_head(loop), inner)
-        inner = [f"{scalar} sum = 0;", *inner, f"{_element(0, range(own))} += coefficient*sum;"]
+        place = " + ".join(f"x{loop}*s0[{loop}]" for loop in range(own)) or "0"
+        inner = [f"{scalar} sum = 0;", *inner, f"b0[{place}] += coefficient*sum;"]
     else:
-        target = _element(0, range(own))
+        target = f"p0[x{last}*t0]" if loops else "*p0"
         inner = [
             *reads,
             f"const {scalar} value = coefficient*({value});",
             f"if (step->accumulate) {target} += value;",
             f"else {target} = value;",
         ]
-    for loop in reversed(range(own)):
+        inner = [*ahead, simd, *nest(_head(last), inner)] if loops else [*ahead, *inner]
+    for loop in reversed(range(own if summed else max(0, last))):
         inner = nest(_head(loop), inner)
     body = ["if (*stop) continue;", *setup, *inner]
     return [
@@ -115,14 +137,7 @@ def _head(loop: int) -> str:
     return f"for (int64_t x{loop} = 0; x{loop} < e[{loop}]; ++x{loop})"
 
 
-def _element(array: int, loops: Sequence[int]) -> str:
-    place = " + ".join(f"x{n}*s{array}[{n}]" for n in loops)
-    return f"b{array}[{place or 0}]"
-
-
-def _read(array: int, ref: Ref, made: MapFunction, dtype: str) -> str:
-    loops = dict.fromkeys(made.step.indices.index(i) for i in ref.indices)
-    element = _element(array, list(loops))
+def _read(array: int, element: str, ref: Ref, dtype: str) -> str:
     kind = BY_NAME[dtype]
     if ref.tensor.real and kind is COMPLEX128:
         return f"const double v{array} = creal({element});"

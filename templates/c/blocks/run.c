@@ -42,6 +42,25 @@ void tcgen_blocks(int64_t count, const tc_step *steps, $scalar *const *buffers, 
         case TC_REAL:
             $real_parts
             break;
+        case TC_NEST: {
+            const tc_nest *const nest = step->inside;
+            const int64_t slices = nest->slices, results = nest->results;
+            $scalar *own[nest->buffers];
+            for (int64_t n = slices; n < nest->buffers; ++n) {
+                own[n] = buffers[step->arrays[results + slices]] + nest->offsets[n - slices];
+            }
+            for (int64_t row = 0; row < rows && !*stop; ++row) {
+                const tc_program *const program = nest->programs + step->steps[row*width];
+                for (int64_t n = 0; n < slices; ++n) {
+                    own[n] = buffers[step->arrays[results + n]] + step->places[slices*row + n];
+                }
+                tcgen_blocks(program->count, program->steps, own, threads, table);
+                for (int64_t n = 0; n < results; ++n) {
+                    buffers[step->arrays[n]][0] += step->steps[row*width + 1]**own[slices + n];
+                }
+            }
+            break;
+        }
         }
     }
 }

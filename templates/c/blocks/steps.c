@@ -1,15 +1,28 @@
 /* Steps over tables of blocks. A row of a table has the offsets of its arrays in ``places``, where -1 is a
  * block of zeros that is not stored, and extents and strides in ``steps``.
  */
-enum { TC_ZERO, TC_ADD, TC_COPY, TC_PRODUCT, TC_MAP, TC_REAL };
+enum { TC_ZERO, TC_ADD, TC_COPY, TC_PRODUCT, TC_MAP, TC_REAL, TC_NEST };
 
 typedef struct {
     int64_t kind, rows, width, elements, accumulate, map;
     const int64_t *places;
     const int32_t *steps;
     const int64_t *arrays;  /* numbers of the buffers, the target first */
+    const struct tc_nest *inside;
     double coefficient;
 } tc_step;
+
+/* Loops over orbitals. Of the buffers inside, the first are slices, and the results and others lie in a scratch. A row
+ * of the table has the offsets of the slices, and the number of a program and a factor of its results. */
+typedef struct {
+    int64_t count;
+    const tc_step *steps;
+} tc_program;
+typedef struct tc_nest {
+    int64_t slices, results, buffers;
+    const int64_t *offsets;
+    const tc_program *programs;
+} tc_nest;
 
 static const $scalar tc_nothing = 0;
 

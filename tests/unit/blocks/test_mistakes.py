@@ -64,6 +64,21 @@ def test_forbidden_elements_name_the_largest() -> None:
             lambda: tcgen.blocked(np.zeros((2, 4)), GRADING, "ov"),
         ),
         (
+            tcgen.ArgumentError,
+            ("different lengths",),
+            lambda: tcgen.blocked([[1.0], [1.0, 2.0]], GRADING, "oo"),
+        ),
+        (
+            tcgen.ArgumentError,
+            ("input f", "masks", "filled(0)"),
+            lambda: tcgen.blocked(PROGRAM, GRADING)(f=np.ma.zeros((3, 3)), t=np.zeros((2, 3))),
+        ),
+        (
+            tcgen.ArgumentError,
+            ("blocks of Cs already", "dense()"),
+            lambda: tcgen.blocked(tcgen.blocked(np.zeros((2, 3)), GRADING, "ov"), GRADING, "ov"),
+        ),
+        (
             tcgen.ShapeError,
             ("2 axes", "3 spaces"),
             lambda: tcgen.blocked(np.zeros((2, 3)), GRADING, "ovv"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -69,6 +70,8 @@ def shipped(
         ("ccsd_closed_shell", (1,), 3, 5, True, "float64"),
         ("ccsd_spin_orbital", (2, 2), 5, 6, True, "float64"),
         ("t_closed_shell", (2, 2), 3, 5, False, "float64"),
+        ("t_spin_orbital", (2, 2), 3, 4, False, "float64"),
+        ("t_complex_spin_orbital", (3,), 3, 4, False, "complex128"),
         ("lccsd_spin_orbital", (2,), 4, 6, True, "float64"),
         ("ccsd_complex_spin_orbital", (3,), 5, 6, True, "complex128"),
         ("ccsd_complex_spin_orbital", (4,), 4, 7, True, "complex128"),
@@ -171,6 +174,65 @@ def test_two_threads_give_what_one_does() -> None:
     for name in ("r", "w"):
         np.testing.assert_allclose(found[0][name].data, found[1][name].data, rtol=0, atol=1e-12)
     assert repr(blocks).startswith(f"<{program.manifest.name}(")
+
+
+def test_programs_are_pickled() -> None:
+    grading = tcgen.Grading((2,), {"o": [0, 1, 1], "v": [0, 0, 1, 1]})
+    blocks = tcgen.blocked(tcgen.compile(SPEC, extents={"o": 3, "v": 4}), grading)
+    arrays = random_inputs(blocks, ["f", "t", "e_o", "e_v"], np.random.default_rng(0))
+    again = pickle.loads(pickle.dumps(blocks))
+    expected = blocks(**arrays)
+    assert repr(again) == repr(blocks)
+    np.testing.assert_array_equal(again(**arrays)["r"].data, expected["r"].data)
+
+
+TRIPLES = """
+space o
+space v
+index i j k : o
+index a b c : v
+input g[o,v,o,v] SYMMETRY conserves (0,2)->(1,3), t[o,v], e_o[o] label, e_v[v] label
+output e, n
+w[i,j,k,a,b,c] = g[i,a,j,b]*t[k,c] + g[j,b,k,c]*t[i,a] + g[i,a,k,c]*t[j,b]
+e = 1/6*w[i,j,k,a,b,c]*w[i,j,k,c,b,a]/(e_o[i] + e_o[j] + e_o[k] - e_v[a] - e_v[b] - e_v[c])
+n = w[i,j,k,a,b,c]*w[i,j,k,a,b,c]
+"""
+
+
+@pytest.mark.parametrize("symmetry", ["", "symmetry (0,1)<->(2,3)"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_sums_over_large_intermediates_run_inside_loops(symmetry: str, dtype: str) -> None:
+    """Loops take all orders of orbitals where exchanging them changes the sum."""
+    spec = TRIPLES.replace("SYMMETRY", symmetry)
+    rng = np.random.default_rng(0)
+    extents = {"o": 3, "v": 4}
+    program = tcgen.compile(spec, extents=extents, objective="none", dtype=dtype)
+    for moduli, o, v in (((2, 2), 3, 7), ((3,), 4, 3), ((2,), 0, 3), ((2,), 2, 0), ((1,), 1, 5)):
+        irreps = {s: rng.integers(0, np.prod(moduli), n) for s, n in (("o", o), ("v", v))}
+        blocks = tcgen.blocked(program, tcgen.Grading(moduli, irreps))
+        arrays = {}
+        for name in ("g", "t", "e_o", "e_v"):
+            array = blocks.empty(name)
+            array.data[...] = rng.standard_normal(array.data.shape)
+            arrays[name] = array.dense()
+        arrays["e_o"] -= 10
+        if symmetry:
+            arrays["g"] = arrays["g"] + arrays["g"].transpose(2, 3, 0, 1)
+        system = tcgen.read_spec(spec)
+        expected = evaluate_system(system, arrays, {"o": o, "v": v}, dtype=dtype)
+        found = blocks(**arrays)
+        for name, value in expected.items():
+            np.testing.assert_allclose(
+                found[name], value, rtol=1e-4 if dtype == "float32" else 1e-11
+            )
+
+
+def test_large_intermediates_of_sums_are_not_stored() -> None:
+    blocks = tcgen.blocked(
+        tcgen.compile(TRIPLES.replace("SYMMETRY", ""), extents={"o": 12, "v": 20}),
+        tcgen.Grading((2,), {"o": [0, 1] * 6, "v": [0, 1] * 10}),
+    )
+    assert blocks.peak_bytes() < 8 * 12**3 * 20**3 / 50
 
 
 def test_irreps_and_spaces_without_orbitals() -> None:
