@@ -94,6 +94,18 @@ class MeanField(Reference):
         symm = pyscf_module("symm")
         return found, lambda label: str(symm.irrep_id2name(group or self.mol.groupname, label))
 
+    def molecule(self) -> dict[str, Any]:
+        """The molecule as QCSchema has it, with ghost atoms marked, and the name of its basis."""
+        mol = self.mol
+        return {
+            "symbols": [str(mol.atom_pure_symbol(k)) for k in range(mol.natm)],
+            "geometry": mol.atom_coords().ravel().tolist(),
+            "real": [bool(charge) for charge in mol.atom_charges()],
+            "molecular_charge": int(mol.charge),
+            "molecular_multiplicity": int(mol.spin) + 1,
+            "basis": mol.basis if isinstance(mol.basis, str) else "(given by atom)",
+        }
+
     def fingerprint(self) -> dict[str, Any]:
         """The atoms, basis, orbitals and energy."""
         mol, frame = self.mol, self.frames[SPIN_ORBITAL]
