@@ -122,7 +122,7 @@ class Solution:
         ``extras`` has all numbers of :meth:`as_json`.
 
         Raises:
-            ArgumentError: there is no total energy, or no molecule.
+            ArgumentError: the total energy or the molecule is not known.
         """
         if self.e_tot is None or not self.molecule:
             lacks = "molecule" if self.e_tot is not None else "total energy"

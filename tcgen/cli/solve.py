@@ -206,8 +206,8 @@ def solve_command(
     PySCF runs the mean field of a molecule. Several SPECs are solved one after the other on one
     reference, each with the amplitudes of those before it.
     """
-    several = len(sources) > 1 or chosen["states"] is not None
-    if several and chosen["output"] is not None and chosen["output"].suffix == ".json":
+    one_energy = len(sources) == 1 and chosen["states"] is None
+    if not one_energy and chosen["output"] is not None and chosen["output"].suffix == ".json":
         raise click.UsageError(
             "QCSchema has the energy of one method: give one SPEC without --states, or write an "
             ".h5 file, or use --json"

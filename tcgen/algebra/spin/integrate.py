@@ -106,11 +106,11 @@ def spin_integrated(system: System, form: str) -> System:
         system: equations over spin orbitals.
         form: "closed-shell", "unrestricted" or "triplet". A closed shell has as many alpha as beta
             orbitals, all its tensors are singlets, and its equations have only one array for most
-            tensors: that of spins (alpha, beta) for doubles, (alpha, alpha, beta) for triples.
+            tensors: that of spins (alpha, beta) for doubles, and (alpha, alpha, beta) for triples.
             Unrestricted equations have a block for each combination of spins that symmetry does not
-            relate to another; beta is in upper case. Those of triplets are for the volatile inputs
-            of an eigenvalue problem of a closed shell: vectors with Ms = 0 that change sign where
-            all spins are flipped. They have an array for (alpha, alpha), such as ``r2_aaaa``, too.
+            relate to another; beta is in upper case. In those of triplets, the volatile inputs are
+            vectors of an eigenvalue problem of a closed shell, with Ms = 0, which change sign where
+            all spins are flipped. Doubles have one more array, ``r2_aaaa`` of (alpha, alpha).
 
     Returns:
         A system that is worth the same at the same orbitals. Its inputs are blocks of those of

@@ -157,14 +157,15 @@ def _derived(ansatz: Sequence[Statement], problems: Problems) -> tuple[Statement
         system = sorted_terms(derive_system(text, "derived"))
     except SpecError as error:
         for found in error.diagnostics:
-            place = ansatz[found.span.line - 1].span(1, 1, 1)
-            problems.add(place, found.message, found.advice)
+            statement = ansatz[found.span.line - 1]
+            problems.add(statement.span(1, 1, 1), found.message, found.advice)
         problems.raise_any()
+        raise
     letters = ("i j k l m n", "o"), ("a b c d e f g h", "v")
     declared = "".join(f"index {names} : {space}\n" for names, space in letters)
     own = re.sub(r"(?m)^(#|index ).*\n", "", spec_text(system, grouped=True))
-    place = f"{ansatz[0].file} (derived)"
-    return split_statements(own.replace("input", f"{declared}input", 1), place, None, problems)
+    file = f"{ansatz[0].file} (derived)"
+    return split_statements(own.replace("input", f"{declared}input", 1), file, None, problems)
 
 
 class _Equations:
