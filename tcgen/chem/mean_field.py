@@ -6,6 +6,7 @@ The Fock matrix contains all electrons, the frozen ones included.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,8 +98,9 @@ class MeanField(Reference):
     def molecule(self) -> dict[str, Any]:
         """The molecule as QCSchema has it, with ghost atoms marked, and the name of its basis."""
         mol = self.mol
+        symbols = (str(mol.atom_pure_symbol(k)) for k in range(mol.natm))
         return {
-            "symbols": [str(mol.atom_pure_symbol(k)) for k in range(mol.natm)],
+            "symbols": [re.sub(r"^(?i:ghost[-:]?|x[-:])(?=.)", "", x) for x in symbols],
             "geometry": mol.atom_coords().ravel().tolist(),
             "real": [bool(charge) for charge in mol.atom_charges()],
             "molecular_charge": int(mol.charge),

@@ -106,7 +106,7 @@ def spin_integrated(system: System, form: str) -> System:
         system: equations over spin orbitals.
         form: "closed-shell", "unrestricted" or "triplet". A closed shell has as many alpha as beta
             orbitals, all its tensors are singlets, and its equations have only one array for most
-            tensors: that of spins (alpha, beta) for doubles, and (alpha, alpha, beta) for triples.
+            tensors. Its spins are (alpha, beta) for doubles and (alpha, alpha, beta) for triples.
             Unrestricted equations have a block for each combination of spins that symmetry does not
             relate to another; beta is in upper case. In those of triplets, the volatile inputs are
             vectors of an eigenvalue problem of a closed shell, with Ms = 0, which change sign where
