@@ -14,14 +14,16 @@ real ones. ``inputs`` makes arrays, of which an ``integral_file`` has what does 
 irreps. ``states`` are what ``root_vectors`` make of roots, over spatial orbitals by
 ``vector_spins``; ``table`` prints, and ``result`` is returned and read again. ``driver`` does these
 in order. The ``lagrangian`` of a ground state has derivatives, of which ``excited`` makes states
-with transition moments, and ``properties`` densities and moments. ``transfer`` exchanges amplitudes
-with PySCF and ebcc. ``spin_notes`` annotates equations that were integrated over spins.
+with transition moments, and ``properties`` densities and moments; ``dyson`` makes ionised states.
+``transfer`` exchanges amplitudes with PySCF and ebcc. ``spin_notes`` annotates equations that were
+integrated over spins.
 PySCF is imported when a mean field is run or read.
 """
 
 from __future__ import annotations
 
 from .driver import solve
+from .dyson import ionised_states
 from .excited import excited_states
 from .fcidump import read_fcidump, write_fcidump
 from .hamiltonian import Hamiltonian, hamiltonian
@@ -42,6 +44,7 @@ __all__ = [
     "amplitudes_of",
     "excited_states",
     "hamiltonian",
+    "ionised_states",
     "load",
     "properties",
     "read_fcidump",

@@ -57,7 +57,8 @@ def refuse_real(probe: Probe, found: Mapping[str, Found], equations: Equations) 
         for spin, factor in factors.items()
     }
     second = _Phased(probe, found, turned)
-    amplitudes = [*(a.tensor for a in equations.amplitudes), *equations.given]
+    given = (*equations.given, *equations.passed)
+    amplitudes = [*(a.tensor for a in equations.amplitudes), *given]
     kinds = sorted({t.name[0] for t in amplitudes})
     # Amplitudes of excitations come with phases of occupied orbitals; those of Lambda and of left
     # vectors with their conjugates.

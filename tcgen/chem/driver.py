@@ -175,6 +175,7 @@ def _solved(
         e_hf=reference.e_hf,
         letters=letters,
         fingerprint=reference.fingerprint(),
+        molecule=reference.molecule(),
         solved=[a.tensor.name for a in equations.amplitudes],
         seconds=time.perf_counter() - clock,
         timings=timings,

@@ -10,7 +10,7 @@ its name, such as t1_new.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -56,26 +56,30 @@ class Equations:
 
     The ``amplitudes``, in declared order, are solved for; in an ``eigenvalue`` problem, their
     residuals are products of a matrix with them. The caller must pass the inputs ``given``, among
-    them amplitudes that do not change. The sum of the outputs ``correlation`` is the correlation
-    energy; () if they are not known. If it is not zero without amplitudes, it may contain the
-    energy of the reference (``with_reference``). ``values`` are results with axes, such as
-    densities.
+    them amplitudes that do not change; ``passed`` are those over orbitals that came as inputs. The
+    sum of the outputs ``correlation`` is the correlation energy; () if they are not known. If it is
+    not zero without amplitudes, it may contain the energy of the reference (``with_reference``).
+    ``values`` are results with axes, such as densities.
     """
 
     amplitudes: tuple[Amplitude, ...]
     eigenvalue: bool
     given: tuple[Tensor, ...]
+    passed: tuple[Tensor, ...]
     energies: tuple[str, ...]
     correlation: tuple[str, ...]
     with_reference: bool
     values: tuple[str, ...]
 
 
-def infer_roles(probe: Probe, inputs: Sequence[str], roles: Mapping[str, str]) -> Equations:
+def infer_roles(
+    probe: Probe, inputs: Sequence[str], quantities: Collection[str], roles: Mapping[str, str]
+) -> Equations:
     """Infer the roles of the inputs and outputs of a system.
 
-    The caller passes ``inputs`` as arrays. ``roles`` are those of outputs that the user named, such
-    as ``{"omega": "residual of t1"}``; one that does not fit is refused.
+    The caller passes ``inputs`` as arrays, of which those among the ``quantities`` stand for
+    integrals. ``roles`` are those of outputs that the user named, such as
+    ``{"omega": "residual of t1"}``; one that does not fit is refused.
     """
     system = probe.system
     _refuse_roles(system, roles)
@@ -112,13 +116,19 @@ def infer_roles(probe: Probe, inputs: Sequence[str], roles: Mapping[str, str]) -
     declared = tuple(name for name in scalars if roles.get(name) == "energy")
     named = tuple(name for name in scalars if _CORRELATION.fullmatch(name))
     given = tuple(t for t in free if t.name not in solved)
-    only = tuple(scalars) if len(scalars) == 1 and not given else ()
+    passed = tuple(
+        t
+        for t in system.inputs
+        if t.name in inputs and t.name not in quantities and not probe.is_other(t)
+    )
+    only = tuple(scalars) if len(scalars) == 1 and not (given or passed) else ()
     orders = tuple(scalars) if all(_ORDER.fullmatch(name) for name in scalars) else ()
     correlation = declared or (named if len(named) == 1 else orders or only)
     return Equations(
         amplitudes=tuple(amplitudes),
         eigenvalue=eigenvalue,
         given=given,
+        passed=passed,
         energies=tuple(t.name for t in system.outputs if not t.rank),
         correlation=correlation,
         with_reference=bool(amplitudes) and not probe.vanishes(solved, correlation),

@@ -6,6 +6,7 @@ The Fock matrix contains all electrons, the frozen ones included.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,6 +94,19 @@ class MeanField(Reference):
         group = {"Dooh": "D2h", "Coov": "C2v", "SO3": "D2h"}.get(self.mol.groupname)
         symm = pyscf_module("symm")
         return found, lambda label: str(symm.irrep_id2name(group or self.mol.groupname, label))
+
+    def molecule(self) -> dict[str, Any]:
+        """The molecule as QCSchema has it, with ghost atoms marked, and the name of its basis."""
+        mol = self.mol
+        symbols = (str(mol.atom_pure_symbol(k)) for k in range(mol.natm))
+        return {
+            "symbols": [re.sub(r"^(?i:ghost[-:]?|x[-:])(?=.)", "", x) for x in symbols],
+            "geometry": mol.atom_coords().ravel().tolist(),
+            "real": [bool(charge) for charge in mol.atom_charges()],
+            "molecular_charge": int(mol.charge),
+            "molecular_multiplicity": int(mol.spin) + 1,
+            "basis": mol.basis if isinstance(mol.basis, str) else "(given by atom)",
+        }
 
     def fingerprint(self) -> dict[str, Any]:
         """The atoms, basis, orbitals and energy."""

@@ -159,11 +159,11 @@ class Probe:
             if tensor.name in self.found:
                 logical = self.simple(self.found[tensor.name])
                 arrays[tensor.name] = pack(tensor, logical)
-            elif tensor.rank and not self._is_other(tensor):
+            elif tensor.rank and not self.is_other(tensor):
                 arrays[tensor.name] = np.zeros_like(arrays[tensor.name])
         return arrays
 
-    def _is_other(self, tensor: Tensor) -> bool:
+    def is_other(self, tensor: Tensor) -> bool:
         """True for an input over no orbitals, such as weights of a quadrature."""
         return not any(self.spaces.spin(space) is not None for space in tensor.spaces)
 

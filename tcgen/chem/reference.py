@@ -88,6 +88,10 @@ class Reference(ABC):
         The number of a product is the exclusive or of numbers.
         """
 
+    def molecule(self) -> dict[str, Any]:
+        """The molecule as QCSchema has it, and the name of its basis; {} without atoms."""
+        return {}
+
     @abstractmethod
     def fingerprint(self) -> dict[str, Any]:
         """What amplitudes belong to, by what an error would call it, in atomic units."""

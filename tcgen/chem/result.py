@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import warnings
 import zipfile
@@ -13,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..cache_files import whole_file
+from .._version import __version__
+from ..cache_files import save_text, whole_file
 from ..errors import ArgumentError, ShapeError, UnavailableError
 from ..ir.layouts import Array
 from ..ir.system import with_axes
@@ -23,7 +25,8 @@ from .states import States, states_from_json
 
 _NUMBERS = "solution.json"  # name of the array with all other fields
 _ARRAYS = ("amplitudes", "values")
-_BESIDE = ("letters", "fingerprint", "solved")  # internal fields of the file
+_BESIDE = ("letters", "fingerprint", "molecule", "solved")  # internal fields of the file
+_HDF5 = (".h5", ".hdf5")
 _CLOSE = 1e-4  # largest difference of equal numbers of two fingerprints, in atomic units
 
 
@@ -44,6 +47,7 @@ class Solution:
         values: other outputs with axes by name, such as density matrices.
         letters: classes of the axes of each amplitude: o and v, upper case for beta.
         fingerprint: atoms, basis, orbitals and energy of the reference.
+        molecule: the atoms as QCSchema has them, and the basis; {} for integrals without atoms.
         solved: names of the amplitudes that the equations determine; None if they are not known.
         states: the roots as states, with their spins, oscillator strengths and leading amplitudes.
         integrals: source of the integrals, in words.
@@ -70,6 +74,7 @@ class Solution:
     values: dict[str, Array] = field(default_factory=dict)
     letters: dict[str, str] = field(default_factory=dict)
     fingerprint: dict[str, Any] = field(default_factory=dict)
+    molecule: dict[str, Any] = field(default_factory=dict)
     solved: Sequence[str] | None = None
     states: States = field(default_factory=States)
     integrals: str = ""
@@ -115,16 +120,55 @@ class Solution:
         states = [state.as_json() for state in self.states]
         return {**numbers, "e_tot": self.e_tot, "roots": list(self.roots), "states": states}
 
-    def save(self, path: str | Path) -> Path:
-        """Write everything to an .npz file of exactly this name, for a later ``amplitudes=``.
+    def as_qcschema(self) -> dict[str, Any]:
+        """The energy as a record of QCSchema (qcschema_output, version 1), in atomic units.
 
-        The solutions of other equations in this file remain; that of these equations is replaced.
+        ``extras`` has all numbers of :meth:`as_json`.
 
         Raises:
-            ArgumentError: the file exists, and ``save`` has not written it.
-            UnavailableError: the file cannot be written.
+            ArgumentError: the total energy or the molecule is not known.
+        """
+        if self.e_tot is None or not self.molecule:
+            lacks = "molecule" if self.e_tot is not None else "total energy"
+            raise ArgumentError(
+                f"{self.name} has no {lacks}, which QCSchema asks for: write an .h5 file, or the "
+                f"record of as_json() (--json)"
+            )
+        atoms = {"schema_name": "qcschema_molecule", "schema_version": 2, **self.molecule}
+        record = {
+            "schema_name": "qcschema_output",
+            "schema_version": 1,
+            "model": {"method": self.name, "basis": atoms.pop("basis")},
+            "molecule": atoms,
+            "driver": "energy",
+            "keywords": {},
+            "return_result": self.e_tot,
+            "properties": {"return_energy": self.e_tot, "scf_total_energy": self.e_hf},
+            "provenance": {"creator": "tcgen", "version": __version__, "routine": "solve"},
+            "success": self.converged,
+            "extras": self.as_json(),
+        }
+        if not self.converged:
+            message = f"the residuals are {self.residual_norms}"
+            record["error"] = {"error_type": "convergence_error", "error_message": message}
+        return record
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything to a file of exactly this name, for a later ``amplitudes=``.
+
+        The file is HDF5 if its name ends in .h5 or .hdf5, else .npz. The solutions of other
+        equations in this file remain; that of these equations is replaced. A file .json has the
+        record of QCSchema in their place, and cannot be read again.
+
+        Raises:
+            ArgumentError: the file exists, and ``save`` has not written it; QCSchema has no place
+                for this solution.
+            UnavailableError: the file cannot be written, or h5py is not installed.
         """
         path = Path(path)
+        if path.suffix == ".json":
+            save_text(path, json.dumps(self.as_qcschema(), indent=1) + "\n")
+            return path
         groups = _groups(path) if path.is_file() and path.stat().st_size else {}
         groups.pop(self.name, None)
         numbers = self.as_json() | {name: getattr(self, name) for name in _BESIDE}
@@ -137,7 +181,10 @@ class Solution:
         }
         try:
             with whole_file(path) as file:
-                np.savez(file, **arrays)
+                if path.suffix in _HDF5:
+                    file.write(_as_hdf5(groups))
+                else:
+                    np.savez(file, **arrays)
         except OSError as error:
             raise UnavailableError(f"cannot write {path}: {error.strerror}") from error
         return path
@@ -212,11 +259,49 @@ def _not_saved(path: Path) -> ArgumentError:
     )
 
 
+def _as_hdf5(groups: Mapping[str, Mapping[str, Array]]) -> bytes:
+    """A group for each solution, with groups of arrays and the numbers as JSON."""
+    buffer = io.BytesIO()
+    with _h5py().File(buffer, "w") as file:
+        for name, group in groups.items():
+            for key, array in group.items():
+                text = key == _NUMBERS
+                place = key if text else key.replace(".", "/", 1)
+                file[f"{name}/{place}"] = str(array) if text else array
+    return buffer.getvalue()
+
+
+def _from_hdf5(path: Path) -> dict[str, Array]:
+    """The arrays by the names that they have in an .npz file."""
+    found: dict[str, Array] = {}
+
+    def read(place: str, item: Any) -> None:
+        if hasattr(item, "shape"):
+            name, *own = place.split("/")
+            text = own[-1:] == [_NUMBERS]
+            value = item.asstr()[()] if text else item[...]
+            found[f"{name}/{'.'.join(own)}"] = np.asarray(value)
+
+    with _h5py().File(path, "r") as file:
+        file.visititems(read)
+    return found
+
+
+def _h5py() -> Any:
+    try:
+        import h5py  # noqa: PLC0415  (PySCF brings it)
+    except ImportError:
+        raise UnavailableError("files .h5 need h5py: pip install h5py") from None
+    return h5py
+
+
 def _read(path: Path) -> dict[str, Array]:
     try:
+        if path.suffix in _HDF5:
+            return _from_hdf5(path)
         with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:
             return dict(file)
-    except (zipfile.BadZipFile, ValueError, EOFError) as error:
+    except (zipfile.BadZipFile, ValueError, EOFError, TypeError) as error:
         raise ArgumentError(f"cannot read {path}: it is not an .npz file of arrays") from error
     except OSError as error:
         raise ArgumentError(f"cannot read {path}: {error.strerror or error}") from error

@@ -198,7 +198,7 @@ def _infer(
     of_orbitals = (Quantity.ENERGIES, Quantity.FOCK)
     shown = {n: f for n, f in found.items() if n not in passed or f.quantity in of_orbitals}
     probe = Probe(system, spaces, shown)
-    equations = infer_roles(probe, passed, options.outputs or {})
+    equations = infer_roles(probe, passed, found, options.outputs or {})
     tensors = [*system.inputs, *(a.tensor for a in equations.amplitudes)]
     orbitals = options.orbitals
     over_spin = is_over_spin_orbitals(tensors, spaces) if orbitals is None else orbitals == "spin"

@@ -42,6 +42,7 @@ _AMPLITUDES = {
         ("t2", "abab"): "mycc.t2[1]",
         ("t2", "bbbb"): "mycc.t2[2]",
     },
+    FORMS[2]: {("t1", "aa"): "mycc.t1", ("t2", "abab"): "mycc.t2"},
 }
 
 
@@ -58,7 +59,7 @@ def annotated_spec(system: System, form: str) -> str:
         notes[block.tensor.name] = _note(integration, block, quantity)
     heading = [f"{integration.source.name} over {_WORDS[form]}, from equations over spin orbitals."]
     if any(tensor.quantity for tensor in integration.system.inputs):
-        heading += (_CLOSED if form == FORMS[0] else _OPEN).splitlines()
+        heading += (_OPEN if form == FORMS[1] else _CLOSED).splitlines()
     return spec_text(integration.system, heading=heading, notes=notes)
 
 
@@ -74,13 +75,17 @@ def _with_quantities(system: System) -> System:
     return with_tensors(system, new)
 
 
-_WORDS = {FORMS[0]: "the spatial orbitals of a closed shell", FORMS[1]: "alpha and beta orbitals"}
+_WORDS = {
+    FORMS[0]: "the spatial orbitals of a closed shell",
+    FORMS[1]: "alpha and beta orbitals",
+    FORMS[2]: "the spatial orbitals of a closed shell, for triplets",
+}
 
 
 def _note(integration: SpinIntegration, block: Block, quantity: Quantity | None) -> str:
     letters = _letters(integration, block.tensor)
     spins = "".join(block.pattern[k] for k in block.axes)
-    frame = "" if integration.form == FORMS[0] else f"_{spins[0]}"
+    frame = f"_{spins[0]}" if integration.form == FORMS[1] else ""
     slices = [space.name for space in block.tensor.spaces]
     if quantity in INTEGRALS:
         return _integrals(integration, block.tensor, letters, spins)

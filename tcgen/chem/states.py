@@ -29,6 +29,7 @@ class State:
         irrep: name of its irreducible representation, if orbitals have labels.
         strength: oscillator strength; None without left vectors, or without a basis set.
         moments: squares <0|x|k><k|x|0> of the transition moments along x, y and z, atomic units.
+        dyson: Dyson norm of an ionised or attached state, or None.
         leading: the largest amplitudes of the right vector, which has the norm 1, and their
             orbitals, counted from 0 with frozen ones: (0.98, "3 -> 4").
     """
@@ -40,6 +41,7 @@ class State:
     irrep: str | None = None
     strength: float | None = None
     moments: tuple[float, float, float] | None = None
+    dyson: float | None = None
     leading: tuple[tuple[float, str], ...] = ()
 
     @property
@@ -100,6 +102,7 @@ class States(tuple[State, ...]):
             *column("2S+1", lambda s: number(s.multiplicity, 0)),
             *column("irrep", lambda s: s.irrep),
             *column("strength", lambda s: number(s.strength, 4)),
+            *column("Dyson", lambda s: number(s.dyson, 4)),
             [
                 "leading amplitudes",
                 *(", ".join(f"{c:.2f} ({text})" for c, text in s.leading) for s in self),
@@ -158,7 +161,8 @@ class States(tuple[State, ...]):
 def states_from_json(records: Sequence[Mapping[str, Any]]) -> States:
     """The states that :meth:`State.as_json` wrote."""
     names = [f.name for f in fields(State)]
-    kept = [{n: record[n] for n in names} for record in records]
+    # Files of earlier versions lack names.
+    kept = [{n: record[n] for n in names if n in record} for record in records]
     for one in kept:
         one["roots"] = tuple(one["roots"])
         one["leading"] = tuple((float(c), str(x)) for c, x in one["leading"])

@@ -44,7 +44,7 @@ from .output import StatusLine, output_console, print_json, print_warnings
 @planning_options
 @option(
     "--spin",
-    type=click.Choice(("closed-shell", "unrestricted")),
+    type=click.Choice(("closed-shell", "unrestricted", "triplet")),
     help="Integrate over spins first, as tcgen spin does.",
 )
 @option(

@@ -23,6 +23,7 @@ from .options import (
     chosen_target,
     json_option,
     option,
+    output_option,
     planning_options,
     together,
 )
@@ -121,6 +122,9 @@ _solve_options = together(
         metavar="SPEC",
         help="Name of the equations whose amplitudes are read if several in the file have them.",
     ),
+    output_option(
+        "File for the results: .json (QCSchema), or .h5 or .npz, with amplitudes and densities."
+    ),
     option("--inputs", type=PATH, help="Other inputs by name, .npz."),
     option(
         "--role",
@@ -202,6 +206,12 @@ def solve_command(
     PySCF runs the mean field of a molecule. Several SPECs are solved one after the other on one
     reference, each with the amplitudes of those before it.
     """
+    one_energy = len(sources) == 1 and chosen["states"] is None
+    if not one_energy and chosen["output"] is not None and chosen["output"].suffix == ".json":
+        raise click.UsageError(
+            "QCSchema has the energy of one method: give one SPEC without --states, or write an "
+            ".h5 file, or use --json"
+        )
     quiet = ctx.obj["quiet"]
     # The error at the end says the same.
     warnings.filterwarnings("ignore", ".* is not converged: the largest residual")
@@ -230,6 +240,9 @@ def solve_command(
                 click.echo(f"{stage:<10} {seconds:10.2f} s", err=as_json)
             for what, count in solution.disk.items():
                 click.echo(f"disk: {what:<7} {count:,}", err=as_json)
+    if chosen["output"] is not None:
+        for solution in solutions:
+            solution.save(chosen["output"])
     if as_json:
         records = [solution.as_json() for solution in solutions]
         if found is not None:

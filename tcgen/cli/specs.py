@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -10,8 +11,14 @@ from ..cache_files import save_text
 from ..compiler.driver import read_system
 from ..resources import shipped_specs
 from .compile import read_equations
-from .options import PATH, Command, json_option, option, output_option
+from .options import PATH, Command, json_option, option, output_option, together
 from .output import print_json, print_text, print_warnings
+
+_spin_options = together(
+    option("--closed-shell", is_flag=True, help="For an RHF reference."),
+    option("--unrestricted", is_flag=True, help="For a UHF or ROHF reference."),
+    option("--triplet", is_flag=True, help="For triplets of an RHF reference, as in EOM-EE."),
+)
 
 
 @click.command("list", cls=Command)
@@ -50,26 +57,22 @@ def convert_command(ctx: click.Context, /, source: Path, output: Path | None, re
 
 @click.command("spin", cls=Command)
 @click.argument("spec", type=PATH)
-@option("--closed-shell", is_flag=True, help="For an RHF reference.")
-@option("--unrestricted", is_flag=True, help="For a UHF or ROHF reference.")
+@_spin_options
 @output_option("File to write.  [default: stdout]")
 @click.pass_context
-def spin_command(
-    ctx: click.Context, /, spec: Path, closed_shell: bool, unrestricted: bool, output: Path | None
-) -> None:
+def spin_command(ctx: click.Context, /, spec: Path, output: Path | None, **forms: bool) -> None:
     """Write SPEC, which is over spin orbitals, as a .spec over spatial orbitals."""
     from ..chem.spin_notes import annotated_spec  # noqa: PLC0415
 
-    form = _form(closed_shell, unrestricted)
+    form = _form(forms)
     if form is None:
-        raise click.UsageError("give --closed-shell or --unrestricted")
+        raise click.UsageError("give --closed-shell, --unrestricted or --triplet")
     _write(annotated_spec(read_equations(ctx, spec), form), output)
 
 
 @click.command("derive", cls=Command)
 @click.argument("ansatz")
-@option("--closed-shell", is_flag=True, help="For an RHF reference.")
-@option("--unrestricted", is_flag=True, help="For a UHF or ROHF reference.")
+@_spin_options
 @option(
     "--commutators",
     type=click.IntRange(min=1),
@@ -79,11 +82,10 @@ def spin_command(
 @output_option("File to write.  [default: stdout]")
 def derive_command(
     ansatz: str,
-    closed_shell: bool,
-    unrestricted: bool,
     commutators: int | None,
     is_complex: bool,
     output: Path | None,
+    **forms: bool,
 ) -> None:
     """Derive equations by Wick's theorem and write them as a .spec (needs wickd).
 
@@ -92,16 +94,17 @@ def derive_command(
     """
     from ..compiler.derived import derived_spec  # noqa: PLC0415  (loads parsers)
 
-    form = _form(closed_shell, unrestricted)
+    form = _form(forms)
     text = derived_spec(ansatz, spin=form, commutators=commutators, real=not is_complex)
     _write(text, output)
 
 
-def _form(closed_shell: bool, unrestricted: bool) -> str | None:
-    """The spin form of a command; None for spin orbitals."""
-    if closed_shell and unrestricted:
-        raise click.UsageError("give one of --closed-shell and --unrestricted")
-    return "closed-shell" if closed_shell else "unrestricted" if unrestricted else None
+def _form(forms: Mapping[str, bool]) -> str | None:
+    """The spin form that a command is given; None for spin orbitals."""
+    chosen = [name.replace("_", "-") for name, given in forms.items() if given]
+    if len(chosen) > 1:
+        raise click.UsageError(f"give one of {' and '.join(f'--{x}' for x in chosen)}")
+    return chosen[0] if chosen else None
 
 
 def _write(text: str, output: Path | None) -> None:

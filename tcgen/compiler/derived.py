@@ -25,6 +25,7 @@ _ORBITALS = {
     None: "spin orbitals",
     FORMS[0]: "the spatial orbitals of a closed shell",
     FORMS[1]: "alpha and beta orbitals",
+    FORMS[2]: "the spatial orbitals of a closed shell (triplets)",
 }
 _WICKD = "Wick's theorem by wick&d"
 _PAPER = "F. A. Evangelista, J. Chem. Phys. 157, 064111 (2022)"
@@ -47,7 +48,8 @@ def derive(
             component, r1 and r2, and ``e = <0| .. |0>`` a number, which later statements may read.
             H = F + V is the Hamiltonian in normal order. ``[A, B]``, ``1/2``, ``bch(H, X, 2)`` (a
             series of commutators), ``adj(T)`` and products are operators too.
-        spin: "closed-shell" or "unrestricted" integrates over spins; None: spin orbitals.
+        spin: "closed-shell", "unrestricted" or "triplet" (vectors of EOM-EE) integrates over
+            spins; None: spin orbitals.
         commutators: the number of commutators after which exp(-T) H exp(T) is truncated.
         real: orbitals are real, so that bra and ket of integrals may be exchanged.
         name: the name of the system.

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ..errors import Diagnostic, Span, SpecError, TcgenError
 
 TOO_DEEP = "this expression is nested too deeply"
-KEYWORDS = ("space", "index", "input", "output", "include")
+KEYWORDS = ("space", "index", "input", "output", "include", "derive")
 _DECLARATION = re.compile(r"\s*(?:" + "|".join(KEYWORDS) + r")\s+[A-Za-z_\"]")
 _CODE = re.compile(r'(?:[^#"]|"[^"]*"|")*')
 _CLOSING = {")": "(", "]": "["}

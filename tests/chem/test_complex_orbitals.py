@@ -132,6 +132,19 @@ def test_equations_of_real_orbitals_are_refused(spec: str, words: str, relativis
         solve(spec, relativistic)
 
 
+@pytest.mark.parametrize("keyword", ["amplitudes", "inputs"])
+def test_amplitudes_of_other_equations(keyword: str, relativistic: Any) -> None:
+    """They have phases, whichever keyword passes them; their energy is none of correlation."""
+    pairs = HEAD + (
+        "input v_oovv[o,o,v,v] antisymmetric (0,1) (2,3), t2[o,o,v,v] antisymmetric (0,1) (2,3)\n"
+        "output e_pairs\ne_pairs = 1/4*v_oovv[i,j,a,b]*t2[i,j,a,b]\n"
+    )
+    t2 = np.zeros((10, 10, 2, 2), complex)
+    found = solve(pairs, relativistic, **{keyword: {"t2": t2}})
+    assert found.energies == {"e_pairs": 0.0}
+    assert found.e_corr is None
+
+
 def test_energies_that_are_complex() -> None:
     from tcgen.chem.problem import real_number
 

@@ -32,6 +32,7 @@ DERIVED = {
     "cisd_spin_orbital": ("CISD", None),
     "eom_ea_ccsd_spin_orbital": ("EOM-EA-CCSD", None),
     "eom_ee_ccsd_closed_shell": ("EOM-EE-CCSD", "closed-shell"),
+    "eom_ee_ccsd_triplet": ("EOM-EE-CCSD", "triplet"),
     "qcisd_closed_shell": ("QCISD", "closed-shell"),
     "qcisd_spin_orbital": ("QCISD", None),
 }
@@ -186,6 +187,15 @@ def test_singlets(solve: Any, lih: Any) -> None:
     found = solve("eom_ee_ccsd_closed_shell", lih.reference, amplitudes=amplitudes, nroots=3)
     expected = lih.closed_solver.eomee_ccsd_singlet(nroots=3)[0]
     np.testing.assert_allclose(found.roots, np.sort(expected), rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.slow
+def test_triplets(solve: Any, lih: Any) -> None:
+    amplitudes = solve("ccsd_closed_shell", lih.reference)
+    found = solve("eom_ee_ccsd_triplet", lih.reference, amplitudes=amplitudes, nroots=4)
+    expected = lih.closed_solver.eomee_ccsd_triplet(nroots=4)[0]
+    np.testing.assert_allclose(found.roots, np.sort(expected), rtol=0, atol=TOLERANCE)
+    assert {state.multiplicity for state in found.states} == {3}
 
 
 def test_a_method_that_does_not_ship(

@@ -366,3 +366,35 @@ def test_complex_numbers_are_refused(states: Any, lih: Any) -> None:
 def test_a_ground_state_that_does_not_converge(states: Any, lih: Any) -> None:
     with pytest.raises(tcgen.ConvergenceError, match="amplitudes of ccsd_closed_shell"):
         states("ccsd_closed_shell", lih, max_cycle=2)
+
+
+@pytest.mark.slow
+def test_dyson_norms_of_two_electrons_are_those_of_full_ci(blocks: Any) -> None:
+    """Ionisation is exact; attachment misses what three electrons do together."""
+    pytest.importorskip("wickd")
+    from pyscf import ao2mo, fci
+
+    field = blocks.mean_field(blocks.molecule("H 0 0 0; H 0 0 1.0", "6-31g"), "RHF")
+    c = field.mo_coeff
+    n = c.shape[1]
+    h, eri = c.T @ field.get_hcore() @ c, ao2mo.kernel(field.mol, c)
+    energy, ground = fci.direct_spin1.kernel(h, eri, n, (1, 1), tol=1e-13)
+    for attachment, electrons in ((False, (0, 1)), (True, (2, 1))):
+        change = fci.addons.cre_a if attachment else fci.addons.des_a
+        roots, vectors = fci.direct_spin1.kernel(h, eri, n, electrons, nroots=n)
+        orbitals = [[np.vdot(v, change(ground, n, (1, 1), p)) for p in range(n)] for v in vectors]
+        expected = (np.array(orbitals) ** 2).sum(axis=1)
+        found = tcgen.chem.ionised_states(
+            field, attachment=attachment, nroots=1 if attachment else 3,
+            target="numpy", optimize=False, show=False, tolerance=1e-10,
+        )  # fmt: skip
+        assert [s.multiplicity for s in found.states] == [2] * len(found.states)
+        energies, norms = zip(*((s.energy, s.dyson) for s in found.states), strict=True)
+        size = 1e-3 if attachment else 1e-8
+        np.testing.assert_allclose(energies, roots[: len(norms)] - energy, rtol=0, atol=size)
+        np.testing.assert_allclose(norms, expected[: len(norms)], rtol=0, atol=size)
+        left, right = (found.values[f"dyson_{x}"] for x in ("left", "right"))
+        assert left.shape == right.shape == (len(found.roots), 2 * n)
+    assert "Dyson" in str(found.states)
+    with pytest.raises(tcgen.ArgumentError, match="CCSD"):
+        tcgen.chem.ionised_states(field, method="qcisd")

@@ -13,7 +13,7 @@ from ...ir.system import System
 from ...ir.tensor import Packing, Space, Tensor
 from ...records.loops import stored_shape
 from ...simplices import extent_of
-from .integrate import FORMS, SpinIntegration, integrate
+from .integrate import SpinIntegration, integrate
 from .labels import SPIN, UNLABELLED, Pattern, has_labels, patterns
 
 
@@ -213,11 +213,11 @@ def _places(
         counts = [extent // 2] * 2
         if spins is not None:
             counts = [list(spins).count(number) for number in (0, 1)]
-        if sum(counts) != extent or (integration.form == FORMS[0] and counts[0] != counts[1]):
+        if sum(counts) != extent or (integration.table.closed and counts[0] != counts[1]):
             raise ArgumentError(
                 f"orbspin of space {space.name} has {counts[0]} alpha and {counts[1]} beta "
                 f"orbitals, but the space has {extent} spin orbitals"
-                + (", half of each spin in a closed shell" if integration.form == FORMS[0] else "")
+                + (", half of each spin in a closed shell" if integration.table.closed else "")
             )
         places |= _spin_places(space, counts, orbspin)
     return places

@@ -3,6 +3,8 @@
 A block is a tensor at given spins of its axes. Of blocks that symmetry relates, the first in
 alphabetical order has an array. In a closed shell, blocks with all spins flipped are equal, and
 blocks with more spins of one kind are combinations of balanced ones (:func:`balanced_blocks`).
+Tensors of triplets (Ms = 0) are odd: they change sign where all spins are flipped, and their other
+blocks are independent.
 
 A tensor that no rotation of the spins changes, with n axes in and n axes out, is the sum over the
 permutations P of the outgoing axes of a spin-free tensor for P times the product of deltas of the
@@ -68,6 +70,7 @@ class Blocks:
         self.closed = closed
         self.spaces = SpinSpaces(system, closed)
         self.forms: dict[Tensor, Form] = {}
+        self.odd: set[str] = set()  # names of tensors of triplets
         self.known: dict[tuple[str, Pattern], Block | None] = {}  # None: the block is zero
         self._sources = {tensor.name for tensor in system.tensors}
         self._taken: set[str] = set()
@@ -82,6 +85,8 @@ class Blocks:
             return self._one(tensor, pattern, Fraction(1))
         if not SPIN.conserved(pattern, form.flow):
             return ()
+        if tensor.name in self.odd:
+            return self._one(tensor, pattern, Fraction(1))
         return tuple(
             part
             for number, block in balanced_blocks(pattern, form.flow)
@@ -96,9 +101,16 @@ class Blocks:
         for pattern in patterns(tensor.spaces, SPIN.letters):
             if self._image(tensor, pattern)[0] == pattern and (
                 related is None
-                or (SPIN.conserved(pattern, related) and is_balanced(pattern, related))
+                or (
+                    SPIN.conserved(pattern, related)
+                    and (tensor.name in self.odd or is_balanced(pattern, related))
+                )
             ):
                 yield pattern
+
+    def parity(self, tensor: Tensor) -> int:
+        """The sign of a tensor of a closed shell where all spins are flipped."""
+        return -1 if tensor.name in self.odd else 1
 
     def enter(self, tensor: Tensor, pattern: Pattern) -> Block:
         """Give a block an array."""
@@ -145,7 +157,10 @@ class Blocks:
             if symmetry.conj:
                 continue
             image = "".join(pattern[k] for k in symmetry.perm)
-            image = min(image, image.translate(_FLIP)) if self.closed else image
+            flipped = image.translate(_FLIP)
+            if self.closed and flipped < image:
+                image = flipped
+                symmetry = replace(symmetry, sign=symmetry.sign * self.parity(tensor))
             if best is None or image < best[0]:
                 best = image, symmetry
         assert best is not None, "the identity is a symmetry"
@@ -187,7 +202,8 @@ class Blocks:
             flipped = self.closed and image.translate(_FLIP) == pattern
             if image == pattern or flipped or constant:
                 perm = tuple(axes.index(s.perm[k]) for k in axes)
-                kept.append(Symmetry(perm, s.sign, s.conj))
+                sign = s.sign if image == pattern else s.sign * self.parity(tensor)
+                kept.append(Symmetry(perm, sign, s.conj))
         chosen: list[Symmetry] = []
         reached = {Symmetry(tuple(range(tensor.rank)))}
         for symmetry in sorted(kept, key=lambda s: (_moved(s), s.perm, s.conj)):

@@ -40,6 +40,7 @@ from ...ir.system import (
     System,
     Term,
     factor_indices,
+    factor_refs,
     with_tensors,
 )
 from ...ir.tensor import Index, Ref, Role, Tensor
@@ -62,7 +63,7 @@ from .labels import (
     patterns,
 )
 
-FORMS = ("closed-shell", "unrestricted")
+FORMS = ("closed-shell", "unrestricted", "triplet")
 
 # Permuted terms up to which those of one equation are merged; it only makes them shorter to read.
 _MOST_IMAGES = 20_000
@@ -103,20 +104,23 @@ def spin_integrated(system: System, form: str) -> System:
 
     Args:
         system: equations over spin orbitals.
-        form: "closed-shell" or "unrestricted". A closed shell has as many alpha as beta orbitals,
-            all its tensors are singlets, and its equations have only one array for most tensors:
-            that of spins (alpha, beta) for doubles, (alpha, alpha, beta) for triples. Unrestricted
-            equations have a block for each combination of spins that symmetry does not relate to
-            another; beta is in upper case.
+        form: "closed-shell", "unrestricted" or "triplet". A closed shell has as many alpha as beta
+            orbitals, all its tensors are singlets, and its equations have only one array for most
+            tensors. Its spins are (alpha, beta) for doubles and (alpha, alpha, beta) for triples.
+            Unrestricted equations have a block for each combination of spins that symmetry does not
+            relate to another; beta is in upper case. In those of triplets, the volatile inputs are
+            vectors of an eigenvalue problem of a closed shell, with Ms = 0, which change sign where
+            all spins are flipped. Doubles have one more array, ``r2_aaaa`` of (alpha, alpha).
 
     Returns:
         A system that is worth the same at the same orbitals. Its inputs are blocks of those of
         ``system``: see :func:`spin_blocks`. Blocks of <pq||rs> are in the order of <pq|rs>.
 
     Raises:
-        ArgumentError: ``form`` is unknown, no space has spins, or an input cannot conserve them.
+        ArgumentError: ``form`` is unknown, no space has spins, or an input cannot conserve them;
+            no input of triplets is volatile.
         SpecError: the equations break the conservation that an input or output is declared to have,
-            or a declared symmetry does not follow.
+            a declared symmetry does not follow, or equations of triplets are not linear.
 
     Example:
         >>> from tcgen import read_spec
@@ -169,7 +173,7 @@ class _Integration:
 
     def __init__(self, system: System, form: str) -> None:
         self._system, self._form = system, form
-        self._blocks = Blocks(system, closed=form == FORMS[0])
+        self._blocks = Blocks(system, closed=form != FORMS[1])
         self._wrong: list[Diagnostic] = []
         self._forms = NormalForms(complex_values=True)
 
@@ -178,11 +182,19 @@ class _Integration:
         for tensor in system.inputs:
             blocks.forms[tensor] = form_of_input(tensor)
             _check_symmetry(tensor)
+        if self._form == FORMS[2]:
+            blocks.odd = {t.name for t in system.inputs if t.volatile}
+            if not blocks.odd:
+                raise ArgumentError(
+                    f"{system.name} has no vectors, which could be triplets: declare those of its "
+                    f"inputs volatile"
+                )
         equations: list[Equation] = []
         for equation in system.equations:
             blocks.forms[equation.lhs.tensor] = form_of(equation, blocks.forms)
             for term in equation.terms:
                 self._check_term(equation, term)
+            self._find_parity(equation)
             equations += self._block_equations(equation)
         if self._wrong:
             raise SpecError(tuple(self._wrong))
@@ -261,7 +273,8 @@ class _Integration:
 
     def _terms(self, term: Term, equation: Equation, pattern: Pattern) -> Iterator[Term]:
         """The terms that a term gives in the equation of a block."""
-        for spins, first, perms in self._arrangements(term, pattern):
+        parity = self._blocks.parity(equation.lhs.tensor)
+        for spins, first, perms in self._arrangements(term, pattern, parity):
             left = equation.lhs.indices
             names = {left[k]: left[image] for k, image in enumerate(first.images)}
             labels = dict(zip(left, spins, strict=True))
@@ -274,8 +287,26 @@ class _Integration:
                     perms=perms if len(perms) > 1 else (),
                 )
 
+    def _find_parity(self, equation: Equation) -> None:
+        """Note that the left side is odd; a vector must be a factor of all terms, or of none."""
+        odd = self._blocks.odd
+        counts = {
+            sum(
+                2 if isinstance(f, Apply) else 1  # a function of a vector is not linear
+                for f in term.factors
+                if any(r.tensor.name in odd for r in factor_refs(f))
+            )
+            for term in equation.terms
+        }
+        if counts == {1}:
+            odd.add(equation.lhs.tensor.name)
+        elif counts - {0}:
+            span = equation.span or Span(self._system.name, 1, 1)
+            message = f"{equation.lhs} is not linear in the vectors of triplets"
+            self._wrong.append(Diagnostic(span, message, advice="declare other inputs constant"))
+
     def _arrangements(
-        self, term: Term, pattern: Pattern
+        self, term: Term, pattern: Pattern, parity: int
     ) -> Iterator[tuple[Pattern, Permutation, tuple[Permutation, ...]]]:
         """Spins of the left indices of a term, one of its permutations to them, and the others.
 
@@ -287,8 +318,9 @@ class _Integration:
         for perm in every:
             spins = "".join(pattern[image] for image in perm.images)
             flipped = spins.translate(str.maketrans("ab", "ba"))
-            key = flipped if self._blocks.closed and flipped in groups else spins
-            groups.setdefault(key, []).append(perm)
+            turned = self._blocks.closed and flipped in groups
+            one = replace(perm, sign=perm.sign * parity) if turned else perm
+            groups.setdefault(flipped if turned else spins, []).append(one)
         for spins, perms in groups.items():
             first = perms[0]
             within = []

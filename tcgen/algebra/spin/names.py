@@ -106,7 +106,7 @@ def closed_shell_name(
             for direction in (1, -1)
         )
         alpha = entering.count("a")
-        if entering == leaving == sorted(entering) and 2 * alpha >= len(entering):
+        if entering == leaving == sorted(entering) and 0 <= 2 * alpha - len(entering) <= 1:
             return tensor.name
     spins = pattern.replace(UNLABELLED, "")
     return (not in_order and _with_spaces(tensor, spaces)) or f"{tensor.name}_{spins}"

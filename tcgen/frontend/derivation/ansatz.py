@@ -94,7 +94,7 @@ def read_ansatz(text: str) -> Ansatz:
             )
     if not projections:
         line = lines[-1] if lines else ""
-        advice = f"{_ADVICE}; <0| {line or 'H'} |0> is an energy"
+        advice = _ADVICE if "=" in line else f"{_ADVICE}; <0| {line or 'H'} |0> is an energy"
         raise refuse(len(lines), line, "the ansatz names no projection", advice)
     return Ansatz(definitions, tuple(projections))
 

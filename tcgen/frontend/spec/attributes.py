@@ -99,7 +99,7 @@ class _Reader:
             case "symmetric" | "antisymmetric":
                 for group in attribute.groups:
                     self._group(attribute, group, 1 if attribute.word == "symmetric" else -1)
-            case "symmetry" | "hermitian":
+            case "symmetry" | "antisymmetry" | "hermitian":
                 for left, right in zip(attribute.groups[::2], attribute.groups[1::2], strict=True):
                     self._exchange(attribute, left, right)
             case "packed":
@@ -212,7 +212,8 @@ class _Reader:
             return
         pairs = tuple(zip(axes[: len(left)], axes[len(left) :], strict=True))
         if all(self._same_space(left[0], a, b) for a, b in pairs):
-            self._symmetry.append(self._swap(pairs, 1, attribute.word == "hermitian"))
+            sign = -1 if attribute.word == "antisymmetry" else 1
+            self._symmetry.append(self._swap(pairs, sign, attribute.word == "hermitian"))
 
     def _stored(self, attribute: Attribute) -> None:
         axes = self._axes(attribute.groups[0])

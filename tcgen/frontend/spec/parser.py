@@ -57,8 +57,8 @@ _SHAPES = {
     None: "r2[i,j,a,b] += 1/2*x[i,k]*y[k,j,a,b]",
 }
 _ATTRIBUTES = (
-    "symmetric, antisymmetric, symmetry, hermitian, conserves, charge, label, packed, stored, "
-    "blocks, from, real, constant, volatile, generated, accumulate"
+    "symmetric, antisymmetric, symmetry, antisymmetry, hermitian, conserves, charge, label, "
+    "packed, stored, blocks, from, real, constant, volatile, generated, accumulate"
 )
 _FUNCTIONS = " ".join((*FUNCTIONS, *REAL_FUNCTIONS, *ARGUMENT_COUNTS))
 # Notation of papers and of other languages, by characters that occur only there.

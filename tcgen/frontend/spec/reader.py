@@ -5,13 +5,14 @@ text -> statements -> syntax trees -> names -> products -> flat terms -> System
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ...errors import ArgumentError, Span, TcgenError
+from ...errors import ArgumentError, Span, SpecError, TcgenError
 from ...ir.conservation import conservation
 from ...ir.reduction import Reduction
 from ...ir.system import Equation, System, Term
@@ -32,6 +33,7 @@ from .names import Names
 from .parser import parse_include, parse_statement
 from .products import ProductReader
 from .syntax import EquationLine, Line
+from .writer import spec_text
 
 
 def read_spec(text: str, filename: str = "<spec>", *, folder: str | Path | None = None) -> System:
@@ -78,7 +80,12 @@ def _read(text: str, filename: str, folder: Path | None) -> System:
     problems = Problems()
     seen = set() if folder is None else {_real(folder / Path(filename).name)}
     lines: list[Line] = []
-    for statement in _included(split_statements(text, filename, folder, problems), problems, seen):
+    statements = tuple(
+        _included(split_statements(text, filename, folder, problems), problems, seen)
+    )
+    ansatz = [s for s in statements if s.keyword == "derive"]
+    derived = _derived(ansatz, problems) if ansatz else ()
+    for statement in (*derived, *(s for s in statements if s not in ansatz)):
         lines += parse_statement(statement, problems)
     names = Names(lines, problems)
     reader = _Equations(names, problems)
@@ -139,6 +146,26 @@ def _included(
         yield from _included(
             split_statements(text, str(path), path.parent, problems), problems, seen
         )
+
+
+def _derived(ansatz: Sequence[Statement], problems: Problems) -> tuple[Statement, ...]:
+    """The declarations and equations of an ansatz, a statement ``derive`` for each of its lines."""
+    from ..derivation.wick import derive_system, sorted_terms  # noqa: PLC0415  (a circle else)
+
+    text = "\n".join(" ".join(s.text.split()).removeprefix("derive ") for s in ansatz)
+    try:
+        system = sorted_terms(derive_system(text, "derived"))
+    except SpecError as error:
+        for found in error.diagnostics:
+            statement = ansatz[found.span.line - 1]
+            problems.add(statement.span(1, 1, 1), found.message, found.advice)
+        problems.raise_any()
+        raise
+    letters = ("i j k l m n", "o"), ("a b c d e f g h", "v")
+    declared = "".join(f"index {names} : {space}\n" for names, space in letters)
+    own = re.sub(r"(?m)^(#|index ).*\n", "", spec_text(system, grouped=True))
+    file = f"{ansatz[0].file} (derived)"
+    return split_statements(own.replace("input", f"{declared}input", 1), file, None, problems)
 
 
 class _Equations:

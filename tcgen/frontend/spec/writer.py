@@ -388,7 +388,7 @@ def symmetry_text(tensor: Tensor) -> tuple[str, list[str]]:
         if reached == whole:
             break
     text = ""
-    for word in ("symmetric", "antisymmetric", "symmetry", "hermitian"):
+    for word in ("symmetric", "antisymmetric", "symmetry", "antisymmetry", "hermitian"):
         axes = [p.axes for p in chosen if p.word == word]
         text += f" {word} {' '.join(axes)}" if axes else ""
     left_out = []
@@ -421,11 +421,12 @@ def _phrases(tensor: Tensor) -> Iterator[_Phrase]:
                 yield _Phrase("symmetric", axes, Symmetry(perm))
                 yield _Phrase("antisymmetric", axes, Symmetry(perm, -1))
     involutions = [s for s in symmetry_group(tensor) if _pairs(s.perm)]
-    for symmetry in sorted(involutions, key=lambda s: (s.conj, s.perm)):
-        if symmetry.sign == 1:
+    for symmetry in sorted(involutions, key=lambda s: (s.conj, s.sign < 0, s.perm)):
+        if symmetry.sign == 1 or not symmetry.conj:
             pairs = _pairs(symmetry.perm)
             left, right = (",".join(str(p[k]) for p in pairs) for k in (0, 1))
-            word = "hermitian" if symmetry.conj else "symmetry"
+            equal = "symmetry" if symmetry.sign == 1 else "antisymmetry"
+            word = "hermitian" if symmetry.conj else equal
             yield _Phrase(word, f"({left})<->({right})", symmetry)
 
 

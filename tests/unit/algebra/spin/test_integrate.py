@@ -41,7 +41,9 @@ def deviation(
     arrays = random_arrays(derived, extents, seed=5) | (arrays or {})
     found = evaluate_system(derived, arrays, extents)
     whole = tcgen.spin_orbital(source, arrays, form)
-    sizes = {s.name: extents[s.name] for s in source.spaces if s.kind == "auxiliary"}
+    labelled = ("occupied", "virtual", "general")
+    others = (s for s in source.spaces if not s.parts and s.kind not in labelled)
+    sizes = {s.name: extents[s.name] for s in others}
     for space in (s for s in source.spaces if s.name not in sizes and not s.parts):
         sizes[space.name] = extents[space.name] + extents.get(
             space.name.upper(), extents[space.name]
@@ -79,6 +81,62 @@ def test_sigma_vector_of_eom(form: str) -> None:
     ground = read_spec_file(CCSD)
     sigma = tcgen.jvp(ground, {"t1": "c1", "t2": "c2"}, of=["r1", "r2"])
     assert deviation(sigma, form, sizes_of(form)) < 1e-12
+
+
+VECTORS = (
+    "input f_oo[o,o] symmetric (0,1) constant, f_vv[v,v] constant, w_ovvo[o,v,v,o] constant\n"
+    "input v_oovv[o,o,v,v] antisymmetric (0,1) (2,3) constant\n"
+    "input r1[o,v] volatile, r2[o,o,v,v] antisymmetric (0,1) (2,3) volatile\n"
+)
+
+
+@pytest.mark.parametrize(
+    "equations",
+    [
+        "output s1, s2\ns1[i,a] = f_vv[a,b]*r1[i,b] - f_oo[j,i]*r1[j,a] + w_ovvo[j,a,b,i]*r1[j,b]\n"
+        "s1[i,a] += v_oovv[i,j,a,b]*r1[j,b]\n"
+        "s2[i,j,a,b] = P(a,b) f_vv[b,c]*r2[i,j,a,c] + P(i,j) P(a,b) w_ovvo[k,b,c,j]*r2[i,k,a,c]\n",
+        # an intermediate of vectors, and one of integrals
+        "output s1\nX[i,a] = r2[i,j,a,b]*f_vv[c,b]*v_oovv[j,k,c,d]*r0[k,d]\n"
+        "s1[i,a] = X[i,a] + g[i,j]*r1[j,a]\ng[i,j] = f_oo[i,k]*f_oo[k,j]\n",
+    ],
+    ids=["sigma", "intermediates"],
+)
+def test_triplets(equations: str) -> None:
+    """A vector that changes sign where all spins are flipped, times equations without spin."""
+    text = VECTORS + ("input r0[o,v] constant\n" if "r0" in equations else "")
+    source = spec(text + equations)
+    assert deviation(source, "triplet", {"o": 2, "v": 3}) < 1e-12
+    again = read_spec(spec_text(tcgen.spin_integrated(source, "triplet")), "again.spec")
+    names = {t.name: t for t in again.inputs}
+    assert [(s.perm, s.sign) for s in names["r2"].symmetry] == [((1, 0, 3, 2), -1)]
+    if "r0" in equations:
+        return
+    blocks = random_arrays(again, {"o": 2, "v": 3}, seed=2)
+    whole = tcgen.spin_orbital(source, blocks, "triplet")
+    assert np.array_equal(whole["r1"][:2, :3], -whole["r1"][2:, 3:])
+    assert np.array_equal(whole["r2"][:2, :2, :3, :3], -whole["r2"][2:, 2:, 3:, 3:])
+    assert np.array_equal(tcgen.spin_blocks(source, whole, "triplet")["r2"], blocks["r2"])
+
+
+def test_eom_of_triplets() -> None:
+    source = read_spec_file(tcgen.spec_path("eom_ee_ccsd_spin_orbital"))
+    assert deviation(source, "triplet", {"o": 2, "v": 3, "roots": 2}) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        ("output e\ne = r1[i,a]*r1[i,a]", SpecError, "e linear triplets constant"),
+        ("output s\ns[i,a] = exp(r1[i,a])", SpecError, "s[i,a] linear triplets"),
+        ("output s\ns[i,a] = r1[i,a] + f_oo[i,j]*x[j,a]", SpecError, "s[i,a] linear triplets"),
+    ],
+)
+def test_equations_without_triplets(text: str, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=mentions(words)):
+        tcgen.spin_integrated(spec(VECTORS + "input x[o,v] constant\n" + text), "triplet")
+    with pytest.raises(ArgumentError, match=mentions("no vectors volatile")):
+        tcgen.spin_integrated(spec("input x[o,v] constant\noutput s\ns[i,a] = x[i,a]"), "triplet")
 
 
 @pytest.mark.slow

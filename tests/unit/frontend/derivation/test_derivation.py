@@ -11,8 +11,10 @@ import pytest
 import tcgen
 from support.fock_space import FockSpace, commutator, series, transformed
 from support.marks import slow
+from support.messages import mentions
 from tcgen.compiler.derived import derived_spec
 from tcgen.interp import evaluate_system
+from tcgen.testing import random_arrays
 
 pytest.importorskip("wickd", reason="wickd is not installed")
 
@@ -374,3 +376,48 @@ def test_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(tcgen.UnavailableError) as caught:
         tcgen.derive("CCD")
     assert "pip install wickd" in str(caught.value)
+
+
+OWN = """derive T = t2
+derive e = <0| [H, T] |0>
+derive r = <T| H
+    + [H, T] |0>  # one statement on two lines
+index m : o
+output pair
+pair[i,m] = 1/4*v_oovv[i,m,a,b]*t2[i,m,a,b]
+"""
+
+
+def test_an_ansatz_in_a_spec() -> None:
+    system = tcgen.read_spec(OWN, "own.spec")
+    assert [t.name for t in system.outputs] == ["e", "r2", "pair"]
+    derived = tcgen.derive("LCCD")
+    sizes = {"o": 3, "v": 4}
+    arrays = random_arrays(derived, sizes, seed=3)
+    found, expected = (
+        evaluate_system(system, arrays, sizes),
+        evaluate_system(derived, arrays, sizes),
+    )
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=0, atol=1e-13)
+    assert found["pair"].sum() == pytest.approx(found["e"])
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ("derive T = t2\noutput e\ne = f_oo[i,i]", 1, "no projection"),
+        ("# own\n\nderive T = t2\nderive r = <T| H Q |0>", 4, "operator Q not known"),
+        ("derive T = t2\nderive r = <T| H, |0>", 2, "cannot read"),
+        ("derive T = t2\nderive r = <T| H |0>\nspace o virtual", 3, "o declared"),
+    ],
+)
+def test_errors_of_an_ansatz_in_a_spec(text: str, place: int, words: str) -> None:
+    with pytest.raises(tcgen.SpecError, match=mentions(words)) as caught:
+        tcgen.read_spec(text, "own.spec")
+    assert place in [d.span.line for d in caught.value.diagnostics]
+
+
+def test_derive_is_a_name_too() -> None:
+    text = "space o\nindex i : o\ninput derive[o]\noutput e\ne = derive[i]*derive[i]"
+    assert tcgen.read_spec(text).inputs[0].name == "derive"
