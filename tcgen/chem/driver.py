@@ -25,6 +25,7 @@ from ..runtime.host_device import release_memory
 from ..runtime.program import Program
 from .bound_program import Later, bound, outputs_at_zero
 from .checkpoint import Checkpoint, job_of
+from .crystal import Crystal, has_kpoints
 from .equations import Equations
 from .inputs import (
     IN_MEMORY,
@@ -33,7 +34,7 @@ from .inputs import (
 )
 from .iterate import Step
 from .memory import Budget
-from .options import SolveOptions, solve_options
+from .options import SolveOptions, options_of_crystal, solve_options
 from .probe import Probe
 from .problem import Problem, real_number, without_axis
 from .quantities import Found
@@ -91,11 +92,17 @@ def solve(
     clock = time.perf_counter()
     options = solve_options(options, keywords)
     system = read_equations(source)
+    crystal = has_kpoints(mean_field)
+    if crystal:
+        options = options_of_crystal(options)
     one_block = ""
     if options.symmetry:
         try:
             return _solved(system, mean_field, options, clock)
         except OneBlock as reason:
+            if crystal:
+                why = f"{system.name} has no blocks of k-points: {reason}"
+                raise ArgumentError(why) from reason
             one_block = str(reason)
             if reason.warn:
                 warnings.warn(f"solve uses one block: {reason}", RuntimeWarning, stacklevel=2)
@@ -351,8 +358,8 @@ def _problem_in_blocks(
     with _timed(timings, "integrals"):
         tell("making integrals")
         blocks.transform_for(setup.found.values(), sum(setup.budget.inputs.values()))
-        assert setup.group is not None
-        check_integrals(blocks, setup.group, program.grading)
+        assert setup.labels is not None
+        check_integrals(blocks, setup.labels)
         with symmetric():
             for name in arrays:
                 arrays[name] = program.blocked(name, arrays[name])
@@ -364,14 +371,26 @@ def _problem_in_blocks(
         blocks.forget()
     described = summary(program, arrays, [a.tensor.name for a in equations.amplitudes])
     with _timed(timings, "iterations"):
-        at_zero = outputs_at_zero(
-            system, equations, setup.extents, arrays, (), options.dtype, program.peak_bytes()
-        )
-        run = Later(program, system, arrays, equations)
+        cells = setup.reference.cells
+        crystal = isinstance(setup.reference, Crystal)
+        at_zero = {}
+        if not crystal:
+            at_zero = outputs_at_zero(
+                system, equations, setup.extents, arrays, (), options.dtype, program.peak_bytes()
+            )
+        run = Later(program, system, arrays, equations, cells)
         run.bind()
+        # Dense arrays over all k-points are larger than blocks by their number.
+        if crystal:
+            zero: dict[str, Any] = {
+                a.tensor.name: program.empty(a.tensor.name) for a in equations.amplitudes
+            }
+            for array in zero.values():
+                array.data[...] = 0
+            at_zero = dict(run(**zero)) if zero else {}
     problem = BlockedProblem(
         system, setup.spaces, equations, setup.extents, energies, options.dtype, run, at_zero,
-        options, [], of_reference, program,
+        options, [], of_reference, program, dense_results=not crystal,
     )  # fmt: skip
     return problem, described
 

@@ -121,3 +121,10 @@ def solve_options(given: SolveOptions | None, keywords: Mapping[str, Any]) -> So
     options = replace(given or SolveOptions(), **{n: v for n, v in keywords.items() if n in names})
     others = {n: v for n, v in keywords.items() if n not in names}
     return replace(options, planning=planning_record(options.planning, others, "solve", names))
+
+
+def options_of_crystal(options: SolveOptions) -> SolveOptions:
+    """The options of a job with k-points: blocks of complex numbers."""
+    if options.precision is not None or options.dtype == "float32":
+        raise ArgumentError("jobs with k-points are in complex128: leave out precision and dtype")
+    return replace(options, symmetry=True, dtype="complex128")

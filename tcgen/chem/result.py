@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..blocks.arrays import BlockedArray
 from ..cache_files import whole_file
 from ..errors import ArgumentError, ShapeError, UnavailableError
 from ..ir.layouts import Array
@@ -40,7 +41,8 @@ class Solution:
         energies: every scalar output by name.
         roots: eigenvalues of an eigenvalue problem, lowest first.
         amplitudes: solved and passed amplitudes by name, in declared order of axes. Eigenvectors
-            have an axis for the roots, the first one unless the equations declare it.
+            have an axis for the roots, the first one unless the equations declare it. They are
+            NumPy's arrays, and :class:`BlockedArray` for k-points.
         values: other outputs with axes by name, such as density matrices.
         letters: classes of the axes of each amplitude: o and v, upper case for beta.
         fingerprint: atoms, basis, orbitals and energy of the reference.
@@ -63,7 +65,7 @@ class Solution:
     e_corr: float | None
     energies: dict[str, float]
     roots: tuple[float, ...] = ()
-    amplitudes: dict[str, Array] = field(default_factory=dict)
+    amplitudes: dict[str, Any] = field(default_factory=dict)
     values: dict[str, Array] = field(default_factory=dict)
     letters: dict[str, str] = field(default_factory=dict)
     fingerprint: dict[str, Any] = field(default_factory=dict)
@@ -240,14 +242,17 @@ class Earlier:
         fingerprint: Mapping[str, Any],
     ) -> None:
         self._spaces, self._extents = spaces, extents
-        self.arrays: dict[str, Array] = {}
+        self.arrays: dict[str, Any] = {}
         self.letters: dict[str, str] = {}
         # Arrays that are left out if they do not fit.
         self._optional: set[str] = set()
         if source is None:
             return
         if isinstance(source, Mapping):
-            self.arrays = {name: np.asarray(array) for name, array in source.items()}
+            self.arrays = {
+                name: array if isinstance(array, BlockedArray) else np.asarray(array)
+                for name, array in source.items()
+            }
             return
         if not isinstance(source, Solution | str | Path):
             raise ArgumentError(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..blocks.arrays import BlockedArray
 from ..compiler.documents import is_artifact, load_artifact, read_artifact_system
 from ..compiler.driver import read_system
 from ..errors import ArgumentError
@@ -42,13 +43,8 @@ from .probe import Probe
 from .quantities import Found, recognise, rules_for
 from .reference import Reference
 from .result import Earlier
-from .spaces import Kind, OrbitalSpaces, classify
-from .symmetry import (
-    OneBlock,
-    PointGroup,
-    grading_of,
-    point_group,
-)
+from .spaces import ORBITAL, Kind, OrbitalSpaces, classify
+from .symmetry import Labels, OneBlock, grading_of, labels_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +56,7 @@ class Setup:
     of inputs in the caller's layout; the mean field's, whose quantities are in ``found``, are made
     later. The arrays of ``on_disk`` go to a file; ``budget`` counts the others. ``passed_energies``
     are those of orbitals by base space, in Hartree, if the caller passes them or a Fock matrix.
-    With a ``grading`` by the irreps of a ``group``, the job computes with blocks.
+    With a ``grading`` by the ``labels`` of orbitals, the job computes with blocks.
     """
 
     system: System
@@ -77,7 +73,7 @@ class Setup:
     passed_energies: dict[str, Array]
     budget: Budget
     grading: Grading | None = None
-    group: PointGroup | None = None
+    labels: Labels | None = None
 
 
 def set_up(
@@ -91,6 +87,11 @@ def set_up(
     spaces = classify(system)
     roles, arrays = _split_inputs(system, options.inputs or {})
     reference = read_reference(mean_field, options.frozen)
+    if reference.cells > 1 and not in_blocks:
+        raise ArgumentError(
+            f"{reference.origin}: tcgen.chem.solve computes with k-points, and this function does "
+            f"not"
+        )
     if reference.complex_orbitals and options.dtype != "complex128":
         raise ArgumentError(
             f"the orbitals of {reference.origin} are complex: pass dtype='complex128' "
@@ -105,12 +106,14 @@ def set_up(
     extents = {s.name: s.extent for s in system.spaces if s.extent is not None}
     extents |= blocks.extents(system.spaces) | passed_extents(system, spaces, arrays)
     extents |= dict(options.extents or {})
-    grading = group = None
+    grading = labels = None
     if in_blocks:
         if equations.eigenvalue:
             raise OneBlock("roots have no irreps yet", warn=True)
-        group = point_group(mean_field, reference)
-        grading = grading_of(group, system, spaces, blocks.frame)
+        graded = [space for space in system.spaces if spaces.kind(space) in ORBITAL]
+        frames = {space.name: blocks.frame(space)[1:] for space in graded}
+        labels = labels_of(mean_field, reference, [frame for frame, _ in frames.values()])
+        grading = grading_of(labels, frames)
     if equations.eigenvalue:
         extents = _root_extents(equations, spaces, options.nroots) | extents
     earlier = Earlier(
@@ -121,7 +124,10 @@ def set_up(
     given = _given(system, spaces, equations, earlier)
     passed = passed_energies([f for n, f in shown.items() if n in arrays], arrays, extents)
     arrays = {name: array for name, array in arrays.items() if name in read}
-    arrays |= {t.name: in_layout(t, given[t.name], options.dtype) for t in equations.given}
+    for tensor in equations.given:
+        array = given[tensor.name]
+        in_blocks = isinstance(array, BlockedArray)
+        arrays[tensor.name] = array if in_blocks else in_layout(tensor, array, options.dtype)
     # With a limit, stored intermediates of these inputs might not fit.
     if options.memory_limit is None and options.memory is None:
         system = with_inputs(system, {*given}, lambda t: replace(t, volatile=False))
@@ -153,7 +159,7 @@ def set_up(
     )
     return Setup(
         system, spaces, reference, equations, found, blocks, extents, earlier, given, arrays,
-        on_disk, passed, budget, grading, group,
+        on_disk, passed, budget, grading, labels,
     )  # fmt: skip
 
 
