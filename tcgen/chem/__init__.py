@@ -11,11 +11,12 @@ each input, ``equations`` the role of each output from a ``probe`` at small exte
 ``inputs`` makes arrays, in a file if ``memory`` does not suffice. ``bound_program`` has arrays but
 no amplitudes, ``problem`` evaluates it, ``iterate`` solves for amplitudes, whose ``checkpoint`` is
 a file, ``eigen`` for roots, and ``linear`` for linear equations; ``symmetry`` does so over blocks
-of irreps. ``states`` are what ``root_vectors`` make of roots, over spatial orbitals by
-``vector_spins``; ``table`` prints, and ``result`` is returned and read again. ``driver`` does these
-in order. The ``lagrangian`` of a ground state has derivatives, of which ``excited`` makes states
-with transition moments, and ``properties`` densities and moments. ``transfer`` exchanges amplitudes
-with PySCF and ebcc. ``spin_notes`` annotates equations that were integrated over spins.
+of irreps, and ``sectors`` for the roots of each. ``states`` are what ``root_vectors`` make of
+roots, over spatial orbitals by ``vector_spins``; ``table`` prints, and ``result`` is returned and
+read again. ``driver`` does these in order. The ``lagrangian`` of a ground state has derivatives, of
+which ``excited`` makes states with transition moments, and ``properties`` densities and moments.
+``transfer`` exchanges amplitudes with PySCF and ebcc. ``spin_notes`` annotates equations that were
+integrated over spins.
 PySCF is imported when a mean field is run or read.
 """
 

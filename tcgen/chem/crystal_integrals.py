@@ -133,4 +133,4 @@ class CrystalIntegrals(Integrals):
         self._three.clear()
 
     def forget_pairs(self) -> None:
-        """Nothing: there are no integrals over all pairs."""
+        """Do nothing: integrals over all pairs are not made."""

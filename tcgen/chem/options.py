@@ -43,6 +43,8 @@ class SolveOptions:
             continues from there.
         checkpoint_every: number of iterations after which the checkpoint is written again.
         nroots: number of roots of an eigenvalue problem, lowest first.
+        irrep: name or number of the irrep or momentum that all roots have, with ``symmetry`` or
+            k-points; by default the lowest of all.
         extents: extents of spaces that cannot be inferred from arrays.
         target: "cpu", "cuda" or "numpy"; see :func:`tcgen.compile`.
         dtype: element type of the program; complex128 for complex orbitals.
@@ -77,6 +79,7 @@ class SolveOptions:
     checkpoint: str | Path | None = None
     checkpoint_every: int = 1
     nroots: int = 1
+    irrep: str | int | tuple[int, ...] | None = None
     extents: Mapping[str, int] | None = None
     target: str | None = None
     dtype: str = "float64"

@@ -26,6 +26,7 @@ from ..records.quantity import Quantity
 from ..resources import shipped_specs
 from .complex_orbitals import refuse_real
 from .conventions import is_over_spin_orbitals, with_conventions
+from .crystal import Crystal
 from .equations import Equations, at_zero, infer_roles
 from .hamiltonian import read_reference
 from .inputs import (
@@ -43,8 +44,9 @@ from .probe import Probe
 from .quantities import Found, recognise, rules_for
 from .reference import Reference
 from .result import Earlier
+from .sectors import with_charge
 from .spaces import ORBITAL, Kind, OrbitalSpaces, classify
-from .symmetry import Labels, OneBlock, grading_of, labels_of
+from .symmetry import Labels, grading_of, labels_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,14 +110,16 @@ def set_up(
     extents |= dict(options.extents or {})
     grading = labels = None
     if in_blocks:
-        if equations.eigenvalue:
-            raise OneBlock("roots have no irreps yet", warn=True)
         graded = [space for space in system.spaces if spaces.kind(space) in ORBITAL]
         frames = {space.name: blocks.frame(space)[1:] for space in graded}
         labels = labels_of(mean_field, reference, [frame for frame, _ in frames.values()])
         grading = grading_of(labels, frames)
     if equations.eigenvalue:
-        extents = _root_extents(equations, spaces, options.nroots) | extents
+        # Over blocks, vectors are multiplied one by one.
+        extents = _root_extents(equations, spaces, 1 if in_blocks else options.nroots) | extents
+        if in_blocks:
+            vectors = {a.tensor.name for a in equations.amplitudes}
+            system = with_inputs(system, vectors, lambda t: with_charge(t, spaces))
     earlier = Earlier(
         options.amplitudes, system.name, spaces, extents, equations.given, reference.fingerprint()
     )
@@ -126,8 +130,8 @@ def set_up(
     arrays = {name: array for name, array in arrays.items() if name in read}
     for tensor in equations.given:
         array = given[tensor.name]
-        in_blocks = isinstance(array, BlockedArray)
-        arrays[tensor.name] = array if in_blocks else in_layout(tensor, array, options.dtype)
+        blocked = isinstance(array, BlockedArray)
+        arrays[tensor.name] = array if blocked else in_layout(tensor, array, options.dtype)
     # With a limit, stored intermediates of these inputs might not fit.
     if options.memory_limit is None and options.memory is None:
         system = with_inputs(system, {*given}, lambda t: replace(t, volatile=False))
@@ -208,7 +212,7 @@ def _infer(
     over_spin = is_over_spin_orbitals(tensors, spaces) if orbitals is None else orbitals == "spin"
     found = with_conventions(probe, equations.amplitudes, roles, spin_orbitals=over_spin)
     if reference.complex_orbitals:
-        if equations.eigenvalue:
+        if equations.eigenvalue and not isinstance(reference, Crystal):
             raise ArgumentError(
                 f"{system.name} is an eigenvalue problem, and its matrix over complex orbitals is "
                 f"complex: pass a reference with real orbitals"

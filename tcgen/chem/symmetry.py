@@ -22,10 +22,11 @@ from ..errors import ArgumentError, CheckError, PlanError, SpecError
 from ..grading import Grading
 from ..ir.layouts import Array
 from ..ir.program import FormulaSequence
-from ..ir.tensor import Space, Tensor, element_type
+from ..ir.tensor import Space, Tensor, element_type, symmetry_group
 from .bound_program import as_dense
 from .checkpoint import Checkpoint
 from .crystal import Crystal
+from .eigen import Independent, Multiply, estimated_diagonal, independent_of
 from .equations import Amplitude
 from .frames import ALPHA, BETA, SPIN_ORBITAL, Frame
 from .inputs import MeanFieldInputs, in_layout
@@ -220,8 +221,9 @@ def blocked_program(
     grading: Grading,
     extents: Mapping[str, int],
     dtype: str,
+    element: int | None = None,
 ) -> BlockedProgram:
-    """The program over blocks.
+    """The program over blocks, whose inputs with a charge have that of an element of the group.
 
     Raises:
         OneBlock: the equations cannot run over blocks.
@@ -229,8 +231,10 @@ def blocked_program(
     if any(spaces.kind(space) is Kind.AUXILIARY for space in sequence.spaces):
         raise OneBlock("auxiliary functions of three-index integrals have no irreps")
     others = {name: extent for name, extent in extents.items() if name not in grading}
+    names = dict.fromkeys(t.charge for t in sequence.inputs if t.charge is not None)
+    charges = {} if element is None else dict.fromkeys(names, element)
     try:
-        return BlockedProgram(sequence, grading, None, others, dtype=dtype)
+        return BlockedProgram(sequence, grading, charges, others, dtype=dtype)
     except (PlanError, SpecError, ArgumentError) as error:
         raise OneBlock(str(error)) from error
 
@@ -268,6 +272,23 @@ def input_in_blocks(
         if inputs.fill(found, parts):
             return array
     return program.blocked(tensor.name, inputs.array(found, dtype))
+
+
+def independent_blocks(tensor: Tensor, blocks: BlockedArray) -> Independent:
+    """The elements of blocks that the symmetry of a tensor leaves independent."""
+    numbers = BlockedArray(
+        np.arange(blocks.layout.size), blocks.grading, blocks.spaces, blocks.layout
+    )
+    images = []
+    for symmetry in symmetry_group(tensor):
+        image = numbers.copy()
+        for irreps, view in image.blocks():
+            back = [0] * tensor.rank
+            for axis, source in enumerate(symmetry.perm):
+                back[source] = irreps[axis]
+            view[...] = numbers.block(*back).transpose(symmetry.perm)
+        images.append((image.data, symmetry.sign))
+    return independent_of(numbers.data, images)
 
 
 def summary(
@@ -325,8 +346,7 @@ class BlockedProblem(Problem):
         found = Problem.iterate(
             self, earlier, show, diis_on_disk=diis_on_disk, checkpoint=checkpoint
         )
-        tensors = {a.tensor.name: a.tensor for a in self.equations.amplitudes}
-        amplitudes = {n: self._array(tensors[n], x) for n, x in found.amplitudes.items()}
+        amplitudes = {n: self.array(n, x) for n, x in found.amplitudes.items()}
         if not self.dense_results:
             return replace(found, amplitudes=amplitudes)
         outputs = {t.name: t for t in self.system.outputs}
@@ -339,8 +359,36 @@ class BlockedProblem(Problem):
             ),
         )
 
-    def _array(self, tensor: Tensor, data: Array) -> BlockedArray:
-        array = self._program.empty(tensor.name)
+    def matrix(
+        self, show: Callable[[int], None]
+    ) -> tuple[Multiply, dict[str, Independent], dict[str, Array]]:
+        """The matrix that the equations multiply with amplitudes, over the elements of blocks."""
+        products = 0
+
+        def multiply(vectors: Amplitudes) -> Mapping[str, Array]:
+            nonlocal products
+            number = len(next(iter(vectors.values())))
+            show(products := products + number)
+            images: dict[str, list[Array]] = {name: [] for name in vectors}
+            for k in range(number):
+                outputs = self._evaluate({name: v[k] for name, v in vectors.items()})
+                for amplitude in self.equations.amplitudes:
+                    value = self._in_order(amplitude, outputs, self.extents)
+                    value = value / -(amplitude.scale or -1.0)
+                    images[amplitude.tensor.name].append(value)
+            return {name: np.stack(own) for name, own in images.items()}
+
+        tensors = [a.tensor for a in self.equations.amplitudes]
+        parts = {t.name: independent_blocks(t, self._program.empty(t.name)) for t in tensors}
+        if any(a.scale is None for a in self.equations.amplitudes):
+            diagonal = estimated_diagonal(multiply, parts)
+        else:
+            diagonal = {t.name: -self._denominators(t, 0.0) for t in tensors}
+        return multiply, parts, diagonal
+
+    def array(self, name: str, data: Array) -> BlockedArray:
+        """The blocks of an amplitude with these elements."""
+        array = self._program.empty(name)
         return BlockedArray(data, array.grading, array.spaces, array.layout)
 
     @property
@@ -378,7 +426,7 @@ class BlockedProblem(Problem):
         arrays = {}
         for name, data in now.items():
             element = element_type(given[name], self.dtype)
-            arrays[name] = self._array(given[name], data.astype(element, copy=False))
+            arrays[name] = self.array(name, data.astype(element, copy=False))
         return self.run(**arrays)
 
     def _in_order(

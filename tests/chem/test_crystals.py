@@ -221,6 +221,31 @@ def test_crystals_of_eight_cells(name: str, mesh: tuple[int, ...]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["ip", "ea"])
+def test_roots_of_each_momentum(kind: str) -> None:
+    """The lowest root of a momentum is that of PySCF; without one, the lowest of all are found."""
+    reference = mean_field()
+    solver = krccsd(reference)
+    ground = solve("ccsd_complex_spin_orbital", reference)
+    roots = partial(
+        solve, f"eom_{kind}_ccsd_complex_spin_orbital", reference, amplitudes=ground, tolerance=1e-6
+    )
+    lowest = []
+    for k in range(3):
+        expected = float(np.ravel(getattr(solver, f"{kind}ccsd")(nroots=1, kptlist=[k])[0])[0])
+        found = roots(irrep=f"0,0,{k}")
+        assert found.converged
+        assert abs(found.roots[0] - expected) < 1e-5
+        assert found.states[0].irrep == f"0,0,{k}"
+        lowest.append(found.roots[0])
+    found = roots(nroots=2)
+    assert abs(found.roots[0] - min(lowest)) < 1e-6
+    assert all(isinstance(vector, BlockedArray) for vector in found.amplitudes["r2"])
+    with pytest.raises(ArgumentError, match=r"B1.*0,0,0"):
+        roots(irrep="B1")
+
+
+@pytest.mark.slow
 def test_symmetry_of_the_space_group_is_undone() -> None:
     from pyscf.pbc import scf
 
