@@ -66,8 +66,9 @@ class Crystal(Reference):
     def integrals(self, _auxbasis: str | None = None) -> CrystalIntegrals:
         """Products of the three-index integrals of the mean field."""
         return CrystalIntegrals(
-            self.frames, self.density_fit, self.kpts, self.coefficients, self.at
-        )
+            self.frames, self.density_fit, self.kpts, self.coefficients, self.at, self.group(),
+            self.momenta,
+        )  # fmt: skip
 
     def dipole(self, _frame: Frame) -> None:
         """None: crystals have no position operator."""

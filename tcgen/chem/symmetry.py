@@ -265,6 +265,8 @@ def input_in_blocks(
         for space in tensor.spaces:
             places = np.array(inputs.frame(space)[2], int)[grading.order(space.name)]
             by_irrep.append(np.split(places, grading.starts(space.name)[1:-1]))
+        if inputs.fill_crystal(found, array, by_irrep):
+            return array
         parts = (
             ([own[g].tolist() for own, g in zip(by_irrep, irreps, strict=True)], view)
             for irreps, view in array.blocks()
