@@ -119,10 +119,17 @@ class Solution:
         The solutions of other equations in this file remain; that of these equations is replaced.
 
         Raises:
-            ArgumentError: the file exists, and ``save`` has not written it.
+            ArgumentError: the file exists, and ``save`` has not written it; or amplitudes are
+                blocked arrays, those of k-points, which are written by their own ``save``.
             UnavailableError: the file cannot be written.
         """
         path = Path(path)
+        if any(isinstance(a, BlockedArray | list) for a in self.amplitudes.values()):
+            raise ArgumentError(
+                f"amplitudes of {self.name} are blocked arrays: write each into an open HDF5 file, "
+                f"as by result.amplitudes['t2'].save(file, 't2'), read it with "
+                f"tcgen.BlockedArray.load, and pass amplitudes={{'t2': ...}}"
+            )
         groups = _groups(path) if path.is_file() and path.stat().st_size else {}
         groups.pop(self.name, None)
         numbers = self.as_json() | {name: getattr(self, name) for name in _BESIDE}

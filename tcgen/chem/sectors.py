@@ -16,6 +16,7 @@ from .eigen import lowest_roots
 from .spaces import Kind, OrbitalSpaces
 from .symmetry import BlockedProblem
 
+_SHOWN = 6  # most elements of a group that a message lists
 _CHARGE = "x"  # the charge of vectors that declare none
 
 
@@ -94,9 +95,11 @@ def symmetric_roots(
         roots += found
         products += more
     if len(roots) < count:
+        names = [problem.program.grading.names[g] for g in elements] if problem.program else []
+        of = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
         raise ArgumentError(
-            f"nroots={count}, but there are {len(roots)} vectors of {len(elements)} irreps or "
-            f"momenta: ask for fewer"
+            f"nroots={count}, but there are {len(roots)} vectors of {of}: ask for fewer roots, or "
+            f"for another irrep"
         )
     return sorted(roots, key=lambda root: root.value)[:count], products
 

@@ -121,6 +121,19 @@ def test_amplitudes_are_those_of_pyscf() -> None:
         np.testing.assert_allclose(block, expected.t2[i, j, a], rtol=0, atol=1e-6)
 
 
+def test_amplitudes_are_saved_as_blocks(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    found = ccsd(mean_field())
+    with pytest.raises(ArgumentError, match="HDF5"):
+        found.save(tmp_path / "h2.npz")
+    with h5py.File(tmp_path / "h2.h5", "w") as file:
+        for name, array in found.amplitudes.items():
+            array.save(file, name)
+        read = {name: BlockedArray.load(file, name) for name in found.amplitudes}
+    again = solve("ccsd_complex_closed_shell", mean_field(), amplitudes=read)
+    assert again.iterations == 1
+
+
 @pytest.mark.slow
 def test_the_exchange_correction_does_not_change_ccsd_and_lowers_energies_of_triples() -> None:
     """PySCF's (T) has lowered energies always, tcgen's where the mean field has them."""
