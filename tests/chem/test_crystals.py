@@ -38,6 +38,10 @@ def cell_of(name: str, **keywords: Any) -> Any:
     fcc = np.array([[0, 0.5, 0.5], [0.5, 0, 0.5], [0.5, 0.5, 0]])
     atoms, lattice = {
         "H2": ("H 0 0 0.1; H 0 0 0.85", np.diag([4.5, 4.5, 2.0])),
+        "H4": (
+            "H 0 0 0.1; H 0 0 0.85; H 0 2.2 0.1; H 0 2.2 0.85",
+            np.diag([4.5, 4.5, 2.0]),
+        ),
         "LiH": ("Li 0 0 0; H 2.0417 2.0417 2.0417", 4.0834 * fcc),
         "C": ("C 0 0 0; C 0.8917 0.8917 0.8917", 3.5668 * fcc),
     }[name]
@@ -209,6 +213,23 @@ def test_open_shells_with_different_occupations() -> None:
     expected.conv_tol, expected.conv_tol_normt, expected.max_cycle = 1e-10, 1e-8, 80
     expected.kernel()
     assert abs(found.e_corr - expected.e_corr) < ITERATED
+
+
+@pytest.mark.slow
+def test_a_metal() -> None:
+    """Two k-points with three and one occupied orbitals."""
+    from pyscf.pbc import scf
+
+    cell = cell_of("H4")
+    reference = scf.KRHF(cell, cell.make_kpts((1, 1, 2))).density_fit()
+    occupations = [np.array([2.0, 2, 2, 0]), np.array([2.0, 0, 0, 0])]
+    reference.get_occ = lambda *_, **__: occupations
+    reference.conv_tol = 1e-11
+    reference.kernel()
+    assert reference.converged
+    assert abs(mp2(reference) - kmp2(reference)) < EQUAL
+    found = solve("mp2_complex_closed_shell", reference).symmetry["orbitals"]
+    assert found["o"] == {"0,0,0": 3, "0,0,1": 1}
 
 
 @pytest.mark.slow
