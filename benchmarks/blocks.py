@@ -4,7 +4,8 @@
 
 Numbers of orbitals and irreps are those of molecules; elements are random numbers. Each row is the
 least CPU time of several calls of both programs, which take turns. A case's bar is the largest
-share of the dense time that it should take.
+share of the dense time that it should take. Crystals (lih, diamond) are compared with an iteration
+of PySCF's KRCCSD in place of dense arrays.
 """
 
 from __future__ import annotations
@@ -49,6 +50,25 @@ CASES = {
     "cs": Case("(10, 60) Cs", (2,), (7, 3), (38, 22), 1 / 2.8),
     "none": Case("(10, 60), no symmetry", (1,), (10,), (60,), 1.05),
 }
+
+
+@dataclass(frozen=True)
+class Crystal:
+    """Atoms and lattice vectors in Angstrom, and a mesh of k-points; o and v orbitals at each."""
+
+    title: str
+    atoms: str
+    edge: float
+    mesh: tuple[int, int, int]
+    bar: float = 1 / 20
+
+
+CRYSTALS = {
+    "lih": Crystal("LiH gth-szv 2x2x2", "Li 0 0 0; H 2.0417 2.0417 2.0417", 4.0834, (2, 2, 2)),
+    "diamond": Crystal("C2 gth-szv 2x2x2", "C 0 0 0; C 0.8917 0.8917 0.8917", 3.5668, (2, 2, 2)),
+}
+
+EVERY = (*CASES, *CRYSTALS)
 
 
 def random_blocks(program: Any, name: str, rng: np.random.Generator) -> Any:
@@ -128,26 +148,69 @@ def measure(case: Case, turns: int) -> dict[str, Any]:
     }
 
 
+def measure_crystal(case: Crystal, turns: int) -> dict[str, Any]:
+    """The times of an iteration over blocks and of PySCF's update_amps."""
+    from pyscf.pbc import cc, gto, scf
+
+    lattice = case.edge * (1 - np.eye(3)) / 2
+    cell = gto.M(atom=case.atoms, a=lattice, basis="gth-szv", pseudo="gth-pade", verbose=0)
+    solver = cc.KRCCSD(scf.KRHF(cell, cell.make_kpts(case.mesh)).density_fit().run())
+    eris = solver.ao2mo()
+    _, *amplitudes = solver.init_amps(eris)
+    nocc, nkpts = solver.nocc, solver.nkpts
+    counts = {"o": [nocc] * nkpts, "v": [solver.nmo - nocc] * nkpts}
+    extents = {space: sum(own) for space, own in counts.items()}
+    compiled = tcgen.compile("ccsd_complex_closed_shell", extents=extents, dtype="complex128")
+    start = time.process_time()
+    blocks = tcgen.blocked(compiled, tcgen.Grading.from_kmesh(case.mesh, **counts))
+    making = time.process_time() - start
+    rng = np.random.default_rng(0)
+    names = [t.name for t in compiled.manifest.tensors if t.is_input]
+    arrays = {name: random_blocks(blocks, name, rng) for name in names}
+    volatile = {n: arrays.pop(n) for n in ("t1", "t2")}
+    bound = blocks.bind(**arrays)
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(turns):
+        times[0].append(least(lambda: solver.update_amps(*amplitudes, eris), 1))
+        times[1].append(least(lambda: bound(**volatile), 7))
+    seconds = [min(t) for t in times]
+    return {
+        "case": case.title,
+        "pyscf_ms": 1e3 * seconds[0],
+        "blocks_ms": 1e3 * seconds[1],
+        "ratio": seconds[1] / seconds[0],
+        "bar": case.bar,
+        "making_ms": 1e3 * making,
+        "table_bytes": blocks.table_bytes,
+        "gflop": 4 * blocks.flops / 1e9,
+    }
+
+
 def main() -> None:
     """Print a line for each case."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)}")
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(EVERY)}")
     parser.add_argument("--turns", type=int, default=3, help="turns of both programs")
     parser.add_argument("--json", type=Path, help="file for the figures")
     chosen = parser.parse_args()
-    if unknown := [c for c in chosen.cases if c not in CASES]:
-        parser.error(f"{unknown[0]} is none of {', '.join(CASES)}")
+    if unknown := [c for c in chosen.cases if c not in EVERY]:
+        parser.error(f"{unknown[0]} is none of {', '.join(EVERY)}")
     rows = []
     for name in chosen.cases or CASES:
-        row = measure(CASES[name], chosen.turns)
+        if name in CRYSTALS:
+            row = measure_crystal(CRYSTALS[name], chosen.turns)
+        else:
+            row = measure(CASES[name], chosen.turns)
         rows.append(row)
         ratio, bar = row["ratio"], row["bar"]
         shown = f"1/{1 / ratio:.1f}" if ratio < 0.9 else f"{ratio:.2f}"
         wanted = f"1/{1 / bar:.1f}" if bar < 0.9 else f"{bar:.2f}"
+        other = "pyscf" if name in CRYSTALS else "dense"
+        error = f", error {row['error']:.0e}" if "error" in row else ""
         print(
-            f"{row['case']:24} dense {row['dense_ms']:8.2f} ms, blocks {row['blocks_ms']:7.2f} ms: "
-            f"{shown} (bar {wanted}); {row['gflop']:.3f} Gflop, made in {row['making_ms']:.0f} ms, "
-            f"tables {row['table_bytes'] / 1e6:.1f} MB, error {row['error']:.0e}",
+            f"{row['case']:24} {other} {row[f'{other}_ms']:8.2f} ms, blocks "
+            f"{row['blocks_ms']:7.2f} ms: {shown} (bar {wanted}); {row['gflop']:.3f} Gflop, made "
+            f"in {row['making_ms']:.0f} ms, tables {row['table_bytes'] / 1e6:.1f} MB{error}",
             flush=True,
         )
     if chosen.json:

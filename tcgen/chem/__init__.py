@@ -4,17 +4,18 @@
 alpha and beta. A ``reference`` has orbitals in ``frames``, which equations refer to, and
 ``integrals`` over ``pairs`` of them. It is a ``mean_field`` of PySCF, whose ``atomic_integrals``
 are transformed and which ``molecule`` runs, or a ``hamiltonian`` of integrals over orbitals, also
-from an ``fcidump`` or a ``trexio_file``. ``setup`` is what a calculation needs: ``quantities``
-infers the quantity of each input, ``equations`` the role of each output from a ``probe`` at small
-extents, and ``conventions`` the notation of integrals; ``complex_orbitals`` refuses equations of
-real ones. ``inputs`` makes arrays, of which an ``integral_file`` has what does not fit into
-``memory``. ``bound_program`` has arrays but no amplitudes,
-``problem`` evaluates it, ``iterate`` solves for amplitudes, whose ``checkpoint`` is a file,
-``eigen`` for roots, and ``linear`` for linear equations; ``symmetry`` does so over blocks of
-irreps. ``states`` are what ``root_vectors`` make of roots, over spatial orbitals by
-``vector_spins``; ``table`` prints, and ``result`` is returned and read again. ``driver`` does these
-in order. The ``lagrangian`` of a ground state has derivatives, of which ``excited`` makes states
-with transition moments, and ``properties`` densities and moments; ``dyson`` makes ionised states.
+from an ``fcidump`` or a ``trexio_file``. A ``crystal`` is that of k-points, with its
+``crystal_integrals``. ``setup`` is what a calculation needs: ``quantities`` infers the quantity of
+each input, ``equations`` the role of each output from a ``probe`` at small extents, and
+``conventions`` the notation of integrals; ``complex_orbitals`` refuses equations of real ones.
+``inputs`` makes arrays, of which an ``integral_file`` has what does not fit into ``memory``.
+``bound_program`` has arrays but no amplitudes, ``problem`` evaluates it, ``iterate`` solves for
+amplitudes, whose ``checkpoint`` is a file, ``eigen`` for roots, and ``linear`` for linear equations;
+``symmetry`` does so over blocks of irreps, and ``sectors`` for the roots of each. ``states`` are
+what ``root_vectors`` make of roots, over spatial orbitals by ``vector_spins``; ``table`` prints, and
+``result`` is returned and read again. ``driver`` does these in order. The ``lagrangian`` of a
+ground state has derivatives, of which ``excited`` makes states with transition moments, and
+``properties`` densities and moments; ``dyson`` makes ionised states.
 ``transfer`` exchanges amplitudes with PySCF and ebcc. ``spin_notes`` annotates equations that were
 integrated over spins.
 PySCF is imported when a mean field is run or read.

@@ -33,7 +33,10 @@ def bound(
 
 
 class Later:
-    """A program and its arrays, which are bound when it is first called, or before."""
+    """A program and its arrays, which are bound when it is first called, or before.
+
+    Energies of a crystal of ``cells`` cells are those of one.
+    """
 
     def __init__(
         self,
@@ -41,8 +44,10 @@ class Later:
         system: System,
         arrays: dict[str, Any],
         equations: Equations,
+        cells: int = 1,
     ) -> None:
         self._parts = program, system, arrays, equations
+        self._cells = cells
         self._run: Callable[..., Mapping[str, Array]] | None = None
 
     def bind(self) -> Callable[..., Mapping[str, Array]]:
@@ -55,7 +60,11 @@ class Later:
 
     def __call__(self, **amplitudes: Array) -> Mapping[str, Array]:
         """The outputs for these amplitudes."""
-        return self.bind()(**amplitudes)
+        outputs = self.bind()(**amplitudes)
+        if self._cells == 1:
+            return outputs
+        energies = {name: outputs[name] / self._cells for name in self._parts[3].energies}
+        return {**outputs, **energies}
 
 
 def outputs_at_zero(

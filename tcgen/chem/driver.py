@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,20 +25,24 @@ from ..runtime.host_device import release_memory
 from ..runtime.program import Program
 from .bound_program import Later, bound, outputs_at_zero
 from .checkpoint import Checkpoint, job_of
+from .crystal import Crystal, has_kpoints
+from .eigen import Roots
 from .equations import Equations
 from .inputs import IN_MEMORY, MeanFieldInputs
 from .integral_file import IntegralFile
 from .iterate import Step
 from .memory import Budget
-from .options import SolveOptions, solve_options
+from .options import SolveOptions, options_of_crystal, solve_options
 from .probe import Probe
 from .problem import Problem, real_number, without_axis
 from .quantities import Found
 from .reference import Reference
 from .result import Solution
 from .root_vectors import Vectors
+from .sectors import symmetric_roots, targets
 from .setup import Setup, read_equations, set_up, with_inputs
 from .spaces import ORBITAL
+from .states import State, States
 from .symmetry import (
     BlockedProblem,
     OneBlock,
@@ -88,12 +92,22 @@ def solve(
     clock = time.perf_counter()
     options = solve_options(options, keywords)
     system = read_equations(source)
+    crystal = has_kpoints(mean_field)
+    if crystal:
+        options = options_of_crystal(options)
+    if options.irrep is not None and not options.symmetry:
+        raise ArgumentError(f"irrep={options.irrep!r} needs symmetry=True (--symmetry)")
     one_block = ""
     if options.symmetry:
         try:
             return _solved(system, mean_field, options, clock)
         except OneBlock as reason:
+            if crystal:
+                why = f"{system.name} has no blocks of k-points: {reason}"
+                raise ArgumentError(why) from reason
             one_block = str(reason)
+            if options.irrep is not None:
+                raise ArgumentError(f"irrep={options.irrep!r} needs blocks: {reason}") from reason
             if reason.warn:
                 warnings.warn(f"solve uses one block: {reason}", RuntimeWarning, stacklevel=2)
     return _solved(system, mean_field, options, clock, one_block)
@@ -119,14 +133,15 @@ def _solved(
             "checkpoint= stores iterated amplitudes, and these equations are an eigenvalue "
             "problem: leave it out, and start again from a saved solution (amplitudes=)"
         )
+    over: _OverBlocks | None = None
+    programs: list[Program] = []
     with _timed(timings, "planning"):
         types = [options.dtype] if options.precision is None else ["float32", options.dtype]
-        over, programs = None, []
         if setup.grading is None:
             programs = [_fitting(setup, options, dtype) for dtype in types]
         else:
-            over, budget = _over_blocks(setup, options)
-            setup = replace(setup, budget=budget)
+            over = _over_blocks(setup, options)
+            setup = replace(setup, budget=_budget(setup, over.first, options))
     target = programs[-1].manifest.target if programs else "cpu"
     equations, reference = setup.equations, setup.reference
     table = Table(
@@ -150,13 +165,18 @@ def _solved(
         IntegralFile(tell, setup.budget.reading) as file,
     ):
         if over:
-            problem, symmetry = _problem_in_blocks(setup, over, options, tell, timings)
+            problem, symmetry = _problem_in_blocks(setup, over.first, options, tell, timings)
             table.note(in_words(symmetry))
         else:
             problem = _problem(setup, programs, options, file, tell, timings)
         with _timed(timings, "iterations"):
-            if equations.eigenvalue:
-                results = _diagonalised(problem, setup, tell)
+            if equations.eigenvalue and over:
+                results = _roots_in_blocks(problem, setup, over, tell)
+            elif equations.eigenvalue:
+                found = problem.roots(
+                    setup.earlier, lambda count: tell(f"diagonalising, {count} products")
+                )
+                results = _states(problem, setup, found)
             else:
                 with _checkpoint(setup, options) as checkpoint, symmetric():
                     results = _iterated(problem, setup, table, tell, checkpoint, file)
@@ -232,18 +252,45 @@ def _timed(timings: dict[str, float], stage: str) -> Iterator[None]:
 solve.__signature__ = signature_with(solve, SolveOptions, Planning)  # type: ignore[attr-defined]
 
 
-def _over_blocks(setup: Setup, options: SolveOptions) -> tuple[BlockedProgram, Budget]:
-    """The program over blocks, and the memory of a job with it.
+@dataclass(frozen=True, slots=True)
+class _OverBlocks:
+    """The programs over blocks by the element of the group that vectors have, and these elements.
+
+    Equations that are not an eigenvalue problem have one, the neutral element.
+    """
+
+    program_of: Callable[[int], BlockedProgram]
+    elements: list[int]
+    first: BlockedProgram
+
+
+def _over_blocks(setup: Setup, options: SolveOptions) -> _OverBlocks:
+    """The programs over blocks.
 
     Raises:
-        OneBlock: the equations cannot run over blocks, or integrals do not fit into memory.
-        MemoryLimitError: the job takes more than the options allow.
+        OneBlock: the equations cannot run over blocks.
+        ArgumentError: the group does not have the irrep of the options.
     """
-    assert setup.grading is not None
+    grading = setup.grading
+    assert grading is not None
     extents = {name: max(1, extent) for name, extent in setup.extents.items()}
     planning = options.planning or Planning()
+    elements = targets(grading, options.irrep) if setup.equations.eigenvalue else [0]
     sequence = formula_sequence(setup.system, extents, options.dtype, planning, options.progress)
-    program = blocked_program(sequence, setup.spaces, setup.grading, extents, options.dtype)
+
+    def program_of(element: int) -> BlockedProgram:
+        return blocked_program(sequence, setup.spaces, grading, extents, options.dtype, element)
+
+    return _OverBlocks(program_of, elements, program_of(elements[0]))
+
+
+def _budget(setup: Setup, program: BlockedProgram, options: SolveOptions) -> Budget:
+    """The memory of a job over blocks.
+
+    Raises:
+        OneBlock: integrals do not fit into memory.
+        MemoryLimitError: the job takes more than the options allow.
+    """
     budget = replace(
         setup.budget,
         inputs={name: program.empty(name).nbytes for name in setup.budget.inputs},
@@ -258,7 +305,7 @@ def _over_blocks(setup: Setup, options: SolveOptions) -> tuple[BlockedProgram, B
             f"the program over blocks takes {program.peak_bytes():,} bytes, and {min(limits):,} "
             f"remain for it: raise memory or memory_limit, or leave out symmetry"
         )
-    return program, budget
+    return budget
 
 
 def _fitting(setup: Setup, options: SolveOptions, dtype: str) -> Program:
@@ -385,8 +432,8 @@ def _problem_in_blocks(
     with _timed(timings, "integrals"):
         tell("making integrals")
         blocks.transform_for(setup.found.values(), sum(setup.budget.inputs.values()))
-        assert setup.group is not None
-        check_integrals(blocks, setup.group, program.grading)
+        assert setup.labels is not None
+        check_integrals(blocks, setup.labels)
         with symmetric():
             for name in arrays:
                 arrays[name] = program.blocked(name, arrays[name])
@@ -398,14 +445,28 @@ def _problem_in_blocks(
         blocks.forget()
     described = summary(program, arrays, [a.tensor.name for a in equations.amplitudes])
     with _timed(timings, "iterations"):
-        at_zero = outputs_at_zero(
-            system, equations, setup.extents, arrays, (), options.dtype, program.peak_bytes()
-        )
-        run = Later(program, system, arrays, equations)
+        cells = setup.reference.cells
+        crystal = isinstance(setup.reference, Crystal)
+        at_zero = {}
+        if not crystal:
+            at_zero = outputs_at_zero(
+                system, equations, setup.extents, arrays, (), options.dtype, program.peak_bytes()
+            )
+        # Programs for vectors of other irreps take the same arrays.
+        kept = dict(arrays) if equations.eigenvalue else arrays
+        run = Later(program, system, kept, equations, cells)
         run.bind()
+        # Dense arrays over all k-points are larger than blocks by their number.
+        if crystal and not equations.eigenvalue:
+            zero: dict[str, Any] = {
+                a.tensor.name: program.empty(a.tensor.name) for a in equations.amplitudes
+            }
+            for array in zero.values():
+                array.data[...] = 0
+            at_zero = dict(run(**zero)) if zero else {}
     problem = BlockedProblem(
         system, setup.spaces, equations, setup.extents, energies, options.dtype, run, at_zero,
-        options, [], of_reference, program,
+        options, [], of_reference, program, dense_results=not crystal,
     )  # fmt: skip
     return problem, described
 
@@ -472,9 +533,8 @@ def _iterated(
     }
 
 
-def _diagonalised(problem: Problem, setup: Setup, tell: Progress) -> dict[str, Any]:
+def _states(problem: Problem, setup: Setup, found: Roots) -> dict[str, Any]:
     """Fields of the solution of an eigenvalue problem."""
-    found = problem.roots(setup.earlier, lambda count: tell(f"diagonalising, {count} products"))
     axes = problem.root_axes()
     tensors = tuple(
         without_axis(a.tensor, axes[a.tensor.name]) for a in problem.equations.amplitudes
@@ -496,4 +556,45 @@ def _diagonalised(problem: Problem, setup: Setup, tell: Progress) -> dict[str, A
         "amplitudes": {n: np.moveaxis(a, 0, axes[n] or 0) for n, a in first.items()},
         "iterations": found.products,
         "residual_norms": {f"root {n}": norm for n, norm in enumerate(found.norms, 1)},
+    }
+
+
+def _roots_in_blocks(
+    problem: Problem,
+    setup: Setup,
+    over: _OverBlocks,
+    tell: Progress,
+) -> dict[str, Any]:
+    """Fields of the solution of an eigenvalue problem over blocks."""
+    assert isinstance(problem, BlockedProblem)
+    roots, products = symmetric_roots(
+        problem,
+        over.program_of,
+        setup.arrays,
+        over.elements,
+        lambda count: tell(f"diagonalising, {count} products"),
+    )
+    values, norms = tuple(r.value for r in roots), tuple(r.norm for r in roots)
+    names = [a.tensor.name for a in problem.equations.amplitudes]
+    if problem.dense_results:
+        axes = Problem.root_axes(problem)
+        amplitudes = {}
+        for name in names:
+            arrays, axis = [root.amplitudes[name].dense() for root in roots], axes[name]
+            joined = np.stack(arrays) if axis is None else np.concatenate(arrays, axis=axis)
+            amplitudes[name] = joined
+        return _states(problem, setup, Roots(values, amplitudes, norms, products))
+    assert setup.grading is not None
+    # The momentum; spins are counted modulo 3/2, and do not name states.
+    irreps = [setup.grading.names[root.element].partition("|")[0] for root in roots]
+    states = [State(v, (k,), irrep=x) for k, (v, x) in enumerate(zip(values, irreps, strict=True))]
+    return {
+        "converged": max(norms) <= problem.options.tolerance,
+        "e_corr": None,
+        "energies": {},
+        "roots": values,
+        "states": States(states),
+        "amplitudes": {name: [root.amplitudes[name] for root in roots] for name in names},
+        "iterations": products,
+        "residual_norms": {f"root {n}": norm for n, norm in enumerate(norms, 1)},
     }

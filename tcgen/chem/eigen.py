@@ -6,7 +6,7 @@ matrix is made whole, since the vectors of that method soon depend on each other
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -60,15 +60,23 @@ def independent_elements(tensor: Tensor, shape: Sequence[int]) -> Independent:
         array([[ 0.,  3.],
                [-3.,  0.]])
     """
-    shape = tuple(shape)
-    numbers = np.arange(prod(shape)).reshape(shape)
+    numbers = np.arange(prod(shape)).reshape(tuple(shape))
+    group = symmetry_group(tensor)
+    return independent_of(numbers, [(numbers.transpose(s.perm), s.sign) for s in group])
+
+
+def independent_of(numbers: Array, images: Iterable[tuple[Array, int]]) -> Independent:
+    """Independent elements from the numbers of elements, and those that each equals up to a sign.
+
+    ``numbers`` counts the elements of an array.
+    """
+    shape = numbers.shape
     first, sign, zero = numbers.copy(), np.ones(shape), np.zeros(shape, bool)
-    for symmetry in symmetry_group(tensor):
-        image = numbers.transpose(symmetry.perm)
-        zero |= (image == numbers) & (symmetry.sign < 0)
+    for image, own in images:
+        zero |= (image == numbers) & (own < 0)
         smaller = image < first
         first = np.where(smaller, image, first)
-        sign = np.where(smaller, symmetry.sign, sign)
+        sign = np.where(smaller, own, sign)
     places = np.flatnonzero((first == numbers) & ~zero)
     number_of = np.zeros(numbers.size, int)
     number_of[places] = np.arange(places.size)
@@ -198,8 +206,13 @@ def _davidson(
     # scaled, so that it suits both.
     scale = _DEPENDENT / (tolerance * _NEGLIGIBLE)
 
+    complex_vectors = False
+
     def scaled(vectors: Sequence[Array]) -> list[Array]:
-        return [scale * image for image in apply(vectors)]
+        nonlocal complex_vectors
+        images = [scale * image for image in apply(vectors)]
+        complex_vectors = complex_vectors or any(map(np.iscomplexobj, images))
+        return images
 
     def precondition(residual: Array, value: float, *_: object) -> Array:
         below = estimate - value / scale
@@ -222,16 +235,20 @@ def _davidson(
         pick=pick,
         verbose=0,
     )
-    vectors = vectors if count > 1 else np.atleast_2d(vectors)
-    return np.atleast_1d(np.asarray(values).real) / scale, [np.asarray(v).real for v in vectors]
+    vectors = [*map(np.asarray, vectors if count > 1 else np.atleast_2d(vectors))]
+    if not complex_vectors:
+        vectors = [v.real for v in vectors]
+    return np.atleast_1d(np.asarray(values).real) / scale, vectors
 
 
 def _all_roots(matrix: Array) -> tuple[Array, list[Array]]:
     """Real parts of all eigenvalues of a matrix, and real vectors of norm 1.
 
     Equal eigenvalues may come as a complex pair by rounding: the real and the imaginary part of its
-    vectors are then the two vectors.
+    vectors are then the two vectors. Vectors of a complex matrix are complex.
     """
     values, columns = np.linalg.eig(matrix)
+    if np.iscomplexobj(matrix):
+        return values.real, list(columns.T)
     real = np.where(values.imag < 0, columns.imag, columns.real)
     return values.real, list((real / np.linalg.norm(real, axis=0)).T)

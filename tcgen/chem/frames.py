@@ -39,11 +39,15 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """Orbitals, occupied ones first, and their Fock matrix in Hartree; ``parts`` are by spin."""
+    """Orbitals, occupied ones first, and their Fock matrix in Hartree; ``parts`` are by spin.
+
+    Energies of occupied orbitals are ``lowered`` by so much below the diagonal of the matrix.
+    """
 
     parts: Mapping[str, Part]
     occupied: int
     fock: Array
+    lowered: float = 0.0
 
     @property
     def count(self) -> int:
@@ -53,7 +57,9 @@ class Frame:
     @property
     def energies(self) -> Array:
         """Diagonal of the Fock matrix, as in PySCF's coupled-cluster codes."""
-        return self.fock.diagonal().real
+        occupied = np.arange(self.count) < self.occupied
+        energies: Array = self.fock.diagonal().real - self.lowered * occupied
+        return energies
 
     def coupling(self) -> float:
         """Largest element of the Fock matrix between occupied and virtual orbitals, in Hartree."""

@@ -18,6 +18,7 @@ from ..errors import ArgumentError, ShapeError
 from ..ir.layouts import Array
 from ..options import parse_bytes
 from ..simplices import extent_of, positions
+from .crystal import has_kpoints, read_crystal
 from .frames import ALPHA, BETA, SPIN_ORBITAL, Block, Frame, Frozen, frames_of
 from .integral_file import IntegralFile
 from .integrals import Blocks, Integrals
@@ -359,7 +360,7 @@ def read_reference(source: Any, frozen: Frozen = 0) -> Reference:
     """The reference of a Hamiltonian, or of a mean field of PySCF."""
     if isinstance(source, Hamiltonian):
         return source.reference(frozen)
-    return read_mean_field(source, frozen)
+    return read_crystal(source, frozen) if has_kpoints(source) else read_mean_field(source, frozen)
 
 
 def _numbers(name: str, given: Any) -> Array:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..blocks.arrays import BlockedArray
 from ..errors import ArgumentError, ShapeError
 from ..ir.layouts import Array, dense_shape, pack
 from ..ir.system import System, with_axes
@@ -23,6 +24,7 @@ from ..ir.tensor import Role, Space, Tensor, element_bytes, element_type
 from ..records.loops import stored_shape
 from ..records.quantity import Quantity
 from ..resources import shipped_specs
+from .crystal_integrals import CrystalIntegrals
 from .frames import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, Block, Frame
 from .integral_file import IntegralFile
 from .quantities import INTEGRALS, Found
@@ -142,6 +144,19 @@ class MeanFieldInputs:
             out[...] = logical[ranges]
 
         return fill
+
+    def fill_crystal(
+        self, found: Found, array: BlockedArray, places: Sequence[Sequence[Array]]
+    ) -> bool:
+        """Fill the blocks of integrals of k-points; False for other inputs and references.
+
+        ``places`` are those of the orbitals of each element of the grading, for each axis.
+        """
+        if found.quantity not in INTEGRALS or not isinstance(self._integrals, CrystalIntegrals):
+            return False
+        frames = [self._block(space).frame for space in found.tensor.spaces]
+        self._integrals.fill(array, frames, places, found.quantity)
+        return True
 
     def fill(self, found: Found, parts: Iterable[tuple[Sequence[Sequence[int]], Array]]) -> bool:
         """Fill parts of an input from integrals over all pairs of orbitals; False without these.

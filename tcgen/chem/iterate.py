@@ -50,7 +50,7 @@ class Step:
 class Iterated:
     """The final amplitudes, their last evaluation, and the number of evaluations."""
 
-    amplitudes: Amplitudes
+    amplitudes: Mapping[str, Any]
     last: Step
     iterations: int
     converged: bool

@@ -177,8 +177,8 @@ def read_mean_field(mean_field: Any, frozen: Frozen = 0) -> MeanField:
         coefficients=tuple(orbitals[k][:, kept] for k, kept in enumerate(sets)),
         of_set=tuple(sets),
         mol=mean_field.mol,
-        eri=_own(mean_field, "_eri"),
-        density_fit=_own(mean_field, "with_df"),
+        eri=own_attribute(mean_field, "_eri"),
+        density_fit=own_attribute(mean_field, "with_df"),
         symmetry=_symmetry(mean_field, kind, sets),
         of_determinant=_both_spins(kind, np.asarray(density)),
     )
@@ -198,7 +198,7 @@ def _symmetry(mean_field: Any, kind: str, sets: Sequence[Array]) -> tuple[Array,
     PySCF labels orbitals without symmetry too: states have a label only if all their amplitudes
     agree on it.
     """
-    labels = _own(mean_field, "get_orbsym")
+    labels = own_attribute(mean_field, "get_orbsym")
     if kind == "GHF" or not mean_field.mol.symmetry or labels is None:
         return None
     both = labels() if kind == "UHF" else [labels()] * len(sets)
@@ -206,14 +206,14 @@ def _symmetry(mean_field: Any, kind: str, sets: Sequence[Array]) -> tuple[Array,
 
 
 def _origin(mean_field: Any) -> str:
-    mol, fit = mean_field.mol, _own(mean_field, "with_df")
+    mol, fit = mean_field.mol, own_attribute(mean_field, "with_df")
     basis = mol.basis if isinstance(mol.basis, str) else "basis sets by atom"
     fitted = "" if fit is None else ", density-fitted"
     over = f"{basis}, {mol.natm} atoms" if mol._basis else "of a model or a file"
     return f"PySCF, {over}{fitted}"
 
 
-def _own(mean_field: Any, name: str) -> Any:
+def own_attribute(mean_field: Any, name: str) -> Any:
     """An attribute of the object or its class, or None.
 
     For a missing one PySCF imports all its modules, which takes as long as a small calculation.
@@ -245,10 +245,10 @@ def _fock(mean_field: Any, kind: str, core: Array, density: Any, potential: Any)
 
 def _refuse_unusable(mean_field: Any, kind: str | None) -> None:
     found = type(mean_field).__name__
-    if any(_own(mean_field, name) is not None for name in ("cell", "kpts")):
+    if any(own_attribute(mean_field, name) is not None for name in ("cell", "kpts")):
         raise ArgumentError(
-            f"{found} is periodic: tcgen.chem reads molecular references only; equations with "
-            f"k-points need a loop over them around the program"
+            f"{found} is periodic and has one k-point: pass an object with k-points and Gaussian "
+            f"density fitting, such as KRHF(cell, cell.make_kpts((1, 1, 1))).density_fit().run()"
         )
     if kind is None:
         of_file = (
@@ -260,26 +260,26 @@ def _refuse_unusable(mean_field: Any, kind: str | None) -> None:
             f"{found} is not a Hartree-Fock object of PySCF: pass a converged RHF, ROHF, UHF or "
             f"GHF{of_file}"
         )
-    if _own(mean_field, "xc") is not None:
+    if own_attribute(mean_field, "xc") is not None:
         raise ArgumentError(
             f"{found} is a density-functional reference, whose Fock matrix is not that of "
             f"Hartree-Fock: pass mf.to_hf().run(); to correlate the Kohn-Sham orbitals "
             f"themselves, write hf = mf.to_hf(); hf.converged = True, and pass hf"
         )
-    if not _own(mean_field, "converged"):
+    if not own_attribute(mean_field, "converged"):
         raise ConvergenceError(
             f"the {kind} reference is not converged: run mf.kernel(), with mf.newton() or a "
             f"larger mf.max_cycle if it stops early; if its orbitals are converged ones from a "
             f"checkpoint, which does not say so, set mf.converged = True"
         )
-    fit = _own(mean_field, "with_df")
+    fit = own_attribute(mean_field, "with_df")
     if fit is not None and not hasattr(fit, "get_naoaux"):
         raise ArgumentError(
             f"{found} has exchange on a grid (SGX, COSX), without integrals that equations can "
             f"use: pass mf.undo_sgx().run(), or mf.undo_sgx().density_fit().run()"
         )
     _refuse_orbitals(mean_field, kind)
-    if np.iscomplexobj(_own(mean_field, "_eri")):
+    if np.iscomplexobj(own_attribute(mean_field, "_eri")):
         raise ArgumentError(
             f"the integrals over atomic orbitals of this {kind} reference are complex: pass those "
             f"over its orbitals to tcgen.chem.hamiltonian"

@@ -43,6 +43,8 @@ class SolveOptions:
             continues from there.
         checkpoint_every: number of iterations after which the checkpoint is written again.
         nroots: number of roots of an eigenvalue problem, lowest first.
+        irrep: name or number of the irrep or momentum that all roots have, with ``symmetry`` or
+            k-points; by default the lowest of all.
         extents: extents of spaces that cannot be inferred from arrays.
         target: "cpu", "cuda" or "numpy"; see :func:`tcgen.compile`.
         dtype: element type of the program; complex128 for complex orbitals.
@@ -77,6 +79,7 @@ class SolveOptions:
     checkpoint: str | Path | None = None
     checkpoint_every: int = 1
     nroots: int = 1
+    irrep: str | int | tuple[int, ...] | None = None
     extents: Mapping[str, int] | None = None
     target: str | None = None
     dtype: str = "float64"
@@ -121,3 +124,10 @@ def solve_options(given: SolveOptions | None, keywords: Mapping[str, Any]) -> So
     options = replace(given or SolveOptions(), **{n: v for n, v in keywords.items() if n in names})
     others = {n: v for n, v in keywords.items() if n not in names}
     return replace(options, planning=planning_record(options.planning, others, "solve", names))
+
+
+def options_of_crystal(options: SolveOptions) -> SolveOptions:
+    """The options of a job with k-points: blocks of complex numbers."""
+    if options.precision is not None or options.dtype == "float32":
+        raise ArgumentError("jobs with k-points are in complex128: leave out precision and dtype")
+    return replace(options, symmetry=True, dtype="complex128")

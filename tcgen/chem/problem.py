@@ -228,9 +228,9 @@ class Problem:
         """Amplitudes that are zero."""
         return np.zeros(dense_shape(tensor, self.extents))
 
-    def _held(self, _tensor: Tensor, dense: Array) -> Array:
-        """Dense amplitudes as they are iterated."""
-        return dense
+    def _held(self, _tensor: Tensor, array: Any) -> Any:
+        """Given amplitudes as they are iterated."""
+        return array
 
     def _denominators(self, tensor: Tensor, shift: float) -> Array:
         return differences(tensor, self.spaces, self.energies, shift)

@@ -37,6 +37,11 @@ class Reference(ABC):
         """True if integrals are complex numbers."""
         return any(np.iscomplexobj(frame.fock) for frame in self.frames.values())
 
+    @property
+    def cells(self) -> int:
+        """The number of cells of a crystal, of one of which energies are."""
+        return 1
+
     @abstractmethod
     def integrals(self, auxbasis: str | None = None) -> Integrals:
         """Two-electron integrals; three-index ones are over ``auxbasis`` if they must be fitted."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._version import __version__
+from ..blocks.arrays import BlockedArray
 from ..cache_files import save_text, whole_file
 from ..errors import ArgumentError, ShapeError, UnavailableError
 from ..ir.layouts import Array
@@ -43,7 +44,8 @@ class Solution:
         energies: every scalar output by name.
         roots: eigenvalues of an eigenvalue problem, lowest first.
         amplitudes: solved and passed amplitudes by name, in declared order of axes. Eigenvectors
-            have an axis for the roots, the first one unless the equations declare it.
+            have an axis for the roots, the first one unless the equations declare it. They are
+            NumPy's arrays, and :class:`BlockedArray` for k-points.
         values: other outputs with axes by name, such as density matrices.
         letters: classes of the axes of each amplitude: o and v, upper case for beta.
         fingerprint: atoms, basis, orbitals and energy of the reference.
@@ -70,7 +72,7 @@ class Solution:
     e_corr: float | None
     energies: dict[str, float]
     roots: tuple[float, ...] = ()
-    amplitudes: dict[str, Array] = field(default_factory=dict)
+    amplitudes: dict[str, Any] = field(default_factory=dict)
     values: dict[str, Array] = field(default_factory=dict)
     letters: dict[str, str] = field(default_factory=dict)
     fingerprint: dict[str, Any] = field(default_factory=dict)
@@ -162,13 +164,20 @@ class Solution:
 
         Raises:
             ArgumentError: the file exists, and ``save`` has not written it; QCSchema has no place
-                for this solution.
+                for this solution; or amplitudes are blocked arrays, those of k-points, which are
+                written by their own ``save``.
             UnavailableError: the file cannot be written, or h5py is not installed.
         """
         path = Path(path)
         if path.suffix == ".json":
             save_text(path, json.dumps(self.as_qcschema(), indent=1) + "\n")
             return path
+        if any(isinstance(a, BlockedArray | list) for a in self.amplitudes.values()):
+            raise ArgumentError(
+                f"amplitudes of {self.name} are blocked arrays: write each into an open HDF5 file, "
+                f"as by result.amplitudes['t2'].save(file, 't2'), read it with "
+                f"tcgen.BlockedArray.load, and pass amplitudes={{'t2': ...}}"
+            )
         groups = _groups(path) if path.is_file() and path.stat().st_size else {}
         groups.pop(self.name, None)
         numbers = self.as_json() | {name: getattr(self, name) for name in _BESIDE}
@@ -329,14 +338,17 @@ class Earlier:
         fingerprint: Mapping[str, Any],
     ) -> None:
         self._spaces, self._extents = spaces, extents
-        self.arrays: dict[str, Array] = {}
+        self.arrays: dict[str, Any] = {}
         self.letters: dict[str, str] = {}
         # Arrays that are left out if they do not fit.
         self._optional: set[str] = set()
         if source is None:
             return
         if isinstance(source, Mapping):
-            self.arrays = {name: np.asarray(array) for name, array in source.items()}
+            self.arrays = {
+                name: array if isinstance(array, BlockedArray) else np.asarray(array)
+                for name, array in source.items()
+            }
             return
         if not isinstance(source, Solution | str | Path):
             raise ArgumentError(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..blocks.arrays import BlockedArray
 from ..compiler.documents import is_artifact, load_artifact, read_artifact_system
 from ..compiler.driver import read_system
 from ..errors import ArgumentError
@@ -25,6 +26,7 @@ from ..records.quantity import Quantity
 from ..resources import shipped_specs
 from .complex_orbitals import refuse_real
 from .conventions import is_over_spin_orbitals, with_conventions
+from .crystal import Crystal
 from .equations import Equations, at_zero, infer_roles
 from .hamiltonian import read_reference
 from .inputs import (
@@ -43,13 +45,9 @@ from .probe import Probe
 from .quantities import Found, recognise, rules_for
 from .reference import Reference
 from .result import Earlier
-from .spaces import Kind, OrbitalSpaces, classify
-from .symmetry import (
-    OneBlock,
-    PointGroup,
-    grading_of,
-    point_group,
-)
+from .sectors import with_charge
+from .spaces import ORBITAL, Kind, OrbitalSpaces, classify
+from .symmetry import Labels, grading_of, labels_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +59,7 @@ class Setup:
     of inputs in the caller's layout; the mean field's, whose quantities are in ``found``, are made
     later. The arrays of ``on_disk`` go to a file; ``budget`` counts the others. ``passed_energies``
     are those of orbitals by base space, in Hartree, if the caller passes them or a Fock matrix.
-    With a ``grading`` by the irreps of a ``group``, the job computes with blocks.
+    With a ``grading`` by the ``labels`` of orbitals, the job computes with blocks.
     """
 
     system: System
@@ -78,7 +76,7 @@ class Setup:
     passed_energies: dict[str, Array]
     budget: Budget
     grading: Grading | None = None
-    group: PointGroup | None = None
+    labels: Labels | None = None
 
 
 def set_up(
@@ -92,6 +90,11 @@ def set_up(
     spaces = classify(system)
     roles, arrays = _split_inputs(system, options.inputs or {})
     reference = read_reference(mean_field, options.frozen)
+    if reference.cells > 1 and not in_blocks:
+        raise ArgumentError(
+            f"{reference.origin}: tcgen.chem.solve computes with k-points, and this function does "
+            f"not"
+        )
     if reference.complex_orbitals and options.dtype != "complex128":
         raise ArgumentError(
             f"the orbitals of {reference.origin} are complex: pass dtype='complex128' "
@@ -106,14 +109,18 @@ def set_up(
     extents = {s.name: s.extent for s in system.spaces if s.extent is not None}
     extents |= blocks.extents(system.spaces) | passed_extents(system, spaces, arrays)
     extents |= dict(options.extents or {})
-    grading = group = None
+    grading = labels = None
     if in_blocks:
-        if equations.eigenvalue:
-            raise OneBlock("roots have no irreps yet", warn=True)
-        group = point_group(mean_field, reference)
-        grading = grading_of(group, system, spaces, blocks.frame)
+        graded = [space for space in system.spaces if spaces.kind(space) in ORBITAL]
+        frames = {space.name: blocks.frame(space)[1:] for space in graded}
+        labels = labels_of(mean_field, reference, [frame for frame, _ in frames.values()])
+        grading = grading_of(labels, frames)
     if equations.eigenvalue:
-        extents = _root_extents(equations, spaces, options.nroots) | extents
+        # Over blocks, vectors are multiplied one by one.
+        extents = _root_extents(equations, spaces, 1 if in_blocks else options.nroots) | extents
+        if in_blocks:
+            vectors = {a.tensor.name for a in equations.amplitudes}
+            system = with_inputs(system, vectors, lambda t: with_charge(t, spaces))
     earlier = Earlier(
         options.amplitudes, system.name, spaces, extents, equations.given, reference.fingerprint()
     )
@@ -122,7 +129,10 @@ def set_up(
     given = _given(system, spaces, equations, earlier)
     passed = passed_energies([f for n, f in shown.items() if n in arrays], arrays, extents)
     arrays = {name: array for name, array in arrays.items() if name in read}
-    arrays |= {t.name: in_layout(t, given[t.name], options.dtype) for t in equations.given}
+    for tensor in equations.given:
+        array = given[tensor.name]
+        blocked = isinstance(array, BlockedArray)
+        arrays[tensor.name] = array if blocked else in_layout(tensor, array, options.dtype)
     # With a limit, stored intermediates of these inputs might not fit.
     if options.memory_limit is None and options.memory is None:
         system = with_inputs(system, {*given}, lambda t: replace(t, volatile=False))
@@ -155,7 +165,7 @@ def set_up(
     )
     return Setup(
         system, spaces, reference, equations, found, blocks, extents, earlier, given, arrays,
-        on_disk, passed, budget, grading, group,
+        on_disk, passed, budget, grading, labels,
     )  # fmt: skip
 
 
@@ -204,7 +214,7 @@ def _infer(
     over_spin = is_over_spin_orbitals(tensors, spaces) if orbitals is None else orbitals == "spin"
     found = with_conventions(probe, equations.amplitudes, roles, spin_orbitals=over_spin)
     if reference.complex_orbitals:
-        if equations.eigenvalue:
+        if equations.eigenvalue and not isinstance(reference, Crystal):
             raise ArgumentError(
                 f"{system.name} is an eigenvalue problem, and its matrix over complex orbitals is "
                 f"complex: pass a reference with real orbitals"

@@ -7,6 +7,7 @@ in the Fock matrix; integrals are checked as they are cut into blocks. Otherwise
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,12 +22,13 @@ from ..errors import ArgumentError, CheckError, PlanError, SpecError
 from ..grading import Grading
 from ..ir.layouts import Array
 from ..ir.program import FormulaSequence
-from ..ir.system import System
-from ..ir.tensor import Space, Tensor, element_type
+from ..ir.tensor import Space, Tensor, element_type, symmetry_group
 from .bound_program import as_dense
 from .checkpoint import Checkpoint
+from .crystal import Crystal
+from .eigen import Independent, Multiply, estimated_diagonal, independent_of
 from .equations import Amplitude
-from .frames import SPIN_ORBITAL, Frame
+from .frames import ALPHA, BETA, SPIN_ORBITAL, Frame
 from .inputs import MeanFieldInputs, in_layout
 from .iterate import Amplitudes, Iterated, Step
 from .mean_field import MeanField
@@ -34,13 +36,14 @@ from .problem import Problem
 from .quantities import Found
 from .reference import Reference
 from .result import Earlier
-from .spaces import ORBITAL, Kind, OrbitalSpaces
+from .spaces import Kind, OrbitalSpaces
 
 # Largest element between irreps that rounding explains, in Hartree, as in integrals over blocks.
 _FORBIDDEN = 1e-8
 # Norm of the part of an orbital outside its irrep above which the orbital is said to be mixed.
 _MIXED = 1e-5
 _SHOWN = 4  # orbitals that a message names
+_NAMED = 8  # most elements of a group by which orbitals are counted in a table
 # Groups of linear molecules and atoms: PySCF's numbers are those of the abelian group modulo 10.
 _MODULO = 10
 _ADVICE = (
@@ -67,22 +70,58 @@ def symmetric() -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class PointGroup:
-    """A point group, and PySCF's number of the irrep of each orbital, by set of the reference."""
+class Labels:
+    """A group, and the number of the element of each orbital, by set of the reference.
 
-    name: str
-    irreps: tuple[tuple[int, ...], ...]
+    With ``spins``, spin orbitals also have the projection of their spin.
+    """
+
+    group: Grading
+    elements: tuple[tuple[int, ...], ...]
+    spins: bool = False
 
     def of(self, frame: Frame, places: Iterable[int]) -> list[int]:
-        """The irreps of orbitals of a frame."""
+        """The elements of orbitals of a frame."""
         found = []
         for place in places:
             part = next(p for p in frame.parts.values() if p.places[place] >= 0)
-            found.append(self.irreps[part.number][part.places[place]])
+            found.append(self.elements[part.number][part.places[place]])
         return found
 
 
-def point_group(mean_field: Any, reference: Reference) -> PointGroup:
+def labels_of(mean_field: Any, reference: Reference, frames: Iterable[Frame]) -> Labels:
+    """The momenta or irreps of the orbitals of frames, and their spins if each has one.
+
+    Raises:
+        OneBlock: the orbitals have none of these.
+    """
+    spins = all(_has_spins(frame) for frame in frames)
+    if isinstance(reference, Crystal):
+        return Labels(reference.group(), reference.elements(), spins)
+    try:
+        return replace(point_group(mean_field, reference), spins=spins)
+    except OneBlock as reason:
+        if not spins:
+            raise
+        if reason.warn:
+            warnings.warn(f"blocks are those of spins: {reason}", RuntimeWarning, stacklevel=4)
+        counts: dict[int, int] = {}
+        for part in (p for frame in reference.frames.values() for p in frame.parts.values()):
+            last = int(part.places.max(initial=-1))
+            counts[part.number] = max(counts.get(part.number, 0), last + 1)
+        elements = tuple((0,) * counts[number] for number in sorted(counts))
+        return Labels(Grading((), {}, name="C1"), elements, spins=True)
+
+
+def _has_spins(frame: Frame) -> bool:
+    """True if each orbital of a frame has one of two spins: the other part is exactly zero."""
+    if {*frame.parts} != {ALPHA, BETA}:
+        return False
+    has = [part.places >= 0 for part in frame.parts.values()]
+    return bool(np.all(has[0] != has[1]))
+
+
+def point_group(mean_field: Any, reference: Reference) -> Labels:
     """The point group of a mean field, whose labels of orbitals are checked.
 
     Raises:
@@ -103,21 +142,21 @@ def point_group(mean_field: Any, reference: Reference) -> PointGroup:
     by_set = found if isinstance(found, tuple) else [found] * len(reference.of_set)
     raw = [np.asarray(one)[kept] for one, kept in zip(by_set, reference.of_set, strict=True)]
     modulus = _MODULO if mol.groupname in ("Dooh", "Coov", "SO3") else 1 << 30
-    group = PointGroup(mol.groupname, tuple(tuple(int(x) % modulus for x in one) for one in raw))
-    grading = Grading.from_orbsym(group.name)
-    _check_pure(mean_field, reference, group, modulus)
-    _check_coupling(mean_field, reference, group, grading)
-    return group
+    elements = tuple(tuple(int(x) % modulus for x in one) for one in raw)
+    labels = Labels(Grading.from_orbsym(mol.groupname), elements)
+    _check_pure(mean_field, reference, labels, modulus)
+    _check_coupling(mean_field, reference, labels)
+    return labels
 
 
-def _check_pure(mean_field: Any, reference: MeanField, group: PointGroup, modulus: int) -> None:
+def _check_pure(mean_field: Any, reference: MeanField, own: Labels, modulus: int) -> None:
     """OneBlock if orbitals have parts in several irreps."""
     mol = reference.mol
     overlap = mol.intor_symmetric("int1e_ovlp")
     energies = np.atleast_2d(np.asarray(mean_field.mo_energy))
     for number, (c, kept) in enumerate(zip(reference.coefficients, reference.of_set, strict=True)):
         norms = np.einsum("pi,pq,qi->i", c, overlap, c, optimize=True)
-        labels = np.array(group.irreps[number])
+        labels = np.array(own.elements[number])
         inside = np.zeros(len(kept))
         for irrep, basis in zip(mol.irrep_id, mol.symm_orb, strict=True):
             projected = basis.T @ overlap @ c
@@ -136,12 +175,10 @@ def _check_pure(mean_field: Any, reference: MeanField, group: PointGroup, modulu
             )
 
 
-def _check_coupling(
-    mean_field: Any, reference: MeanField, group: PointGroup, grading: Grading
-) -> None:
+def _check_coupling(mean_field: Any, reference: MeanField, labels: Labels) -> None:
     """OneBlock if the Fock matrix or the core Hamiltonian has elements between irreps."""
     frame = reference.frames[SPIN_ORBITAL]
-    irreps = np.array(group.of(frame, range(frame.count)), int)
+    irreps = np.array(labels.of(frame, range(frame.count)), int)
     parts = reference.by_spin(frame)
     core = np.asarray(mean_field.get_hcore())
     if len(core) == sum(len(c) for c in parts) and len(parts) > 1:
@@ -157,20 +194,25 @@ def _check_coupling(
             p, q = map(int, np.unravel_index(int(between.argmax()), between.shape))
             raise OneBlock(
                 f"the {name} has an element of {worst:.1e} Hartree between orbitals of "
-                f"{grading.names[irreps[p]]} ({frame.energies[p]:.6f} Hartree) and "
-                f"{grading.names[irreps[q]]} ({frame.energies[q]:.6f} Hartree): {_ADVICE}"
+                f"{labels.group.names[irreps[p]]} ({frame.energies[p]:.6f} Hartree) and "
+                f"{labels.group.names[irreps[q]]} ({frame.energies[q]:.6f} Hartree): {_ADVICE}"
             )
 
 
-def grading_of(
-    group: PointGroup,
-    system: System,
-    spaces: OrbitalSpaces,
-    frame: Callable[[Space], tuple[str, Frame, Sequence[int]]],
-) -> Grading:
-    """The grading of the spaces of a system, each with the ``frame`` and places of its orbitals."""
-    graded = [space for space in system.spaces if spaces.kind(space) in ORBITAL]
-    return Grading.from_orbsym(group.name, **{s.name: group.of(*frame(s)[1:]) for s in graded})
+def grading_of(labels: Labels, frames: Mapping[str, tuple[Frame, Sequence[int]]]) -> Grading:
+    """The grading of spaces by the frame and the places of their orbitals."""
+    group = labels.group
+    orbitals = {space: labels.of(*own) for space, own in frames.items()}
+    grading = Grading(group.moduli, orbitals, group.names, name=group.name)
+    if not labels.spins:
+        return grading
+    spins = {
+        space: [int(frame.parts[ALPHA].places[k] < 0) for k in places]
+        for space, (frame, places) in frames.items()
+    }
+    # Sums of the spins of up to five axes do not wrap around; more axes have a few more blocks.
+    spin = Grading.spin(order=3, **spins)
+    return grading * spin if len(group) > 1 else spin
 
 
 def blocked_program(
@@ -179,8 +221,9 @@ def blocked_program(
     grading: Grading,
     extents: Mapping[str, int],
     dtype: str,
+    element: int | None = None,
 ) -> BlockedProgram:
-    """The program over blocks.
+    """The program over blocks, whose inputs with a charge have that of an element of the group.
 
     Raises:
         OneBlock: the equations cannot run over blocks.
@@ -188,19 +231,22 @@ def blocked_program(
     if any(spaces.kind(space) is Kind.AUXILIARY for space in sequence.spaces):
         raise OneBlock("auxiliary functions of three-index integrals have no irreps")
     others = {name: extent for name, extent in extents.items() if name not in grading}
+    names = dict.fromkeys(t.charge for t in sequence.inputs if t.charge is not None)
+    charges = {} if element is None else dict.fromkeys(names, element)
     try:
-        return BlockedProgram(sequence, grading, None, others, dtype=dtype)
+        return BlockedProgram(sequence, grading, charges, others, dtype=dtype)
     except (PlanError, SpecError, ArgumentError) as error:
         raise OneBlock(str(error)) from error
 
 
-def check_integrals(inputs: MeanFieldInputs, group: PointGroup, grading: Grading) -> None:
+def check_integrals(inputs: MeanFieldInputs, labels: Labels) -> None:
     """OneBlock if an integral over all pairs of orbitals that the irreps forbid is not zero."""
-    irreps = [np.array(own, int) for own in group.irreps]
-    worst = inputs.largest_between(irreps, grading.addition)
+    irreps = [np.array(own, int) for own in labels.elements]
+    worst = inputs.largest_between(irreps, labels.group.addition)
     if not worst <= _FORBIDDEN:
         raise OneBlock(
-            f"an integral that irreps of {grading.name} forbid is {worst:.1e} Hartree: {_ADVICE}"
+            f"an integral that irreps of {labels.group.name} forbid is {worst:.1e} Hartree: "
+            f"{_ADVICE}"
         )
 
 
@@ -219,6 +265,8 @@ def input_in_blocks(
         for space in tensor.spaces:
             places = np.array(inputs.frame(space)[2], int)[grading.order(space.name)]
             by_irrep.append(np.split(places, grading.starts(space.name)[1:-1]))
+        if inputs.fill_crystal(found, array, by_irrep):
+            return array
         parts = (
             ([own[g].tolist() for own, g in zip(by_irrep, irreps, strict=True)], view)
             for irreps, view in array.blocks()
@@ -226,6 +274,23 @@ def input_in_blocks(
         if inputs.fill(found, parts):
             return array
     return program.blocked(tensor.name, inputs.array(found, dtype))
+
+
+def independent_blocks(tensor: Tensor, blocks: BlockedArray) -> Independent:
+    """The elements of blocks that the symmetry of a tensor leaves independent."""
+    numbers = BlockedArray(
+        np.arange(blocks.layout.size), blocks.grading, blocks.spaces, blocks.layout
+    )
+    images = []
+    for symmetry in symmetry_group(tensor):
+        image = numbers.copy()
+        for irreps, view in image.blocks():
+            back = [0] * tensor.rank
+            for axis, source in enumerate(symmetry.perm):
+                back[source] = irreps[axis]
+            view[...] = numbers.block(*back).transpose(symmetry.perm)
+        images.append((image.data, symmetry.sign))
+    return independent_of(numbers.data, images)
 
 
 def summary(
@@ -247,7 +312,7 @@ def summary(
 
 
 def in_words(symmetry: Mapping[str, Any]) -> str:
-    """One line about blocks.
+    """One line about blocks; numbers of orbitals of each element of a small group.
 
     Example:
         >>> orbitals = {"o": {"Ag": 4, "Bg": 0, "Au": 1}}
@@ -258,6 +323,7 @@ def in_words(symmetry: Mapping[str, Any]) -> str:
     sizes = [
         f"{space} = {' + '.join(f'{n} {name}' for name, n in counts.items() if n) or 0}"
         for space, counts in symmetry["orbitals"].items()
+        if len(counts) <= _NAMED
     ]
     words = f"{symmetry['blocks']} blocks, {symmetry['bytes']:,} bytes"
     return ", ".join([symmetry["group"], *sizes, f"{words} for {symmetry['dense_bytes']:,}"])
@@ -268,6 +334,7 @@ class BlockedProblem(Problem):
     """The same equations with amplitudes as the flat elements of their blocks."""
 
     program: BlockedProgram | None = None
+    dense_results: bool = True
 
     def iterate(
         self,
@@ -277,18 +344,53 @@ class BlockedProblem(Problem):
         diis_on_disk: bool = False,
         checkpoint: Checkpoint | None = None,
     ) -> Iterated:
-        """Solve for the amplitudes; the results are dense arrays."""
+        """Solve for the amplitudes; the results are dense arrays, if these are wanted."""
         found = Problem.iterate(
             self, earlier, show, diis_on_disk=diis_on_disk, checkpoint=checkpoint
         )
-        tensors = {a.tensor.name: a.tensor for a in self.equations.amplitudes}
-        amplitudes = {n: self._array(tensors[n], x).dense() for n, x in found.amplitudes.items()}
+        amplitudes = {n: self.array(n, x) for n, x in found.amplitudes.items()}
+        if not self.dense_results:
+            return replace(found, amplitudes=amplitudes)
         outputs = {t.name: t for t in self.system.outputs}
-        dense = {n: as_dense(outputs[n], value) for n, value in found.last.outputs.items()}
-        return replace(found, amplitudes=amplitudes, last=replace(found.last, outputs=dense))
+        return replace(
+            found,
+            amplitudes={n: array.dense() for n, array in amplitudes.items()},
+            last=replace(
+                found.last,
+                outputs={n: as_dense(outputs[n], x) for n, x in found.last.outputs.items()},
+            ),
+        )
 
-    def _array(self, tensor: Tensor, data: Array) -> BlockedArray:
-        array = self._program.empty(tensor.name)
+    def matrix(
+        self, show: Callable[[int], None]
+    ) -> tuple[Multiply, dict[str, Independent], dict[str, Array]]:
+        """The matrix that the equations multiply with amplitudes, over the elements of blocks."""
+        products = 0
+
+        def multiply(vectors: Amplitudes) -> Mapping[str, Array]:
+            nonlocal products
+            number = len(next(iter(vectors.values())))
+            show(products := products + number)
+            images: dict[str, list[Array]] = {name: [] for name in vectors}
+            for k in range(number):
+                outputs = self._evaluate({name: v[k] for name, v in vectors.items()})
+                for amplitude in self.equations.amplitudes:
+                    value = self._in_order(amplitude, outputs, self.extents)
+                    value = value / -(amplitude.scale or -1.0)
+                    images[amplitude.tensor.name].append(value)
+            return {name: np.stack(own) for name, own in images.items()}
+
+        tensors = [a.tensor for a in self.equations.amplitudes]
+        parts = {t.name: independent_blocks(t, self._program.empty(t.name)) for t in tensors}
+        if any(a.scale is None for a in self.equations.amplitudes):
+            diagonal = estimated_diagonal(multiply, parts)
+        else:
+            diagonal = {t.name: -self._denominators(t, 0.0) for t in tensors}
+        return multiply, parts, diagonal
+
+    def array(self, name: str, data: Array) -> BlockedArray:
+        """The blocks of an amplitude with these elements."""
+        array = self._program.empty(name)
         return BlockedArray(data, array.grading, array.spaces, array.layout)
 
     @property
@@ -299,9 +401,9 @@ class BlockedProblem(Problem):
     def _zero(self, tensor: Tensor) -> Array:
         return np.zeros(self._program.empty(tensor.name).layout.size)
 
-    def _held(self, _tensor: Tensor, dense: Array) -> Array:
-        given = in_layout(_tensor, dense, self.dtype)
-        return self._program.blocked(_tensor.name, given).data
+    def _held(self, tensor: Tensor, array: Any) -> Array:
+        given = array if isinstance(array, BlockedArray) else in_layout(tensor, array, self.dtype)
+        return self._program.blocked(tensor.name, given).data
 
     def _denominators(self, tensor: Tensor, shift: float) -> Array:
         array = self._program.empty(tensor.name)
@@ -326,7 +428,7 @@ class BlockedProblem(Problem):
         arrays = {}
         for name, data in now.items():
             element = element_type(given[name], self.dtype)
-            arrays[name] = self._array(given[name], data.astype(element, copy=False))
+            arrays[name] = self.array(name, data.astype(element, copy=False))
         return self.run(**arrays)
 
     def _in_order(

@@ -202,3 +202,23 @@ def test_energies_of_pyscf(turned_lih: Any) -> None:
     triples = solve("t_complex_spin_orbital", turned_lih, amplitudes=result)
     assert abs(solver.ccsd_t()) > 1e-6
     assert triples.energies["e_t"] == pytest.approx(np.real(solver.ccsd_t()), abs=1e-8)
+
+
+@pytest.mark.parametrize("method", ["mp2", "ccsd", "t"])
+def test_closed_shells(method: str) -> None:
+    """The shipped equations are those of spin orbitals, integrated over spins."""
+    integrated = tcgen.spin_integrated(shipped(method), "closed-shell")
+    written = tcgen.read_spec_file(tcgen.spec_path(f"{method}_complex_closed_shell"))
+    rng = np.random.default_rng(3)
+    n = O + V
+    factors = draw(rng, 6, n, n)
+    factors = factors + factors.swapaxes(1, 2).conj()
+    g = np.einsum("xpr,xqs->pqrs", factors, factors)
+    t2 = draw(rng, O, O, V, V)
+    arrays = {"t1": draw(rng, O, V), "t2": t2 + t2.transpose(1, 0, 3, 2)}
+    arrays |= {"e_o": rng.random(O) - 3, "e_v": rng.random(V) + 1}
+    for tensor in written.inputs:
+        whole, blocks = {"v": g, "f": factors[0]}.get(tensor.name[0]), tensor.name[2:]
+        if whole is not None:
+            arrays[tensor.name] = whole[tuple(PARTS[p] for p in blocks)]
+    same(values(written, arrays), values(integrated, arrays))

@@ -119,6 +119,14 @@ def test_pyscf_example(
     assert len(differences) == lines
 
 
+@pytest.mark.slow
+def test_crystal_example(examples: SimpleNamespace) -> None:
+    pytest.importorskip("pyscf")
+    done = run(examples.folder / "crystal.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("PySCF") == 5
+
+
 def test_diis_example(examples: SimpleNamespace) -> None:
     result = doctest.testmod(examples.diis)
     assert result.attempted > 0

@@ -19,6 +19,7 @@ from tcgen.errors import ArgumentError, MemoryLimitError
 pyscf = pytest.importorskip("pyscf")
 
 WATER = "O 0 0 0.1173; H 0 0.7572 -0.4692; H 0 -0.7572 -0.4692"
+HYDRIDE = "Li 0 0 0; H 0 0 1.6"
 PEROXIDE = "O 0 0 0; O 0 1.4 0.1; H 0.9 -0.2 0.3; H -0.3 1.7 0.9"
 ETHYLENE = (
     "C 0 0 0.667; C 0 0 -0.667; H 0 0.923 1.238; H 0 -0.923 1.238; H 0 0.923 -1.238; "
@@ -314,3 +315,72 @@ def test_command_line() -> None:
         "group", "orbitals", "blocks", "bytes", "dense_bytes", "program_bytes"
     }  # fmt: skip
     assert "A1" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("atoms", "vectors", "ground"),
+    [
+        (HYDRIDE, "eom_ip_ccsd_complex_spin_orbital", "ccsd_complex_spin_orbital"),
+        *(
+            pytest.param(WATER, f"eom_{vectors}", ground, marks=pytest.mark.slow)
+            for vectors, ground in (
+                ("ip_ccsd_complex_spin_orbital", "ccsd_complex_spin_orbital"),
+                ("ea_ccsd_complex_spin_orbital", "ccsd_complex_spin_orbital"),
+                ("ee_ccsd_complex_spin_orbital", "ccsd_complex_spin_orbital"),
+                ("ee_ccsd_closed_shell", "ccsd_closed_shell"),
+            )
+        ),
+    ],
+)
+def test_roots_of_irreps(atoms: str, vectors: str, ground: str) -> None:
+    """The lowest of all irreps are those without symmetry; those of one irrep are among them."""
+    reference = mean_field(atoms)
+    singles = dense(ground, reference)
+    every = dense(vectors, reference, amplitudes=singles, nroots=10)
+    blocks = partial(solve, vectors, reference, amplitudes=singles, symmetry=True)
+    found = blocks(nroots=4)
+    assert found.converged
+    assert found.symmetry["group"] in ("C2v", "C2v x Sz")
+    # Davidson's method over all vectors may miss a root, but not the lowest ones.
+    assert np.allclose(found.roots[:2], every.roots[:2], rtol=0, atol=1e-8)
+    names = {state.irrep for state in every.states} - {None}
+    assert len(names) > 1
+    for name in names:
+        one = blocks(irrep=name, nroots=1)
+        assert {state.irrep for state in one.states} == {name}
+        expected = [state.energy for state in every.states if state.irrep == name]
+        assert one.roots[0] <= expected[0] + 1e-8
+    assert found.states[0].irrep == every.states[0].irrep
+    assert found.amplitudes["r2"].shape == (4, *every.amplitudes["r2"].shape[1:])
+
+
+def test_roots_of_an_irrep_that_does_not_exist() -> None:
+    reference = mean_field(HYDRIDE)
+    vectors, ground = "eom_ip_ccsd_complex_spin_orbital", "ccsd_complex_spin_orbital"
+    singles = dense(ground, reference)
+    with pytest.raises(ArgumentError, match=r"Ag.*A1"):
+        solve(vectors, reference, amplitudes=singles, symmetry=True, irrep="Ag")
+    with pytest.raises(ArgumentError, match=r"0 vectors.*A2"):  # one occupied orbital is removed
+        solve(vectors, reference, amplitudes=singles, symmetry=True, irrep="A2")
+    with pytest.raises(ArgumentError, match="symmetry=True"):
+        solve(vectors, reference, amplitudes=singles, irrep="A1")
+    with pytest.raises(ArgumentError, match="needs blocks"):
+        solve(vectors.replace("complex_", ""), reference, symmetry=True, irrep="A1",
+              amplitudes=dense("ccsd_spin_orbital", reference))  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["UHF", "GHF"])
+def test_spins_of_spin_orbitals(kind: str) -> None:
+    """Without a point group, spin orbitals are divided by their spins; GHF orbitals have none."""
+    reference = mean_field(HYDRIDE, kind="UHF", symmetry=False)
+    if kind == "GHF":
+        reference = reference.to_ghf()
+        turned = reference.mo_coeff.copy()
+        c, s = np.cos(0.3), np.sin(0.3)
+        turned[:, :2] = turned[:, :2] @ np.array([[c, s], [-s, c]])
+        mixed = copied(reference, turned)
+        assert solve("mp2_spin_orbital", mixed, symmetry=True).symmetry["group"] == "C1"
+    found = solve("ccsd_spin_orbital", reference, symmetry=True)
+    assert found.symmetry["group"] == "Sz"
+    assert found.symmetry["bytes"] < found.symmetry["dense_bytes"] / 2
+    assert equal(found, dense("ccsd_spin_orbital", reference))
