@@ -203,7 +203,7 @@ class Calls(Memory):
     def __getitem__(self, key: Any) -> Any:
         plain = self._open
         if plain is None:
-            plain = self._plain()
+            plain = self._numpys()
         if plain is not None:
             found = plain[key]
             if type(found) not in BACKENDS:
@@ -246,7 +246,7 @@ class Calls(Memory):
     def __setitem__(self, key: Any, value: Any) -> None:
         target = self._open
         if target is None:
-            target = self._plain()
+            target = self._numpys()
         if type(target) is np.ndarray and type(value) in _VALUES:
             target[key] = value
             return
@@ -254,7 +254,7 @@ class Calls(Memory):
         if is_lazy and target is None and _has_places(key) and self._filled(key, value):
             return
         settle((key, value))
-        if self._open is None or type(target) is not np.ndarray:
+        if target is None or type(target) is not np.ndarray:
             target = self._writable()
         target[evaluated(key)] = evaluated(value, only_read=True)
 
@@ -280,10 +280,11 @@ class Calls(Memory):
     ) -> Any:
         """The result of a call: NumPy's of few elements, a recorded operation, or NumPy's."""
         try:
-            arrays = _lazy_in((*args, *options.values()))
+            arrays = [*_lazy_in((*args, *options.values()))]
             few = all(array._plain() is not None for array in arrays)
-            values = evaluated(args) if few else ()
-            if few and (recorder is None or gives_little(call, values)):
+            known = few or (call in _PRODUCTS and all(a._known() is not None for a in arrays))
+            values = evaluated(args) if known else ()
+            if known and (recorder is None or gives_little(call, values)):
                 targets = () if out is None else cls._plain_targets(out)
                 if targets is not None:
                     named = evaluated(options)
@@ -330,6 +331,9 @@ class Calls(Memory):
         if type(target) is not cls or target._root is not None or target._number:
             return False
         if target._plain() is not None or target._lends():
+            return False
+        # Results are in C order, and views of the target have its order of axes.
+        if target._array is not None and not target._array.flags.c_contiguous:
             return False
         # Operations on known values and numbers would need this memory and as much for the result.
         known = target._array is not None and not target._is_read()
