@@ -23,7 +23,7 @@ from .dispatch import LIMITS
 from .functions import FUNCTIONS, READERS, REDUCES, UPDATES, VIEWS, with_named_out
 from .graph import Node, Reduce
 from .memory import Memory, Step, slice_step
-from .record import record_ufunc
+from .record import chosen, record_ufunc
 from .run import evaluate
 from .ufuncs import RECORDED
 from .views import sliced
@@ -211,6 +211,12 @@ class Calls(Memory):
             # New axes are for a broadcast, whose result may be large.
             if found.size < LIMITS.elements and found.ndim <= plain.ndim:
                 return found
+            if found.base is None:  # the elements of a key of arrays
+                return found if found.size < LIMITS.elements else self._of_array(found, True)
+        if type(key) is type(self) and not self._number and not key._number:
+            node = chosen(self._node, key._node)
+            if node is not None and node.shape[0] >= LIMITS.elements:
+                return self._of_node(node)
         return self._lazy_part(key if _has_places(key) else evaluated(key))
 
     def _lazy_part(self, key: Any) -> Any:
