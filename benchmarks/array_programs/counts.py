@@ -2,8 +2,8 @@
 
     TCGEN_LAZY_MIN_ELEMENTS=0 python -m benchmarks.array_programs.counts
 
-CuPy runs a kernel for each of these calls, or more, so that the ratio is that of Figure 5 of the
-paper, whose text prints no numbers. Functions that have no kernel (``cumsum``, ``repeat``, copies
+The calls stand for the kernels of CuPy in Figure 5 of the paper, whose text prints no numbers; CuPy
+itself is not run. Functions that have no kernel (``cumsum``, ``repeat``, copies
 into a slice) are calls in both.
 """
 

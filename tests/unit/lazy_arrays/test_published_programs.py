@@ -105,7 +105,7 @@ def searching(algorithm: str) -> Callable[..., Partitioned]:
     return lambda operations, most_blocks: partitioned(operations, algorithm, "bytes", most_blocks)
 
 
-# Calls of NumPy, for each of which CuPy runs a kernel, and kernels.
+# Calls of NumPy, and kernels.
 FUSED = {
     "arc_distance": (18, 1),
     "create_grid": (2, 0),
