@@ -200,7 +200,9 @@ class LazyArray(Calls):
 
     def ravel(self, order: Any = "C") -> Any:
         """``numpy.ndarray.ravel``."""
-        return self.reshape(-1) if order == "C" else self._method("ravel", (order,), {})
+        array = self._known()
+        joined = order == "C" and (array is None or array.flags.c_contiguous)
+        return self.reshape(-1) if joined else self._method("ravel", (order,), {})
 
     def copy(self, order: Any = "C") -> Any:
         """``numpy.ndarray.copy``; pending operations stay pending."""

@@ -23,7 +23,7 @@ from .dispatch import LIMITS
 from .functions import FUNCTIONS, READERS, REDUCES, UPDATES, VIEWS, with_named_out
 from .graph import Node, Reduce
 from .memory import Memory, Step, slice_step
-from .record import record_ufunc
+from .record import chosen, record_ufunc
 from .run import evaluate
 from .ufuncs import RECORDED
 from .views import sliced
@@ -203,7 +203,7 @@ class Calls(Memory):
     def __getitem__(self, key: Any) -> Any:
         plain = self._open
         if plain is None:
-            plain = self._plain()
+            plain = self._numpys()
         if plain is not None:
             found = plain[key]
             if type(found) not in BACKENDS:
@@ -211,6 +211,12 @@ class Calls(Memory):
             # New axes are for a broadcast, whose result may be large.
             if found.size < LIMITS.elements and found.ndim <= plain.ndim:
                 return found
+            if found.base is None:  # the elements of a key of arrays
+                return found if found.size < LIMITS.elements else self._of_array(found, True)
+        if type(key) is type(self) and not self._number and not key._number:
+            node = chosen(self._node, key._node)
+            if node is not None and node.shape[0] >= LIMITS.elements:
+                return self._of_node(node)
         return self._lazy_part(key if _has_places(key) else evaluated(key))
 
     def _lazy_part(self, key: Any) -> Any:
@@ -246,7 +252,7 @@ class Calls(Memory):
     def __setitem__(self, key: Any, value: Any) -> None:
         target = self._open
         if target is None:
-            target = self._plain()
+            target = self._numpys()
         if type(target) is np.ndarray and type(value) in _VALUES:
             target[key] = value
             return
@@ -254,7 +260,7 @@ class Calls(Memory):
         if is_lazy and target is None and _has_places(key) and self._filled(key, value):
             return
         settle((key, value))
-        if self._open is None or type(target) is not np.ndarray:
+        if target is None or type(target) is not np.ndarray:
             target = self._writable()
         target[evaluated(key)] = evaluated(value, only_read=True)
 
@@ -280,10 +286,11 @@ class Calls(Memory):
     ) -> Any:
         """The result of a call: NumPy's of few elements, a recorded operation, or NumPy's."""
         try:
-            arrays = _lazy_in((*args, *options.values()))
+            arrays = [*_lazy_in((*args, *options.values()))]
             few = all(array._plain() is not None for array in arrays)
-            values = evaluated(args) if few else ()
-            if few and (recorder is None or gives_little(call, values)):
+            known = few or (call in _PRODUCTS and all(a._known() is not None for a in arrays))
+            values = evaluated(args) if known else ()
+            if known and (recorder is None or gives_little(call, values)):
                 targets = () if out is None else cls._plain_targets(out)
                 if targets is not None:
                     named = evaluated(options)
@@ -330,6 +337,9 @@ class Calls(Memory):
         if type(target) is not cls or target._root is not None or target._number:
             return False
         if target._plain() is not None or target._lends():
+            return False
+        # Results are in C order, and views of the target have its order of axes.
+        if target._array is not None and not target._array.flags.c_contiguous:
             return False
         # Operations on known values and numbers would need this memory and as much for the result.
         known = target._array is not None and not target._is_read()

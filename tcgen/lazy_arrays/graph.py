@@ -145,7 +145,17 @@ class Part:
         return (self.operand,)
 
 
-Work: TypeAlias = Leaf | Scalar | Elementwise | Reduce | Product | Transpose | Roll | Part
+@dataclass(slots=True, eq=False)
+class Choice:
+    """The elements of an array for which a mask of its shape is true; the mask is known.
+
+    A sum of them is one of the whole array, with zeros; all other work reads the chosen elements.
+    """
+
+    operands: tuple[Node, Node]
+
+
+Work: TypeAlias = Leaf | Scalar | Elementwise | Reduce | Product | Transpose | Roll | Part | Choice
 
 
 class Node:
@@ -456,8 +466,8 @@ def _form(work: Work, operands: tuple[int, ...]) -> Hashable:
             return ("axes", operands, work.source)
         case Roll():
             return ("roll", operands, work.shifts)
-        case Part():
-            raise VerifyError("parts are work on slices before a graph is linearized")
+        case Part() | Choice():
+            raise VerifyError("parts are work on slices, or computed, before they are linearized")
         case _:
             assert_never(work)
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
+from operator import itemgetter, methodcaller
 from typing import Any, Self, TypeAlias
 from weakref import ref
 
@@ -23,7 +25,7 @@ from ..ir.reduction import Reduction
 from ..runtime.fork_safe_lock import Lock
 from .backend import BACKENDS, HOST, Backend, backend_of
 from .dispatch import LIMITS
-from .graph import Array, Leaf, Node, Product, Reduce, leaf, with_axes, with_axes_of_array
+from .graph import Array, Leaf, Node, Product, Reduce, leaf, with_axes
 from .run import evaluate, evaluate_into
 from .views import reshaped, sliced
 
@@ -35,17 +37,17 @@ _STATE = Lock()
 
 def slice_step(key: Any) -> Step:
     """The step to ``array[key]``."""
-    return (lambda array: array[key]), (lambda node: sliced(node, key))
+    return itemgetter(key), partial(sliced, key=key)
 
 
 def axes_step(order: tuple[int, ...]) -> Step:
     """The step to axes in another order."""
-    return partial(with_axes_of_array, source=order), partial(with_axes, source=order)
+    return methodcaller("transpose", order), partial(with_axes, source=order)
 
 
 def shape_step(shape: tuple[int, ...]) -> Step:
     """The step to another shape."""
-    return (lambda array: array.reshape(shape)), partial(reshaped, shape=shape)
+    return methodcaller("reshape", shape), partial(reshaped, shape=shape)
 
 
 class Memory:
@@ -208,6 +210,12 @@ class Memory:
             return None
         return found
 
+    def _numpys(self) -> Any:
+        """The array, if NumPy reads and writes it: few known elements, or a part of lent memory."""
+        root = self._owner
+        lent = root._open  # another thread may change it after this line
+        return self._plain() if lent is None or root._number else self._part_of(lent)
+
     def _lends(self) -> bool:
         """True if NumPy's arrays can write to the memory."""
         lender = self._open
@@ -306,7 +314,7 @@ class Memory:
         with _STATE:
             assert self._array is not None
             if not self._mine or (node is not None and node.readers_above()):
-                self._array, self._mine = self._array.copy("K"), True
+                self._array, self._mine = copied(self._array), True
             self._leaf = None
 
     def _writable(self) -> Array:
@@ -360,6 +368,32 @@ class Memory:
         if isinstance(work, Reduce) and work.reduction is not Reduction.SUM:
             return False
         return not self._owner._number and self._filled(..., other, operation)
+
+
+def copied(array: Array) -> Array:
+    """A copy that has views where the array has them.
+
+    Its axes have the order and the directions of those of the array, and they are apart where those
+    are: a reshape that copies the array also copies this one.
+
+    Example:
+        >>> x = np.arange(12.0).reshape(3, 4)
+        >>> copied(x[::-1, 1:]).strides, copied(x[:, ::2].T).strides
+        ((-32, 8), (16, 32))
+    """
+    steps = [abs(stride) for stride in array.strides]
+    order = sorted(range(array.ndim), key=lambda n: -steps[n])
+    long = [n for n in order if array.shape[n] != 1]
+    extents = list(array.shape)
+    for outer, inner in pairwise(long):
+        extents[inner] += steps[outer] != steps[inner] * array.shape[inner]
+    last = 1 + (steps[long[-1]] != array.itemsize) if long else 1
+    memory: Any = backend_of(array).empty((*[extents[n] for n in order], last), array.dtype)
+    whole = memory[..., 0].transpose([order.index(n) for n in range(array.ndim)])
+    own = whole[(*map(slice, array.shape), ...)]
+    made: Array = own[(*[slice(None, None, -1 if n < 0 else 1) for n in array.strides], ...)]
+    made[...] = array
+    return made
 
 
 class _Lent:

@@ -26,6 +26,7 @@ from .backend import BACKENDS
 from .graph import (
     KERNEL_TYPES,
     Array,
+    Choice,
     Elementwise,
     Labels,
     Leaf,
@@ -62,8 +63,7 @@ def record(work: Work, shape: tuple[int, ...] | None, dtype: np.dtype[Any]) -> N
     """
     if shape is None:
         return None
-    if type(work) is not Elementwise:
-        _compute_rolls(work)
+    _compute_moved(work)
     node = Node(work, shape, dtype)
     read = [operand.work for operand in work.operands]
     is_urgent = any(type(one) is Leaf and one.is_open for one in read)
@@ -80,11 +80,17 @@ def record(work: Work, shape: tuple[int, ...] | None, dtype: np.dtype[Any]) -> N
     return node
 
 
-def _compute_rolls(work: Work) -> None:
-    """Compute the rolled arrays that the work reads: only work on elements reads slices of them."""
+def _compute_moved(work: Work) -> None:
+    """Compute the chosen elements and the rolled arrays that the work reads as a whole."""
     for operand in work.operands:
         rolled = operand.work
-        if type(rolled) is Roll and type(rolled.operand.work) is Leaf:
+        if type(rolled) is Choice:
+            evaluate((operand,))
+        elif (
+            type(work) is not Elementwise
+            and type(rolled) is Roll
+            and type(rolled.operand.work) is Leaf
+        ):
             operand.set_array(rolled_array(rolled.operand.work.array, rolled.shifts))
 
 
@@ -244,6 +250,16 @@ def choose(condition: Any, *chosen: Any) -> Node | None:
     if not shape:  # NumPy gives an array, where operations give numbers
         return None
     return record(Elementwise("where", common[1]), shape, common[0])
+
+
+def chosen(array: Node, mask: Node) -> Node | None:
+    """The elements for which a mask of the same shape is true; None if NumPy has to take them."""
+    if not array.has_kernels or mask.dtype != _BOOL or mask.shape != array.shape:
+        return None
+    evaluate((mask,))
+    assert isinstance(mask.work, Leaf)
+    count = int(np.count_nonzero(mask.work.array))
+    return Node(Choice((array, mask)), (count,), array.dtype)
 
 
 def _is_complex(values: Sequence[Any]) -> bool:
@@ -471,6 +487,11 @@ def _reduced(
     """A reduction, for the arguments of NumPy's functions; None if NumPy has to compute it."""
     if any(given is not None and given is not np._NoValue for given in others.values()):
         return None
+    if type(array.work) is Choice and reduction in _NEUTRAL:
+        is_number = keepdims is np._NoValue or not keepdims
+        if is_number and (where is True or where is np._NoValue) and axis in (None, 0, -1):
+            array, where = array.work.operands
+            axis = None
     if where is not True and where is not np._NoValue:
         whole = choose(where, array, _NEUTRAL[reduction]) if reduction in _NEUTRAL else None
         if whole is None or (whole.shape, whole.dtype) != (array.shape, result):

@@ -23,6 +23,7 @@ from .compile import LazySystem, kernel_of, lazy_system
 from .dispatch import LIMITS, Form, form_of, in_background
 from .graph import (
     Array,
+    Choice,
     Elementwise,
     Leaf,
     Linearized,
@@ -89,10 +90,17 @@ def _evaluate(line: Linearized) -> None:
 
 
 def take_parts(nodes: Sequence[Node]) -> None:
-    """Slices of pending work become work on slices, unless something else needs that work."""
+    """Slices of pending work become work on slices, unless something else needs that work.
+
+    Chosen elements are computed.
+    """
     for node in in_order(nodes):
         work = node.work
-        if type(work) is Part:
+        if type(work) is Choice:
+            evaluate(work.operands)
+            array, mask = (o.work.array for o in work.operands if isinstance(o.work, Leaf))
+            node.set_array(array[mask])
+        elif type(work) is Part:
             held = work.operand.is_held((node,))
             made = None if held else part_of(work.operand, work.picks)
             if made is None:
@@ -346,7 +354,7 @@ def _value(work: Work, given: list[Any], line: Linearized, place: int) -> Any:
             return _REDUCED[reduction](given[0], axis=axes)
         case Transpose(_, source):
             return with_axes_of_array(line.backend.module.asarray(given[0]), source)
-        case Roll() | Part():
+        case Roll() | Part() | Choice():
             raise VerifyError("rolled arrays are slices, or computed, before a line runs")
         case Product():
             return _product(work, given, line, place)

@@ -135,6 +135,12 @@ RECORDED: dict[str, Work] = {
     "sums of chosen elements": lambda x, y, i, b: (
         np.sum(x * y, axis=0, where=b) + x.sum(0, where=y > 0) + np.where(b, x, np.inf).sum(where=b)
     ),
+    "sums of elements by a mask": lambda x, y, i, b: (
+        (x * y)[b].sum() + x[y > 0].prod() / np.mean(np.exp(x)[x < y]) + np.add.reduce(y[b * 1 > 0])
+    ),
+    "elements by a mask": lambda x, y, i, b: (
+        x[x > y] * 2 + (y + 1)[x > y][::-1] - x[x > y].sum(0, keepdims=True)
+    ),
     "product of chosen elements": lambda x, y, i, b: np.multiply.reduce(x * 2, where=b[0]),
     "no numbers": lambda x, y, i, b: np.isnan(np.where(b, x, np.nan) * y),
     "reciprocal": lambda x, y, i, b: np.reciprocal(x + y) - np.reciprocal(x),

@@ -19,7 +19,6 @@ from support.messages import mentions
 from support.paths import ROOT
 from tcgen.errors import ArgumentError
 from tcgen.lazy_arrays import compile as kernels
-from tcgen.lazy_arrays import namespace
 from tcgen.lazy_arrays import run as evaluation
 from tcgen.lazy_arrays.compile import lazy_system
 from tcgen.lazy_arrays.graph import linearize
@@ -78,16 +77,6 @@ def test_programs_give_what_numpy_gives(name: str, least: str, monkeypatch) -> N
     found = program(*(tcgen.lazy(a) for a in given_arrays))
     assert np.shape(found) == np.shape(wanted)
     assert np.asarray(found).dtype == np.asarray(wanted).dtype
-    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-13)
-
-
-@pytest.mark.parametrize("name", delayrepay.PROGRAMS)
-def test_programs_of_delayrepay_by_their_import(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = delayrepay.PROGRAMS[name]
-    given_arrays = [drawn(*shape, seed=n) for n, shape in enumerate(program.small)]
-    wanted = program.run(*(a.copy() for a in given_arrays))
-    monkeypatch.setattr(delayrepay, "np", namespace)
-    found = program.run(*map(namespace.array, given_arrays))
     np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-13)
 
 

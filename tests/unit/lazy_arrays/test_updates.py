@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -357,6 +358,45 @@ def test_a_product_is_added_where_the_array_is() -> None:
     total += factor @ factor.T
     np.testing.assert_array_equal(total, a @ a.T + 2)
     np.testing.assert_array_equal(before, np.full((3, 3), 3.0))
+
+
+GIVEN: dict[str, Callable[[Any], Any]] = {
+    "rows backwards": lambda a: a[::-1],
+    "columns backwards": lambda a: a[:, ::-1],
+    "transposed": lambda a: a.T,
+    "every second row": lambda a: a[::2],
+    "some columns": lambda a: a[:, 1:],
+    "every second column": lambda a: a[:, ::2],
+    "Fortran order": np.asfortranarray,
+    "C order": lambda a: a,
+}
+CHANGES: tuple[Callable[[Any], Any], ...] = (
+    lambda x: x.__iadd__(1),
+    lambda x: x.__iadd__(x * 2),
+    lambda x: np.exp(x * 0.1, out=x),
+    lambda x: x.__setitem__((0, 0), 3),
+    lambda x: x[1:].__iadd__(x[:-1]),
+)
+
+
+@pytest.mark.parametrize("least", ["0", "1000"])
+@pytest.mark.parametrize("name", GIVEN)
+def test_another_shape_is_a_view_where_numpys_is(
+    name: str, least: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first update moves the array to memory of its own, which has the same views."""
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", least)
+    shaped = (lambda x: x.reshape(-1), lambda x: x.ravel(), lambda x: x.T.reshape(2, -1))
+    for change, shape in itertools.product(CHANGES, shaped):
+        results = []
+        for kind in (np.asarray, tcgen.lazy):
+            x = kind(GIVEN[name](np.arange(24.0).reshape(4, 6)))
+            change(x)
+            view = shape(x)
+            view[..., 0] = 99
+            results.append((np.asarray(x), np.asarray(view)))
+        for wanted, found in zip(*results, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 @pytest.mark.parametrize("change", [np.add, np.exp])
