@@ -8,6 +8,7 @@ from math import prod
 from types import MappingProxyType
 
 from ..hardware import PRIVATE_SHARED_BYTES
+from ..simplices import stored_values
 
 # Bytes of shared memory for a block's private buffers.
 SHARED_BYTES = PRIVATE_SHARED_BYTES
@@ -25,11 +26,13 @@ class StripEntry:
     """Loop variables that are collapsed into one and cut into tiles of ``tile`` iterations.
 
     ``lengths`` has the space of each variable, the tile to which an outer loop limits it or None,
-    and the host variable at which that tile begins or None.
+    and the host variable at which that tile begins or None. ``chains`` has the space of each group
+    of variables in order, their count, and whether no two are equal.
     """
 
     lengths: tuple[tuple[str, int | None, str | None], ...]
     tile: int
+    chains: tuple[tuple[str, int, bool], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,8 @@ class GridEntry:
         fixed, varying = 1, []
         for strip in self.strips:
             iterations, limited = 1, []
+            for space, count, strict in strip.chains:
+                iterations *= stored_values(extent(space), count, strict)
             for space, tile, start in strip.lengths:
                 if start is None:
                     iterations *= extent(space) if tile is None else min(tile, extent(space))

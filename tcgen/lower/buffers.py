@@ -26,6 +26,7 @@ class Memory(Context[CpuThresholds]):
     Attributes:
         homes: innermost shared loop whose body owns the buffer; None for the whole program.
         in_triangles: packed outputs are computed where they are stored, unless loops share them.
+        mirrors: an unpacked copy may be read where it is written, for the other half of a pair.
         dense: other packed outputs by name, each with the dense buffer in which it is computed.
         scratch_of: scratch buffers, each with the visit that it is for.
         room: bytes that the scratch of the visit at hand may take; None: as many as it needs.
@@ -34,11 +35,18 @@ class Memory(Context[CpuThresholds]):
     buffers: dict[str, Buffer]
 
     def __init__(
-        self, plan: FusionPlan, dtype: str, thresholds: CpuThresholds, *, in_triangles: bool = False
+        self,
+        plan: FusionPlan,
+        dtype: str,
+        thresholds: CpuThresholds,
+        *,
+        in_triangles: bool = False,
+        mirrors: bool = False,
     ) -> None:
         super().__init__({}, plan.extent_of, thresholds)
         self.plan = plan
         self.in_triangles = in_triangles
+        self.mirrors = mirrors
         self.dtype = dtype
         self.homes: dict[str, LoopId | None] = {}
         self.dense: dict[str, str] = {}

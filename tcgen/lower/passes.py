@@ -23,6 +23,7 @@ from .cpu.parallel import mark_parallel
 from .cpu.sliced_operands import bind_sliced, unpack_factors
 from .cpu.symmetric_groups import Groupings
 from .host import Splitter, host_loops, place_buffers, set_lives, split_phases
+from .layout import GpuContext
 from .names import loop_variables
 from .nest import Item, Leaf, Start, build_nest, instance_starts, last_producers, of_step, zeroes
 from .statements import Statement, make_fetch, make_statement
@@ -75,6 +76,11 @@ class Lowering:
         return self.options.target == "cpu" and not self.tight
 
     @property
+    def symmetric(self) -> bool:
+        """True if contractions may compute distinct values only, for which they take memory."""
+        return self.options.target in ("cpu", "cuda") and not self.tight
+
+    @property
     def library(self) -> bool:
         """True if a GPU's library may compute products; its products do not round to TF32."""
         on_gpu = self.options.target == "cuda"
@@ -107,9 +113,15 @@ def name_loops(work: Lowering) -> None:
 
 def allocate_buffers(work: Lowering) -> None:
     """Give every caller's array and every instance of an intermediate a buffer."""
-    triangles = work.options.target == "cpu"
-    thresholds = work.options.thresholds.cpu
-    work.memory = Memory(work.plan, work.options.dtype, thresholds, in_triangles=triangles)
+    options, thresholds = work.options, work.options.thresholds.cpu
+    if options.target == "cuda":
+        on_gpu = options.thresholds.gpu
+        least, copies = on_gpu.symmetric_flops, on_gpu.symmetric_copy_flops
+        thresholds = replace(thresholds, pair_flops=least, pair_copy_flops=copies)
+    triangles, mirrors = options.target in ("cpu", "cuda"), options.target == "cpu"
+    work.memory = Memory(
+        work.plan, options.dtype, thresholds, in_triangles=triangles, mirrors=mirrors
+    )
 
 
 def find_starts(work: Lowering) -> None:
@@ -132,7 +144,7 @@ def make_statements(work: Lowering) -> None:
 def pack_symmetric_intermediates(work: Lowering) -> None:
     """Store intermediates in groups of symmetric axes if no statement becomes slower by that."""
     work.groupings = Groupings(work.plan)
-    if work.generated:
+    if work.symmetric:
         statements = tuple(work.statements.values())
         pack_intermediates(work.plan, work.groupings, work.memory, statements)
 
@@ -150,8 +162,8 @@ def order_axes(work: Lowering) -> None:
 def bind_statements(work: Lowering) -> None:
     """Bind statements as matrix products with their copies, or as element loops.
 
-    On a CPU, a contraction with proven symmetries computes its distinct values only. On a GPU,
-    products are those of its library, and element loops are mapped to threads later.
+    A contraction with proven symmetries computes its distinct values only. On a GPU, other products
+    are those of its library, and element loops are mapped to threads later.
     """
     bind = _bind_on_gpu if work.options.target == "cuda" else _bind_on_cpu
     bodies: dict[int, tuple[Stmt | Fetch, ...]] = {n: (f,) for n, f in work.fetches.items()}
@@ -161,26 +173,45 @@ def bind_statements(work: Lowering) -> None:
 
 def _bind_on_gpu(work: Lowering, statement: Statement) -> tuple[Stmt, ...]:
     from .gpu.library import bind_library  # noqa: PLC0415  (loaded for GPUs)
+    from .gpu.tiles import groups_of  # noqa: PLC0415  (loaded for GPUs)
 
-    if work.library:
-        room = work.rooms.get(statement.position)
-        body = bind_library(statement, work.memory, room, work.options.thresholds.gpu)
+    memory, thresholds = work.memory, work.options.thresholds.gpu
+    unpacking: tuple[Stmt, ...] = ()
+    room = work.rooms.get(statement.position)
+    memory.room = room
+    body = _bind_symmetric(work, statement)
+    if body is not None:
+        return body
+    context = GpuContext(memory.buffers, memory.extents, thresholds)
+    if work.symmetric and groups_of(bind_assign(statement, memory), context) is None:
+        body = bind_sliced(statement, memory)
         if body is not None:
             return body
-    return (replace(bind_assign(statement, work.memory), tf32=work.options.tf32),)
+        unpacking, statement = unpack_factors(statement, memory)
+    if work.library:
+        body = bind_library(statement, memory, room, thresholds)
+        if body is not None:
+            return (*unpacking, *body)
+    return (*unpacking, replace(bind_assign(statement, memory), tf32=work.options.tf32))
+
+
+def _bind_symmetric(work: Lowering, statement: Statement) -> tuple[Stmt, ...] | None:
+    """The statements of a contraction that uses its symmetry, or None."""
+    if not work.symmetric:
+        return None
+    copies, body = bind_symmetric(work.plan, work.groupings, statement, work.memory)
+    if copies:
+        leaf = Leaf(statement.position, copies, computes=False, constant=True)
+        work.before[statement.position, 0] = (of_step(leaf, work.plan),)
+    return body
 
 
 def _bind_on_cpu(work: Lowering, statement: Statement) -> tuple[Stmt, ...]:
-    memory, position = work.memory, statement.position
+    memory = work.memory
     unpacking: tuple[Stmt, ...] = ()
-    memory.room = work.rooms.get(position)
+    memory.room = work.rooms.get(statement.position)
     if work.generated:
-        copies, body = bind_symmetric(work.plan, work.groupings, statement, memory)
-        if copies:
-            leaf = Leaf(position, copies, computes=False, constant=True)
-            work.before[position, 0] = (of_step(leaf, work.plan),)
-        if body is None:
-            body = bind_sliced(statement, memory)
+        body = _bind_symmetric(work, statement) or bind_sliced(statement, memory)
         if body is not None:
             return body
         unpacking, statement = unpack_factors(statement, memory)

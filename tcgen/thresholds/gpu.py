@@ -31,6 +31,10 @@ class GpuThresholds(GpuRates):
         expression_leaves: most arrays read in one expression; the loads of more do not fit
             registers.
 
+        symmetric_flops: flops of the smallest contraction whose symmetry is searched for; launching
+            the copies of a smaller one takes longer than its product.
+        symmetric_copy_flops: flops in the time in which an element is copied.
+
         library_scratch: most bytes of transposed arrays that one product of the library takes.
         library_gain: least gain of a library launch in percent of the predicted time of a generated
             kernel; the gain must also exceed the time of a launch.
@@ -51,6 +55,9 @@ class GpuThresholds(GpuRates):
     sum_blocks: int = threshold(4, 1, 64)
     lane_points: int = threshold(24, 1, UNBOUNDED)
     expression_leaves: int = threshold(80, 1, 1000)
+
+    symmetric_flops: int = threshold(10**9, 1, UNBOUNDED)
+    symmetric_copy_flops: int = threshold(200, 0, UNBOUNDED)
 
     library_scratch: int = threshold(2**32, 0, UNBOUNDED)
     library_gain: int = threshold(3, 0, 100)

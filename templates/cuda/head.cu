@@ -142,6 +142,22 @@ __device__ __forceinline__ tc_int tc_strict(tc_int p, tc_int q)
 }
 __device__ __forceinline__ int tc_sign(tc_int p, tc_int q) { return p < q ? -1 : 1; }
 
+/* The largest of COUNT values of a packed group, all below ``bound``, at a place in the group. */
+template <int COUNT, int STRICT>
+__device__ __forceinline__ tc_int tc_largest(tc_int place, tc_int bound)
+{
+    tc_int low = 0, high = bound;
+    while (high - low > 1) {
+        const tc_int middle = low + (high - low)/2;
+        tc_int before = middle;
+        #pragma unroll
+        for (int n = 1; n < COUNT; ++n) before = before*(STRICT ? middle - n : middle + n)/(n + 1);
+        if (before <= place) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
 /* Number of distinct arrangements of the values i >= j >= k >= ... */
 __device__ __forceinline__ double tc_orbit_from(double count, tc_int, tc_int, tc_int) { return count; }
 template <typename... Rest>

@@ -180,6 +180,11 @@ def packed_positions(
     return [position(access.subscripts[axis], scope, values) for axis in axes]
 
 
+def packed_place(access: Access, packing: Packing, scope: Scope) -> str:
+    """The place of an element on its packed axes."""
+    return _packed_place(packed_positions(access, scope, packing, {}), packing, scope)
+
+
 def _packed_place(places: list[str], packing: Packing, scope: Scope) -> str:
     """The place of some positions on the packed axis.
 

@@ -9,17 +9,26 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from ...dtypes import COMPLEX128, FLOAT64
+from ...ir.chains import Var, chains, is_strict, packed_variables
 from ...ir.expr import Access
 from ...ir.loops import Assign, BandVar, LoopVar
 from ...ir.reduction import Reduction
-from ..c.expressions import address, axis_stride, element, expression, length, loop_head
+from ...ir.tensor import Packing
+from ..c.expressions import address, element, expression, length, loop_head, packed_place
 from ..c.stores import combined, value_at_point
-from ..printing import axis_length, extent, is_complex, literal, nest, product
+from ..printing import (
+    axis_length,
+    extent,
+    is_complex,
+    literal,
+    nest,
+    product,
+    simplex,
+    stored_lengths,
+)
 from ..scope import Scope
 
 THREADS = "cuda/kernels/threads.cu"  # the template of kernels without tiles
-
-Var = LoopVar | BandVar
 
 
 def count(var: Var, scope: Scope) -> str:
@@ -32,8 +41,15 @@ def count(var: Var, scope: Scope) -> str:
 
 
 def points(variables: Iterable[Var], scope: Scope) -> str:
-    """Number of points of some variables, without the bounds of triangles."""
-    return product([count(v, scope) for v in variables])
+    """Number of points of some variables; triangles of other variables count as rectangles."""
+    return product([_count_of_chain(chain, scope) for chain in chains(variables)])
+
+
+def _count_of_chain(chain: tuple[Var, ...], scope: Scope) -> str:
+    first, *others = chain
+    if not others:
+        return count(first, scope)
+    return f"({simplex(extent(first.space), len(chain), is_strict(others[0]))})"
 
 
 def values(variables: Sequence[Var], rest: str, scope: Scope, number: str) -> list[str]:
@@ -43,19 +59,37 @@ def values(variables: Sequence[Var], rest: str, scope: Scope, number: str) -> li
     """
     if not variables:
         return []
-    if len(variables) == 1:
-        here = first_value(variables[0], scope, number)
-        return [f"const tc_int {scope.variables[variables[0].name]} = {here};"]
+    first, *others = chains(variables)
+    if not others:
+        return _values_of_chain(first, scope, number)
     lines = [f"tc_int {rest} = {number};"]
-    for var in reversed(variables[1:]):
-        extents = count(var, scope)
-        extents = f"({extents})" if "*" in extents else extents
-        here = first_value(var, scope, f"{rest}%{extents}")
-        lines.append(f"const tc_int {scope.variables[var.name]} = {here};")
+    for chain in reversed(others):
+        extents = _count_of_chain(chain, scope)
+        extents = f"({extents})" if "*" in extents and len(chain) == 1 else extents
+        lines += _values_of_chain(chain, scope, f"{rest}%{extents}")
         lines.append(f"{rest} /= {extents};")
-    first = variables[0]
-    lines.append(f"const tc_int {scope.variables[first.name]} = {first_value(first, scope, rest)};")
-    return lines
+    return [*lines, *_values_of_chain(first, scope, rest)]
+
+
+def _values_of_chain(chain: tuple[Var, ...], scope: Scope, number: str) -> list[str]:
+    """Declare the variables of a chain, and its number, which is the place on its packed axes."""
+    first, *others = chain
+    names = [scope.variables[v.name] for v in chain]
+    if not others:
+        return [f"const tc_int {names[0]} = {first_value(first, scope, number)};"]
+    strict = is_strict(others[0])
+    lines, bound = [f"const tc_int {_number(chain, scope)} = {number};"], extent(first.space)
+    left = _number(chain, scope)
+    for n, name in enumerate(names[:-1]):
+        among = len(names) - n
+        lines.append(f"const tc_int {name} = tc_largest<{among}, {int(strict)}>({left}, {bound});")
+        left = f"{left} - {simplex(name, among, strict)}"
+        bound = name if strict else f"{name} + 1"
+    return [*lines, f"const tc_int {names[-1]} = {left};"]
+
+
+def _number(chain: tuple[Var, ...], scope: Scope) -> str:
+    return f"tc_number_{scope.variables[chain[0].name]}"
 
 
 def first_value(var: Var, scope: Scope, number: str) -> str:
@@ -128,16 +162,33 @@ def when(conditions: Sequence[str], lines: Sequence[str]) -> list[str]:
     return [f"{head} {lines[0]}"] if len(lines) == 1 else nest(head, lines)
 
 
-def part_of_address(access: Access, variables: Iterable[str], scope: Scope) -> str:
-    """The terms of an address that depend on some variables; the buffer is not packed."""
-    wanted = set(variables)
+def part_of_address(access: Access, variables: Sequence[BandVar], scope: Scope) -> str:
+    """The terms of an address that depend on some variables, which :func:`values` declares.
+
+    They have all variables of packed axes, or none.
+    """
+    wanted, terms = {v.name for v in variables}, []
     buffer = scope.buffers[access.buffer]
-    terms = [
-        product([scope.variables[s.variable], axis_stride(access, axis, scope)])
-        for axis in buffer.order
-        if (s := access.subscripts[axis]).variable in wanted and s.variable is not None
-    ]
+    lengths = stored_lengths(buffer)
+    for n, (axis, packing) in enumerate(buffer.stored()):
+        name = access.subscripts[axis if packing is None else packing.first].variable
+        if name not in wanted or name is None or lengths[n] == "1":
+            continue
+        here = scope.variables[name]
+        if packing is not None:
+            here = _place_on(access, packing, variables, scope)
+        terms.append(product([here, *lengths[n + 1 :]]))
     return " + ".join(terms) or "0"
+
+
+def _place_on(access: Access, packing: Packing, variables: Sequence[BandVar], scope: Scope) -> str:
+    """The place on packed axes: the number of a chain if it has the same variables in order."""
+    names = packed_variables(access, packing, scope.buffers[access.buffer])
+    for chain in chains(variables):
+        same = len(chain) > 1 and [v.name for v in chain] == names
+        if same and is_strict(chain[1]) == packing.antisymmetric:
+            return _number(chain, scope)
+    return f"({packed_place(access, packing, scope.walking(tuple(variables)))})"
 
 
 def fixed_address(access: Access, variables: Iterable[str], scope: Scope) -> str:
@@ -149,7 +200,7 @@ def adjacent(access: Access, name: str, scope: Scope) -> bool:
     """True if the elements for two successive values of a variable are neighbours in memory."""
     buffer = scope.buffers[access.buffer]
     axes = [axis for axis, s in enumerate(access.subscripts) if s.variable == name]
-    return axes == [buffer.order[-1]] and not buffer.packed
+    return axes == [buffer.order[-1]] and all(axes[0] not in p.axes for p in buffer.packed)
 
 
 def even_conditions(access: Access, var: BandVar, width: int, scope: Scope) -> list[str]:

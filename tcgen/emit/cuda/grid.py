@@ -6,6 +6,7 @@ from typing import assert_never
 
 from ...artifact.grid import GridEntry, StripEntry
 from ...dtypes import BY_NAME, COMPLEX128, FLOAT64
+from ...ir.chains import chains, is_strict
 from ...ir.loop_analysis import parallel_chain, statements
 from ...ir.loops import Assign, BandVar, Kernel, Loop, Zero
 from ...ir.thread_mapping import Library, Nest, Points, Strip, Sums, ThreadNest, Tiles, Transpose
@@ -14,8 +15,6 @@ from .expressions import free_and_summed
 from .kernels import assigns, finish_symbol, threads, totals
 from .tile_epilogue import PART
 from .tiles import tiles_shared_bytes
-
-_Lengths = tuple[tuple[str, int | None, str | None], ...]
 
 # Most blocks of element-wise kernels; each takes further points in turn.
 _MOST_BLOCKS = 1 << 20
@@ -70,23 +69,20 @@ def _strips(scope: Scope) -> tuple[StripEntry, ...]:
         case Points():
             if isinstance(stmt, Zero):
                 axes = scope.buffers[stmt.buffer].axes
-                lengths: _Lengths = tuple((a.space.name, a.length, None) for a in axes)
-            else:
-                lengths = _lengths(_free(stmt))
-            return (StripEntry(lengths, mapping.threads * mapping.lanes),)
+                lengths = tuple((a.space.name, a.length, None) for a in axes)
+                return (StripEntry(lengths, mapping.threads * mapping.lanes),)
+            return (_strip(_free(stmt), mapping.threads * mapping.lanes),)
         case Sums():
-            return (StripEntry(_lengths(_free(stmt)), 1),)
+            return (_strip(_free(stmt), 1),)
         case Tiles():
             band = {v.name: v for s in assigns(kernel) for v in s.band}
             strips = (*mapping.n, *mapping.m, Strip(mapping.batch, 1))
-            return tuple(
-                StripEntry(_lengths(tuple(band[n] for n in s.variables)), s.tile) for s in strips
-            )
+            return tuple(_strip(tuple(band[n] for n in s.variables), s.tile) for s in strips)
         case Transpose():
             free = {v.name: v for v in _free(stmt)}
             column, row = free.pop(mapping.column), free.pop(mapping.row)
-            tiles = (StripEntry(_lengths((v,)), mapping.tile) for v in (column, row))
-            return (*tiles, StripEntry(_lengths(tuple(free.values())), 1))
+            tiles = (_strip((v,), mapping.tile) for v in (column, row))
+            return (*tiles, _strip(tuple(free.values()), 1))
         case ThreadNest():
             assert isinstance(stmt, Loop), "the verifier admits only loops"
             spaces = (loop.var.space.name for loop in parallel_chain(stmt))
@@ -130,5 +126,8 @@ def _free(stmt: object) -> tuple[BandVar, ...]:
     return free_and_summed(stmt)[0]
 
 
-def _lengths(variables: tuple[BandVar, ...]) -> _Lengths:
-    return tuple((v.space.name, v.tile, v.base) for v in variables)
+def _strip(variables: tuple[BandVar, ...], tile: int) -> StripEntry:
+    found = chains(variables)
+    single = tuple((v.space.name, v.tile, v.base) for v, *others in found if not others)
+    several = tuple((c[0].space.name, len(c), is_strict(c[-1])) for c in found if len(c) > 1)
+    return StripEntry(single, tile, several)

@@ -259,9 +259,10 @@ def table_lines(
         number_text = f"({name} < {name}_points ? {name} : 0)"
         places += values(printer.variables(strip.variables), f"{name}_rest", scope, number_text)
     names = [n for strip in strips for n in strip.variables]
+    variables = printer.variables(tuple(names))
     entries = []
     for table in tables:
-        place = part_of_address(table.access, names, scope)
+        place = part_of_address(table.access, variables, scope)
         if table.guarded:
             place = f"{' && '.join(inside)} ? {place} : -1"
         run = table.run

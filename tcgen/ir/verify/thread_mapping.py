@@ -13,6 +13,7 @@ from typing import assert_never
 from ...dtypes import BY_NAME
 from ...errors import VerifyError
 from ...hardware import COPY_BYTES, CUTENSOR, WARP_THREADS
+from ..chains import numbered, separable
 from ..expr import Access, leaves, two_factors
 from ..loop_analysis import (
     contraction_of,
@@ -228,7 +229,8 @@ def _check_tiles(kernel: Kernel, mapping: Tiles, buffers: Mapping[str, Buffer]) 
             raise VerifyError("the terms of a tile add to different elements")
         if sorted(free) != sorted(v.name for v in stmt.band if v.name in first.variables):
             raise VerifyError("batch, m and n are not the variables of the target")
-        _check_term(stmt, term, m, n, buffers)
+        groups = (mapping.batch, *(s.variables for s in (*mapping.m, *mapping.n)), term.k)
+        _check_term(stmt, term, m, n, groups, buffers)
     if epilogue:
         check_epilogue(tuple(stmts), tuple(epilogue), mapping, buffers)
     if stmts[0].accumulate and buffers[first.buffer].place == "tile":
@@ -238,15 +240,22 @@ def _check_tiles(kernel: Kernel, mapping: Tiles, buffers: Mapping[str, Buffer]) 
 
 
 def _check_term(
-    stmt: Assign, term: Term, m: set[str], n: set[str], buffers: Mapping[str, Buffer]
+    stmt: Assign,
+    term: Term,
+    m: set[str],
+    n: set[str],
+    groups: tuple[tuple[str, ...], ...],
+    buffers: Mapping[str, Buffer],
 ) -> None:
     summed = [v.name for v in stmt.band if v.name not in stmt.out.variables]
     if sorted(term.k) != sorted(summed):
         raise VerifyError("the variables of k are not those that the statement sums")
     if term.blocked and not (len(term.k) > 1 and term.a_along_k and term.b_along_k):
         raise VerifyError("blocks of k need two variables, one for the unit stride of each factor")
-    if stmt.orbit or any(v.below is not None for v in stmt.band):
-        raise VerifyError("tiles over a triangle")
+    band = {v.name: v for v in stmt.band}
+    divided = [tuple(band[name] for name in group) for group in groups]
+    if stmt.orbit or not all(map(numbered, divided)):
+        raise VerifyError("tiles over a triangle that is not whole in one of their groups")
     factors = two_factors(stmt.expr)
     if factors is None:
         raise VerifyError("a term of a tile is not a product of two elements of arrays")
@@ -254,8 +263,9 @@ def _check_term(
     if n & set(left.variables) or m & set(right.variables):
         raise VerifyError("a factor has variables of m and of n")
     for access in (stmt.out, left, right):
-        if buffers[access.buffer].packed:
-            raise VerifyError(f"tiles divide the packed array {access.buffer}")
+        buffer = buffers[access.buffer]
+        if not separable(access, buffer, divided, written=access is stmt.out):
+            raise VerifyError(f"tiles divide the packed axes of {access.buffer}")
     if stmt.out.buffer in (left.buffer, right.buffer):
         raise VerifyError(f"{stmt.out.buffer} is read and written")
 

@@ -140,7 +140,7 @@ def _unpacked(
     copy = copy_to(part, factor, own, statement)
     row, column = own[-2:]
     pair = next((p for p in buffer.packed if buffer.order[-1] in p.axes), None)
-    if pair is None or row.base or column.base or row.space != column.space:
+    if not memory.mirrors or pair is None or row.base or column.base or row.space != column.space:
         return (bind_assign(copy, memory),)
     below = replace(column, below=row.name, strict=pair.antisymmetric)
     lower = replace(copy, band=(*own[:-1], below))

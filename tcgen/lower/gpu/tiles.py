@@ -9,15 +9,18 @@ predicts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 from ...dtypes import BY_NAME, DType
 from ...hardware import COPY_BYTES
+from ...ir.chains import chains, is_strict, numbered, separable
 from ...ir.expr import Access, factors_in_order, two_factors
 from ...ir.loops import Assign, BandVar
 from ...ir.reduction import Reduction
 from ...ir.thread_mapping import Strip, Term, Tiles, resident_blocks
+from ...simplices import stored_values
 from ...thresholds.gpu import GpuThresholds
 from ...thresholds.time_model import (
     TILE_K,
@@ -184,8 +187,8 @@ class Groups:
 def groups_of(stmt: Assign, context: GpuContext) -> Groups | None:
     """The groups of a statement that is a sum of products of two elements of arrays; else None.
 
-    The result is also None if m, n or k is empty, over triangles, and for packed arrays, whose
-    addresses are not sums of one term for each variable.
+    The result is also None if m, n or k is empty, and for triangles and packed axes that are not
+    whole in one of the groups: their addresses are not sums of one term for each group.
     """
     factors = two_factors(stmt.expr)
     if factors is None or stmt.orbit or stmt.reduction is not Reduction.SUM:
@@ -194,11 +197,9 @@ def groups_of(stmt: Assign, context: GpuContext) -> Groups | None:
     held = [context.buffer(a) for a in (out, x, y)]
     real = all(b.dtype != "complex128" for b in held)
     if (
-        any(b.packed for b in held)
-        or (not real and held[0].dtype != "complex128")
+        (not real and held[0].dtype != "complex128")
         or (real and len({b.dtype for b in held}) > 1)
         or out.buffer in (x.buffer, y.buffer)
-        or any(v.below is not None for v in stmt.band)
     ):
         return None
     free = [v for v in stmt.band if v.name in out.variables]
@@ -214,13 +215,36 @@ def groups_of(stmt: Assign, context: GpuContext) -> Groups | None:
     k = [v for v in stmt.band if v.name not in out.variables]
     if not m or not n or not k:
         return None
-    return Groups(
-        tuple(v for v in free if v.name not in own),
-        context.ordered(tuple(m), a),
-        context.ordered(tuple(n), out),
-        _order_of_k(k, a, b, context),
-        swapped,
+    batch, rows, columns, sums = (
+        _in_chains(group)
+        for group in (
+            [v for v in free if v.name not in own],
+            context.ordered(tuple(m), a),
+            context.ordered(tuple(n), out),
+            _order_of_k(k, a, b, context),
+        )
     )
+    groups = (batch, rows, columns, sums)
+    divided = all(map(numbered, groups)) and all(
+        separable(access, buffer, groups, written=access is out)
+        for access, buffer in zip((out, x, y), held, strict=True)
+    )
+    return Groups(batch, rows, columns, sums, swapped) if divided else None
+
+
+def _in_chains(group: Sequence[BandVar]) -> tuple[BandVar, ...]:
+    """A group in which the variables of a triangle are neighbours, at the place of the last one."""
+    below = {v.below: v for v in group if v.below is not None}
+    inner = {v.name for v in below.values()}
+    found: list[tuple[int, list[BandVar]]] = []
+    for var in group:
+        if var.name in inner and any(v.name == var.below for v in group):
+            continue
+        chain = [var]
+        while chain[-1].name in below:
+            chain.append(below[chain[-1].name])
+        found.append((max(map(group.index, chain)), chain))
+    return tuple(v for _, chain in sorted(found, key=lambda c: c[0]) for v in chain)
 
 
 def _order_of_k(k: list[BandVar], a: Access, b: Access, context: GpuContext) -> tuple[BandVar, ...]:
@@ -229,7 +253,7 @@ def _order_of_k(k: list[BandVar], a: Access, b: Access, context: GpuContext) -> 
     If the two unit strides are along different variables, A's is the last and B's the one before.
     """
     names = {v.name: v for v in k}
-    along_a, along_b = (context.unit_stride(f) for f in (a, b))
+    along_a, along_b = (context.fastest(f) for f in (a, b))
     if along_a in names:
         order = context.ordered(tuple(k), a)
         if along_b in names and along_b != along_a:
@@ -276,16 +300,26 @@ def tilings_of(stmts: tuple[Assign, ...], context: GpuContext) -> tuple[Tiling, 
     if len(groups) != len(stmts):
         return ()
     first = groups[0]
-    m, n = context.elements(first.m), context.elements(first.n)
-    depths = [context.elements(g.k) for g in groups]
+    batch, m, n = (points_of_chains(g, context) for g in (first.batch, first.m, first.n))
+    depths = [points_of_chains(g.k, context) for g in groups]
     k = sum(depths)
     if min(m, n, k) < thresholds.least_mnk:
         return ()
     each = (real_products(s, context) for s in stmts)
     products = sum(depth * count for depth, count in zip(depths, each, strict=True)) / k
-    size = ProductSize(context.elements(first.batch), m, n, k, products)
+    size = ProductSize(batch, m, n, k, products)
     by_cores = on_tensor_cores(stmts, context)
     return best_tilings(size, _dtype(stmts, context), thresholds, tensor_cores=by_cores)
+
+
+def points_of_chains(group: Sequence[BandVar], context: GpuContext) -> int:
+    """Points of a group of variables, of a triangle in it those of its distinct values."""
+    return prod(
+        context.elements(chain)
+        if len(chain) == 1
+        else stored_values(context.elements(chain[:1]), len(chain), is_strict(chain[-1]))
+        for chain in chains(group)
+    )
 
 
 def real_products(stmt: Assign, context: GpuContext) -> int:
@@ -311,7 +345,7 @@ def _strips_of_n(
     names = tuple(v.name for v in groups.n)
     _, b = factors_in_order(stmt.expr, swapped=groups.swapped)
     inner = context.unit_stride(b.access)
-    if inner is None or inner == names[-1] or inner not in names:
+    if inner is None or inner == names[-1] or inner not in names or _bounded(groups.n):
         return (Strip(names, tile_n),)
     run = _RUN
     while run > context.elements(groups.n[-1:]) and run > 1:
@@ -320,12 +354,17 @@ def _strips_of_n(
     return (Strip((*others, inner), tile_n // run), Strip(names[-1:], run))
 
 
+def _bounded(group: Sequence[BandVar]) -> bool:
+    return any(v.below is not None for v in group)
+
+
 def term_of(stmt: Assign, groups: Groups, context: GpuContext) -> Term:
     """The reads of a product's factors by its tiles."""
     names = tuple(v.name for v in groups.k)
     a, b = (f.access for f in factors_in_order(stmt.expr, swapped=groups.swapped))
-    along_a, along_b = (context.unit_stride(f) for f in (a, b))
+    along_a, along_b = (context.fastest(f) for f in (a, b))
     # Tensor cores take several neighbours at once.
     several = _dtype((stmt,), context).itemsize < COPY_BYTES and on_tensor_cores((stmt,), context)
+    several = several and not _bounded(groups.k)
     blocked = several and along_a != along_b and along_a in names and along_b in names
     return Term(groups.swapped, names, along_a in names, along_b in names, blocked)

@@ -71,28 +71,26 @@ tcgen_triangles_1(
 {
     const tc_int tc_split = blockIdx.x;
     double tc_sum = 0.0;
-    for (tc_int tc_n = threadIdx.x; tc_n < N_o*N_o; tc_n += 1024) {
+    for (tc_int tc_n = threadIdx.x; tc_n < (N_o*(N_o + 1)/2); tc_n += 1024) {
         bool tc_inside[4];
         double tc_value0[4];
         double tc_value1[4];
         #pragma unroll
         for (int tc_at = 0; tc_at < 4; ++tc_at) {
             const tc_int tc_here = tc_n + tc_at*256;
-            tc_int tc_rest = tc_here;
-            const tc_int y = tc_rest%N_o;
-            tc_rest /= N_o;
-            const tc_int x = tc_rest;
-            tc_inside[tc_at] = tc_here < N_o*N_o && y <= x;
+            const tc_int tc_number_x = tc_here;
+            const tc_int x = tc_largest<2, 0>(tc_number_x, N_o);
+            const tc_int y = tc_number_x - x*(x + 1)/2;
+            tc_inside[tc_at] = tc_here < (N_o*(N_o + 1)/2) && y <= x;
             tc_value0[tc_at] = tc_inside[tc_at] ? u[x] : double(0);
             tc_value1[tc_at] = tc_inside[tc_at] ? u[y] : double(0);
         }
         #pragma unroll
         for (int tc_at = 0; tc_at < 4; ++tc_at) {
             const tc_int tc_here = tc_n + tc_at*256;
-            tc_int tc_rest = tc_here;
-            const tc_int y = tc_rest%N_o;
-            tc_rest /= N_o;
-            const tc_int x = tc_rest;
+            const tc_int tc_number_x = tc_here;
+            const tc_int x = tc_largest<2, 0>(tc_number_x, N_o);
+            const tc_int y = tc_number_x - x*(x + 1)/2;
             if (tc_inside[tc_at]) tc_sum += (x == y ? 1 : 2)*(tc_value0[tc_at]*tc_value1[tc_at]);
         }
     }
@@ -115,7 +113,7 @@ tcgen_triangles_2(
 {
     const tc_int tc_split = blockIdx.x;
     double tc_sum = 0.0;
-    for (tc_int tc_n = threadIdx.x; tc_n < N_o*N_o*N_o; tc_n += 1024) {
+    for (tc_int tc_n = threadIdx.x; tc_n < (N_o*(N_o + 1)/2*(N_o + 2)/3); tc_n += 1024) {
         bool tc_inside[4];
         double tc_value0[4];
         double tc_value1[4];
@@ -123,13 +121,11 @@ tcgen_triangles_2(
         #pragma unroll
         for (int tc_at = 0; tc_at < 4; ++tc_at) {
             const tc_int tc_here = tc_n + tc_at*256;
-            tc_int tc_rest = tc_here;
-            const tc_int z = tc_rest%N_o;
-            tc_rest /= N_o;
-            const tc_int y = tc_rest%N_o;
-            tc_rest /= N_o;
-            const tc_int x = tc_rest;
-            tc_inside[tc_at] = tc_here < N_o*N_o*N_o && y <= x && z <= y;
+            const tc_int tc_number_x = tc_here;
+            const tc_int x = tc_largest<3, 0>(tc_number_x, N_o);
+            const tc_int y = tc_largest<2, 0>(tc_number_x - x*(x + 1)/2*(x + 2)/3, x + 1);
+            const tc_int z = tc_number_x - x*(x + 1)/2*(x + 2)/3 - y*(y + 1)/2;
+            tc_inside[tc_at] = tc_here < (N_o*(N_o + 1)/2*(N_o + 2)/3) && y <= x && z <= y;
             tc_value0[tc_at] = tc_inside[tc_at] ? u[x] : double(0);
             tc_value1[tc_at] = tc_inside[tc_at] ? u[y] : double(0);
             tc_value2[tc_at] = tc_inside[tc_at] ? u[z] : double(0);
@@ -137,12 +133,10 @@ tcgen_triangles_2(
         #pragma unroll
         for (int tc_at = 0; tc_at < 4; ++tc_at) {
             const tc_int tc_here = tc_n + tc_at*256;
-            tc_int tc_rest = tc_here;
-            const tc_int z = tc_rest%N_o;
-            tc_rest /= N_o;
-            const tc_int y = tc_rest%N_o;
-            tc_rest /= N_o;
-            const tc_int x = tc_rest;
+            const tc_int tc_number_x = tc_here;
+            const tc_int x = tc_largest<3, 0>(tc_number_x, N_o);
+            const tc_int y = tc_largest<2, 0>(tc_number_x - x*(x + 1)/2*(x + 2)/3, x + 1);
+            const tc_int z = tc_number_x - x*(x + 1)/2*(x + 2)/3 - y*(y + 1)/2;
             if (tc_inside[tc_at]) tc_sum += tc_orbit(x, y, z)*(tc_value0[tc_at]*tc_value1[tc_at]*tc_value2[tc_at]);
         }
     }
@@ -181,11 +175,10 @@ tcgen_triangles_3_2(
     const tc_int N_o,
     const tc_int N_v)
 {
-    for (tc_int tc_n = (tc_int)blockIdx.x*256 + threadIdx.x; tc_n < N_o*N_o; tc_n += (tc_int)gridDim.x*256) {
-        tc_int tc_rest = tc_n;
-        const tc_int y = tc_rest%N_o;
-        tc_rest /= N_o;
-        const tc_int x = tc_rest;
+    for (tc_int tc_n = (tc_int)blockIdx.x*256 + threadIdx.x; tc_n < (N_o*(N_o + 1)/2); tc_n += (tc_int)gridDim.x*256) {
+        const tc_int tc_number_x = tc_n;
+        const tc_int x = tc_largest<2, 0>(tc_number_x, N_o);
+        const tc_int y = tc_number_x - x*(x + 1)/2;
         if (y <= x) {
             double tc_sum = 0.0;
             for (tc_int a = 0; a < N_v; ++a) {
