@@ -13,6 +13,9 @@
 #include <string>
 #include <utility>
 #include "$name.h"
+#ifndef __cpp_lib_span
+#error "$name.hpp needs C++20: compile with -std=c++20"
+#endif
 
 $shared
 

@@ -124,6 +124,17 @@ def test_a_project_of_one_language_finds_it(language: str, kind: str, tmp_path: 
     program = tmp_path / "program"
     run(*compiler, tmp_path / "found" / file, *flags.split(), rpath, "-o", program)
     run(program)
+    if language == "CXX":
+        older = [
+            "g++",
+            "-std=c++17",
+            "-Wfatal-errors",
+            "-c",
+            tmp_path / "found" / file,
+            *flags.split(),
+        ]
+        with pytest.raises(AssertionError, match=f"{NAME}.hpp needs C\\+\\+20"):
+            run(*older, "-o", tmp_path / "older.o")
 
 
 @needs_fortran
