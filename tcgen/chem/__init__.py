@@ -10,12 +10,12 @@ each input, ``equations`` the role of each output from a ``probe`` at small exte
 ``conventions`` the notation of integrals; ``complex_orbitals`` refuses equations of real ones.
 ``inputs`` makes arrays, of which an ``integral_file`` has what does not fit into ``memory``.
 ``bound_program`` has arrays but no amplitudes, ``problem`` evaluates it, ``iterate`` solves for
-amplitudes, whose ``checkpoint`` is a file, ``eigen`` for roots, and ``linear`` for linear equations;
-``symmetry`` does so over blocks of irreps, and ``sectors`` for the roots of each. ``states`` are
-what ``root_vectors`` make of roots, over spatial orbitals by ``vector_spins``; ``table`` prints, and
-``result`` is returned and read again. ``driver`` does these in order. The ``lagrangian`` of a
-ground state has derivatives, of which ``excited`` makes states with transition moments, and
-``properties`` densities and moments; ``dyson`` makes ionised states.
+amplitudes, whose ``checkpoint`` is a file, ``eigen`` for roots, and ``linear`` for linear
+equations; ``symmetry`` does so over blocks of irreps, and ``sectors`` for the roots of each.
+``states`` are what ``root_vectors`` make of roots, over spatial orbitals by ``vector_spins``;
+``table`` prints, and ``result`` is returned and read again. ``driver`` does these in order. The
+``lagrangian`` of a ground state has derivatives, of which ``excited`` makes states with transition
+moments, and ``properties`` densities and moments; ``dyson`` makes ionised states.
 ``transfer`` exchanges amplitudes with PySCF and ebcc. ``spin_notes`` annotates equations that were
 integrated over spins.
 PySCF is imported when a mean field is run or read.

@@ -2,9 +2,8 @@
 
 The three-index integrals of all pairs of k-points are held. Blocks of two-electron integrals are
 products of these, one product of matrices for each momentum, so that no array of all orbitals
-exists. Orbitals are normalised over the whole
-crystal of N cells: an integral is 1/N of PySCF's, and the energies of equations are those of N
-cells.
+exists. Orbitals are normalised over the whole crystal of N cells: an integral is 1/N of PySCF's,
+and the energies of equations are those of N cells.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from ..ir.layouts import Array
 from ..ir.tensor import Tensor
 from ..records.quantity import Quantity
 from .frames import Block, Frame
+from .integral_file import IntegralFile
 from .integrals import Blocks, Integrals
 
 _ELEMENTS = 1 << 21  # elements of blocks that are made at a time
@@ -63,7 +63,9 @@ class CrystalIntegrals(Integrals):
             "four-index integrals, such as ccsd_complex_closed_shell"
         )
 
-    def transform_for(self, blocks: Iterable[Blocks], _beside: float = 0.0) -> None:
+    def transform_for(
+        self, blocks: Iterable[Blocks], beside: float = 0.0, file: IntegralFile | None = None
+    ) -> None:
         """Make the three-index integrals, if equations read some blocks."""
         if not [*blocks] or self._three:
             return
