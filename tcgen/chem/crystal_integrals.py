@@ -63,8 +63,11 @@ class CrystalIntegrals(Integrals):
             "four-index integrals, such as ccsd_complex_closed_shell"
         )
 
-    def transform_for(
-        self, blocks: Iterable[Blocks], beside: float = 0.0, file: IntegralFile | None = None
+    def transform_for(  # one transform makes all of them, in memory
+        self,
+        blocks: Iterable[Blocks],
+        beside: float = 0.0,  # noqa: ARG002
+        file: IntegralFile | None = None,  # noqa: ARG002
     ) -> None:
         """Make the three-index integrals, if equations read some blocks."""
         if not [*blocks] or self._three:

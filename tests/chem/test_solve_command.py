@@ -326,7 +326,7 @@ def test_orbitals_of_equal_energy_are_those_of_every_run(kind: str) -> None:
     np.testing.assert_allclose(mean_field.mo_coeff, expected, rtol=0, atol=1e-10)
 
 
-LIH = ("--atom", "Li 0 0 0; H 0 0 1.5957; ghost-H 0 0 9", "--basis", "sto-3g")
+WITH_GHOST = ("--atom", "Li 0 0 0; H 0 0 1.5957; ghost-H 0 0 9", "--basis", "sto-3g")
 FAST = ("--target", "numpy", "--no-optimize", "--orbitals", "spatial")
 
 
@@ -334,7 +334,7 @@ def test_results_in_files(tmp_path: Path) -> None:
     """QCSchema for programs that read energies; HDF5 with all solutions, read again."""
     pytest.importorskip("pyscf")
     whole, energy = tmp_path / "lih.h5", tmp_path / "lih.json"
-    assert invoke("solve", "mp2_closed_shell", *LIH, *FAST, "-o", energy).exit_code == 0
+    assert invoke("solve", "mp2_closed_shell", *WITH_GHOST, *FAST, "-o", energy).exit_code == 0
     record = json.loads(energy.read_text())
     assert record["schema_name"] == "qcschema_output"
     assert record["molecule"]["symbols"] == ["Li", "H", "H"]
@@ -343,15 +343,15 @@ def test_results_in_files(tmp_path: Path) -> None:
     assert record["return_result"] == record["extras"]["e_tot"]
     assert record["properties"]["scf_total_energy"] == record["extras"]["e_hf"]
     specs = ("ccsd_closed_shell", "t_closed_shell")
-    refused = invoke("solve", *specs, *LIH, "-o", energy)
+    refused = invoke("solve", *specs, *WITH_GHOST, "-o", energy)
     assert refused.exit_code == 2
     assert ".h5" in refused.stderr
-    assert invoke("solve", *specs, *LIH, *FAST, "-o", whole).exit_code == 0
+    assert invoke("solve", *specs, *WITH_GHOST, *FAST, "-o", whole).exit_code == 0
     found = [tcgen.chem.load(whole, name) for name in specs]
     assert found[0].amplitudes["t2"].shape == (2, 2, 5, 5)
     assert found[1].energies["e_t"] < 0
     assert record["properties"]["scf_total_energy"] == pytest.approx(found[0].e_hf)
-    again = invoke("solve", specs[1], *LIH, *FAST, "--amplitudes", whole, "--json")
+    again = invoke("solve", specs[1], *WITH_GHOST, *FAST, "--amplitudes", whole, "--json")
     assert json.loads(again.stdout)["energies"]["e_t"] == pytest.approx(found[1].energies["e_t"])
     with pytest.raises(tcgen.ArgumentError, match=r"total energy.*h5"):
         found[1].save(energy)

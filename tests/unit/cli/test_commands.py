@@ -381,7 +381,7 @@ def test_einsum_subscripts_on_the_command_line(
     [
         ("cssd", "ccsd_closed_shell"),
         ("ccd.spec", "ccd_spin_orbital"),
-        ("eom", "eom_ip_ccsd_spin_orbital"),
+        ("eom", "eom_ee_ccsd_spin_orbital"),
     ],
 )
 def test_a_name_that_is_no_file_lists_the_nearest(name: str, near: str) -> None:

@@ -296,7 +296,7 @@ def test_shipped_vectors_of_complex_orbitals_are_derived(sector: str) -> None:
     [
         ("CCSX", ("no method named 'CCSX'", "CCSDT", "T = t2;")),
         ("exp(-T) H exp(T)", ("names no projection", "r = <T| exp(-T) H exp(T) |0>")),
-        ("T = t1 + t2", ("names no projection", "<0| T = t1 + t2 |0>")),
+        ("T = t1 + t2", ("names no projection", "r = <T| exp(-T) H exp(T) |0>")),
         ("T = t2; r = <T| exp(T) H |0>", (":2:", "exp does not stand on both sides")),
         ("T = t2; r = <T| exp(-T) H exp(T + t1) |0>", ("not opposite",)),
         ("T = t2; r = <T| exp(adj(T) - T) H exp(T - adj(T)) |0>", ("bch(H, T - adj(T), 2)",)),
