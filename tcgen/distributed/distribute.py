@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, SupportsIndex
 
+import numpy as np
+
 from ..errors import ArgumentError, MemoryLimitError, PlanError, UnavailableError, pip_install
 from ..options import parse_bytes
 from ..runtime.program import Program
@@ -35,8 +37,8 @@ def distribute(
     Args:
         program: the program.
         where: a dask.distributed Client, an mpi4py communicator (all ranks call this and the
-            result), an executor of concurrent.futures, or a list of numbers of GPUs of this
-            machine, such as ``[0, 1]``, for a program whose target is cuda.
+            result), an executor of concurrent.futures, or a list or array of numbers of GPUs of
+            this machine, such as ``[0, 1]``, for a program whose target is cuda.
         memory: bytes that one worker may use, or text such as "4GiB". None allows 4 GiB, and a GPU
             what is free on the one that has least.
         task_seconds: minimum predicted seconds of a task; shorter tasks are dominated by overhead.
@@ -135,6 +137,8 @@ def engine_of(where: Any, scratch: Path | None = None) -> Engine:
         from .mpi import MpiEngine  # noqa: PLC0415
 
         return MpiEngine.of(where)
+    if isinstance(where, np.ndarray) and where.ndim == 1:
+        where = [*where]
     if isinstance(where, Sequence) and all(_is_number(n) for n in where):
         from .gpus import GpuEngine  # noqa: PLC0415  (loads the runtime of a GPU)
 

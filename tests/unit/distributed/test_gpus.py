@@ -145,6 +145,15 @@ def test_other_types_and_extents(dtype: str, extents: dict[str, int]) -> None:
 
 
 @pytest.mark.usefixtures("gpus")
+def test_numbers_may_be_an_array(program: tcgen.Program) -> None:
+    given = inputs(LADDER, EXTENTS)
+    for numbers in (np.array([0, 1]), np.arange(4, dtype=np.int32)[1::-1]):
+        with program.distribute(numbers, along="v", task_seconds=0) as run:
+            check(run(**given), program(**given))
+            assert {w.worker for w in run.report.workers} == {"GPU 0", "GPU 1"}
+
+
+@pytest.mark.usefixtures("gpus")
 def test_memory_is_given_back(program: tcgen.Program) -> None:
     from tcgen.distributed.gpus import GpuEngine
 
@@ -220,7 +229,8 @@ def test_gpus_that_cannot_be_used(program: tcgen.Program) -> None:
         words = f"GPU {number} 0 CUDA_VISIBLE_DEVICES"
         with pytest.raises(UnavailableError, match=mentions(words)):
             program.distribute([0, number])
-    for other in ("01", [0, True], [0.0], 1):
+    arrays = (np.array([0.0]), np.array([[0, 1]]), np.array(0), np.array([True]))
+    for other in ("01", [0, True], [0.0], 1, *arrays):
         with pytest.raises(ArgumentError, match=mentions("GPUs Client")):
             program.distribute(other)
     on_cpu = tcgen.compile(LADDER, target="numpy")
