@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, UnavailableError
 from ..ir.system import System
 from .arrays_in_files import read_arrays
 from .options import (
@@ -212,6 +212,7 @@ def solve_command(
             "QCSchema has the energy of one method: give one SPEC without --states, or write an "
             ".h5 file, or use --json"
         )
+    _refuse_files(chosen)
     quiet = ctx.obj["quiet"]
     # The error at the end says the same.
     warnings.filterwarnings("ignore", ".* is not converged: the largest residual")
@@ -240,9 +241,6 @@ def solve_command(
                 click.echo(f"{stage:<10} {seconds:10.2f} s", err=as_json)
             for what, count in solution.disk.items():
                 click.echo(f"disk: {what:<7} {count:,}", err=as_json)
-    if chosen["output"] is not None:
-        for solution in solutions:
-            solution.save(chosen["output"])
     if as_json:
         records = [solution.as_json() for solution in solutions]
         if found is not None:
@@ -315,8 +313,10 @@ def _solve(
             }
             solution = solve_equations(system, reference, **keywords)
             solutions.append(solution)
-            if kept is not None:
-                solution.save(kept)
+            # An error in what follows loses none.
+            for written in (kept, chosen["output"]):
+                if written is not None:
+                    solution.save(written)
             if not solution.converged:
                 return solutions, None
     return _with_states(solutions, systems[0], reference, keywords, chosen)
@@ -342,11 +342,34 @@ def _with_states(
     if chosen["states"] is not None:
         states = excited_states(system, reference, **{**own, "nroots": chosen["states"]})
         solutions.append(states)
-        if chosen["amplitudes"] is not None:
-            states.save(chosen["amplitudes"])
+        for written in (chosen["amplitudes"], chosen["output"]):
+            if written is not None:
+                states.save(written)
         if chosen["spectrum"] is not None:
             states.states.plot(chosen["spectrum"])
     return solutions, found
+
+
+def _refuse_files(chosen: Mapping[str, Any]) -> None:
+    """Refuse files that cannot be written at the end, before anything is computed."""
+    from ..chem.result import load_all  # noqa: PLC0415
+
+    output: Path | None = chosen["output"]
+    for path in (output, chosen["amplitudes"], chosen["spectrum"], chosen["checkpoint"]):
+        if path is not None and not path.parent.is_dir():
+            raise UnavailableError(f"cannot write {path}: make the folder {path.parent}")
+    if output is None:
+        return
+    if output.suffix not in (".json", ".h5", ".hdf5", ".npz"):
+        raise click.UsageError(f"{output} is not named .json (QCSchema), .h5 or .npz: rename it")
+    if output.suffix == ".json" and any(chosen[name] is not None for name in _FILES):
+        raise click.UsageError(
+            "QCSchema asks for a molecule, and integrals in a file have none: write an .h5 file"
+        )
+    if output.is_dir():
+        raise UnavailableError(f"cannot write {output}: it is a folder: give another name")
+    if output.suffix != ".json" and output.is_file() and output.stat().st_size:
+        load_all(output)
 
 
 def _refuse_states(systems: Sequence[System], chosen: Mapping[str, Any]) -> None:

@@ -355,3 +355,32 @@ def test_results_in_files(tmp_path: Path) -> None:
     assert json.loads(again.stdout)["energies"]["e_t"] == pytest.approx(found[1].energies["e_t"])
     with pytest.raises(tcgen.ArgumentError, match=r"total energy.*h5"):
         found[1].save(energy)
+
+
+def test_files_that_cannot_be_written_are_refused_before_the_computation(tmp_path: Path) -> None:
+    pytest.importorskip("pyscf")
+    (tmp_path / "folder.h5").mkdir()
+    (tmp_path / "text.npz").write_text("text")
+    for option, name, words in (
+        ("-o", "lih.txt", "lih.txt .h5 .npz"),
+        ("-o", "lih.JSON", "lih.JSON .json"),
+        ("-o", "no/lih.h5", "no/lih.h5 folder"),
+        ("--amplitudes", "no/lih.npz", "no/lih.npz folder"),
+        ("-o", "folder.h5", "folder.h5"),
+        ("-o", "text.npz", "text.npz"),
+    ):
+        refused = invoke("solve", "mp2_closed_shell", *WITH_GHOST, option, tmp_path / name)
+        assert refused.exit_code != 0
+        assert says(refused.stderr, words), refused.stderr
+        assert "E(HF)" not in refused.stdout
+    assert (tmp_path / "text.npz").read_text() == "text"
+
+
+def test_solutions_before_an_error_are_in_the_file(tmp_path: Path) -> None:
+    """The second equations read an array that is not there."""
+    pytest.importorskip("pyscf")
+    path, other = tmp_path / "lih.npz", tmp_path / "other.spec"
+    other.write_text("space o occupied\nindex i : o\ninput x[o]\noutput s\ns = x[i]*x[i]\n")
+    stopped = invoke("solve", "mp2_closed_shell", other, *WITH_GHOST, *FAST, "-o", path)
+    assert stopped.exit_code != 0
+    assert tcgen.chem.load(path).energies["e"] < 0
