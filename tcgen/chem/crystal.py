@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm, prod
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from ..grading import Grading
 from ..ir.layouts import Array
 from .atomic_integrals import pyscf_module
 from .crystal_integrals import CrystalIntegrals
-from .frames import ALPHA, BETA, SPIN_ORBITAL, Frame, Frozen, compacted, frames_of
+from .frames import ALPHA, BETA, SPIN_ORBITAL, Frame, Frozen, compacted, frames_of, numbers_of
 from .mean_field import own_attribute
 from .reference import Reference
 
@@ -63,8 +64,13 @@ class Crystal(Reference):
         """The momentum of each orbital of each set."""
         return tuple(tuple(self.momenta[k] for k in own) for own in self.at)
 
-    def integrals(self, _auxbasis: str | None = None) -> CrystalIntegrals:
-        """Products of the three-index integrals of the mean field."""
+    def integrals(self, auxbasis: str | None = None) -> CrystalIntegrals:
+        """Products of the three-index integrals of the mean field; another basis is refused."""
+        if auxbasis is not None:
+            raise ArgumentError(
+                f"auxbasis={auxbasis!r}, but integrals are those of the mean field: pass "
+                f"{self.kind}(cell, kpts).density_fit(auxbasis={auxbasis!r}).run()"
+            )
         return CrystalIntegrals(
             self.frames, self.density_fit, self.kpts, self.coefficients, self.at, self.group(),
             self.momenta,
@@ -132,9 +138,9 @@ def has_kpoints(mean_field: Any) -> bool:
 def read_crystal(mean_field: Any, frozen: Frozen = 0) -> Crystal:
     """Read a converged KRHF, KUHF or KGHF object of PySCF with Gaussian density fitting.
 
-    ``frozen`` is the number of core orbitals at each k-point, their numbers at all k-points, or a
-    list of numbers for each k-point. Objects with symmetry of the space group are converted by
-    their ``to_khf``.
+    ``frozen`` is the number of core orbitals at each k-point, their numbers or a mask for all
+    k-points, or one of these lists for each k-point. Objects with symmetry of the space group are
+    converted by their ``to_khf``.
 
     Raises:
         ArgumentError: the object is none of these, its k-points are not a group, or occupations are
@@ -274,25 +280,25 @@ def _fock(mean_field: Any) -> Array:
 def _frozen_orbitals(frozen: Frozen, sizes: Sequence[int]) -> list[int]:
     """Numbers of frozen orbitals among those of all k-points."""
     try:
-        if frozen is None or isinstance(frozen, int | np.integer):
-            count = int(frozen or 0)
-            if count < 0:
-                raise ValueError
-            each = [list(range(count))] * len(sizes)
+        given: Any = 0 if frozen is None else frozen
+        if np.iterable(given):
+            items = [*given]
+        elif (count := index(given)) >= 0:
+            items = [*range(count)]
         else:
-            items = [*frozen]
-            nested = bool(items) and not isinstance(items[0], int | np.integer)
-            each = [[int(n) for n in own] for own in (items if nested else [items] * len(sizes))]
+            raise ValueError
+        nested = bool(items) and all(np.ndim(item) == 1 for item in items)
+        each = items if nested else [items] * len(sizes)
         return [
-            start + range(size)[n]
+            start + n
             for own, size, start in zip(each, sizes, _starts(sizes), strict=True)
-            for n in own
+            for n in numbers_of(own, size)
         ]
     except (TypeError, ValueError, IndexError):
         raise ArgumentError(
             f"frozen={frozen!r:.80} does not fit {len(sizes)} k-points of {min(sizes)} orbitals "
             f"or more: give the number of core orbitals at each k-point, a list of orbitals "
-            f"counted from 0, or a list for each k-point"
+            f"counted from 0, a mask that is True for frozen ones, or a list for each k-point"
         ) from None
 
 

@@ -201,6 +201,12 @@ class CrystalIntegrals(Integrals):
                 inside &= own < layout.extents[numbers, axis, None]
             array.data[at[inside]] += made[allowed][inside]
 
+    def _over(self, _sets: Sequence[tuple[int, Array]]) -> Array:
+        raise ArgumentError(
+            "integrals over the orbitals of all k-points are not made as one array, nor is the "
+            "core Hamiltonian: pass blocks of integrals and Fock matrices to equations"
+        )
+
     def _fitted(self, _p: Block, _q: Block) -> Array:
         raise AssertionError("three-index integrals of k-points are held by pairs of k-points")
 

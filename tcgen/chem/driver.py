@@ -275,7 +275,13 @@ def _over_blocks(setup: Setup, options: SolveOptions) -> _OverBlocks:
     assert grading is not None
     extents = {name: max(1, extent) for name, extent in setup.extents.items()}
     planning = options.planning or Planning()
-    elements = targets(grading, options.irrep) if setup.equations.eigenvalue else [0]
+    eigenvalue = setup.equations.eigenvalue
+    if options.irrep is not None and not eigenvalue:
+        raise ArgumentError(
+            f"irrep={options.irrep!r} names that of roots, and {setup.system.name} has none: leave "
+            f"it out"
+        )
+    elements = targets(grading, options.irrep) if eigenvalue else [0]
     sequence = formula_sequence(setup.system, extents, options.dtype, planning, options.progress)
 
     def program_of(element: int) -> BlockedProgram:

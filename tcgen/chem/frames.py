@@ -149,7 +149,7 @@ def _left_out(frozen: Frozen, occupations: Array, kind: str) -> tuple[set[int], 
             spins = (
                 items if by_spin and kind in ("UHF", "ROHF") and len(items) == 2 else [items] * 2
             )
-            chosen = [_numbers(spin, count) for spin in spins]
+            chosen = [numbers_of(spin, count) for spin in spins]
         alpha, beta = map(set, chosen)
     except (TypeError, ValueError, IndexError):
         alpha = beta = {-1}
@@ -164,7 +164,7 @@ def _left_out(frozen: Frozen, occupations: Array, kind: str) -> tuple[set[int], 
     return alpha, beta
 
 
-def _numbers(items: Any, count: int) -> list[int]:
+def numbers_of(items: Any, count: int) -> list[int]:
     """Numbers of the orbitals of a list, which may count from the end, or of a mask.
 
     ValueError or IndexError for one that does not fit.

@@ -128,6 +128,6 @@ def solve_options(given: SolveOptions | None, keywords: Mapping[str, Any]) -> So
 
 def options_of_crystal(options: SolveOptions) -> SolveOptions:
     """The options of a job with k-points: blocks of complex numbers."""
-    if options.precision is not None or options.dtype == "float32":
+    if options.precision is not None or options.dtype not in ("float64", "complex128"):
         raise ArgumentError("jobs with k-points are in complex128: leave out precision and dtype")
     return replace(options, symmetry=True, dtype="complex128")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 
 from ..blocks.arrays import BlockedArray
 from ..blocks.program import BlockedProgram
@@ -33,6 +34,8 @@ class Root:
 def targets(grading: Grading, irrep: object) -> list[int]:
     """The elements of the group that roots shall have; of a product also by the name of one part.
 
+    Numbers and components are those of its first part, after which states are named.
+
     Raises:
         ArgumentError: there is no such element; names are listed.
 
@@ -40,14 +43,27 @@ def targets(grading: Grading, irrep: object) -> list[int]:
         >>> spin = Grading.spin(order=3, o=[0, 1]) * Grading.from_orbsym("C2v", o=[2, 2])
         >>> [spin.names[g] for g in targets(spin, "B1")]
         ['+0/2|B1', '+1/2|B1', '-1/2|B1']
+        >>> momenta = Grading((1, 2), {"o": [0, 1]}) * Grading.spin(order=3, o=[0, 1])
+        >>> targets(momenta, 1) == targets(momenta, (0, 1)) == targets(momenta, "0,1") == [3, 4, 5]
+        True
     """
     if irrep is None:
         return list(range(len(grading)))
+    parts = [*dict.fromkeys(name.partition("|")[0] for name in grading.names)]
+    if len(parts) < len(grading) and not isinstance(irrep, str):
+        moduli = grading.moduli
+        while prod(moduli) > len(parts):
+            moduli = moduli[:-1]
+        irrep = parts[_element(Grading(moduli, {}, parts, name=grading.name), irrep)]
     named = [g for g, name in enumerate(grading.names) if irrep in (name, *name.split("|"))]
     if named:
         return named
+    return [_element(grading, irrep)]
+
+
+def _element(grading: Grading, irrep: object) -> int:
     try:
-        return [grading.element(irrep)]  # type: ignore[arg-type]
+        return grading.element(irrep)  # type: ignore[arg-type]
     except ArgumentError as error:
         raise ArgumentError(f"irrep={irrep!r:.80}: {error}") from None
 

@@ -193,7 +193,16 @@ def test_frozen_orbitals(name: str, frozen: Any) -> None:
     assert abs(mp2(reference, frozen=frozen) - kmp2(reference, frozen=frozen)) < EQUAL
 
 
-@pytest.mark.parametrize("frozen", [[[0]], [7], -1, "core", [0]])
+def test_masks_of_frozen_orbitals() -> None:
+    """A mask is not a list of the numbers 0 and 1."""
+    mask = [False, False, False, True]
+    expected = mp2(mean_field(), frozen=[[3], [], [3]])
+    assert mp2(mean_field(), frozen=[mask, [], np.array(mask)]) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "frozen", [[[0]], [7], -1, "core", [0], [1.0], [[1.7], [], []], [[True], [], []]]
+)
 def test_frozen_orbitals_that_do_not_fit(frozen: Any) -> None:
     with pytest.raises(ArgumentError, match="frozen"):
         mp2(mean_field(), frozen=frozen)
@@ -267,7 +276,7 @@ def test_roots_of_each_momentum(kind: str) -> None:
     lowest = []
     for k in range(3):
         expected = float(np.ravel(getattr(solver, f"{kind}ccsd")(nroots=1, kptlist=[k])[0])[0])
-        found = roots(irrep=f"0,0,{k}")
+        found = roots(irrep=(f"0,0,{k}", k, (0, 0, k))[k])
         assert found.converged
         assert abs(found.roots[0] - expected) < 1e-5
         assert found.states[0].irrep == f"0,0,{k}"
@@ -336,10 +345,21 @@ def test_what_is_refused() -> None:
         (reference, "mp2_closed_shell", {}, ArgumentError, "real orbitals"),
         (reference, FITTED, {}, ArgumentError, "three-index"),
         (reference, "mp2_complex_closed_shell", {"dtype": "float32"}, ArgumentError, "complex128"),
+        (
+            reference,
+            "mp2_complex_closed_shell",
+            {"dtype": "complex64"},
+            ArgumentError,
+            "complex128",
+        ),
+        (reference, "mp2_complex_closed_shell", {"auxbasis": "weigend"}, ArgumentError, "auxbasis"),
+        (reference, "mp2_complex_closed_shell", {"irrep": "0,0,1"}, ArgumentError, "irrep"),
         (reference, "mp2_complex_closed_shell", {"target": "cuda"}, ArgumentError, "target"),
     ]
     for source, spec, keywords, kind, words in cases:
         with pytest.raises(kind, match=words):
             solve(spec, source, **keywords)
+    with pytest.raises(ArgumentError, match="core Hamiltonian"):
+        tcgen.chem.write_fcidump("CRYSTAL", reference)
     with pytest.raises(ArgumentError, match="k-points"):
         tcgen.chem.properties("ccsd_complex_closed_shell", reference)
