@@ -71,10 +71,11 @@ class Budget:
             largest = sorted(self.inputs.items(), key=lambda item: -item[1])[:3]
             shown = "; ".join(f"{name} {count:,.0f}" for name, count in largest)
             text = (
-                f"amplitudes take {_COPIES * self.amplitudes:,.0f} bytes, the largest inputs in "
-                f"memory {shown}"
+                f"modules and plans take {BASE:,} bytes, amplitudes "
+                f"{_COPIES * self.amplitudes:,.0f}"
             )
-            raise self._too_small(text, self.beside)
+            held = f", the largest inputs in memory {shown}" if shown else ""
+            raise self._too_small(text + held, self.beside)
         return int(self.memory - self.beside)
 
     def _while_making(self, name: str) -> float:

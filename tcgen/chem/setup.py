@@ -156,7 +156,7 @@ def set_up(
     shapes = [dense_shape(a.tensor, extents) for a in equations.amplitudes]
     element = np.dtype("complex128" if options.dtype == "complex128" else "float64").itemsize
     budget = Budget(
-        memory=reference.memory + (BASE if options.memory is not None else 0),
+        memory=reference.memory if options.memory is None else parse_bytes(options.memory),
         inputs=held | {n: getattr(a, "nbytes", 0) for n, a in arrays.items()},
         making={name: blocks.bytes_apart(found[name]) for name in held},
         amplitudes=element * sum(map(prod, shapes)),
