@@ -7,6 +7,7 @@ default format, since one in the latest format may not open again after its writ
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -19,11 +20,16 @@ from typing import Any
 
 import numpy as np
 
+from ..blocks.arrays import BlockedArray
 from ..errors import ArgumentError, UnavailableError
 from .iterate import State
 from .result import equal_parts
 
 _JOB, _LISTS = "job", ("vectors", "errors")
+
+
+class NoCheckpointError(ArgumentError):
+    """A checkpoint of equations whose amplitudes are not iterated."""
 
 
 class Checkpoint:
@@ -165,9 +171,32 @@ class Checkpoint:
         )
 
 
-def job_of(equations: str, extents: Mapping[str, int], fingerprint: Mapping[str, Any]) -> Any:
-    """The description of a job, whose parts are named as in a message."""
-    return {**fingerprint, "equations": equations, "extents": dict(extents)}
+def job_of(
+    fingerprint: Mapping[str, Any],
+    *,
+    texts: Mapping[str, str],
+    arrays: Mapping[str, Any],
+    dtype: str,
+    extents: Mapping[str, int],
+) -> dict[str, Any]:
+    """The description of a job, whose parts are named as in a message.
+
+    ``texts`` are compared as a whole. ``arrays`` are the inputs that the caller passes; those that
+    are functions cannot be compared.
+    """
+    hashed = {part: hashlib.sha256(text.encode()).hexdigest() for part, text in texts.items()}
+    held = {n: a.data if isinstance(a, BlockedArray) else a for n, a in arrays.items()}
+    marks = {f"input {name}": _mark(a) for name, a in held.items() if not callable(a)}
+    return {**fingerprint, **hashed, **marks, "element type": dtype, "extents": dict(extents)}
+
+
+def _mark(array: Any) -> list[float]:
+    """Two numbers that other elements, or another order of these, change."""
+    rest = np.asarray(array)
+    while rest.ndim:
+        # Other weights for each axis, so that antisymmetric arrays do not give zero.
+        rest = rest @ np.cos(rest.ndim * np.arange(rest.shape[-1]))
+    return [float(rest.real), float(rest.imag)]
 
 
 def _flush(path: Path) -> None:

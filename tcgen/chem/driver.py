@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,7 +23,7 @@ from ..options import Planning, parse_bytes
 from ..runtime.host_device import release_memory
 from ..runtime.program import Program
 from .bound_program import Later, bound, outputs_at_zero
-from .checkpoint import Checkpoint, job_of
+from .checkpoint import Checkpoint, NoCheckpointError, job_of
 from .crystal import Crystal, has_kpoints
 from .eigen import Roots
 from .equations import Equations
@@ -129,7 +128,7 @@ def _solved(
     in_blocks = options.symmetry and not one_block
     setup = set_up(system, mean_field, options, in_blocks=in_blocks)
     if options.checkpoint is not None and setup.equations.eigenvalue:
-        raise ArgumentError(
+        raise NoCheckpointError(
             "checkpoint= stores iterated amplitudes, and these equations are an eigenvalue "
             "problem: leave it out, and start again from a saved solution (amplitudes=)"
         )
@@ -178,7 +177,7 @@ def _solved(
                 )
                 results = _states(problem, setup, found)
             else:
-                with _checkpoint(setup, options) as checkpoint, symmetric():
+                with _checkpoint(system, setup, options) as checkpoint, symmetric():
                     results = _iterated(problem, setup, table, tell, checkpoint, file)
     disk = {}
     if file.bytes_written:
@@ -483,14 +482,29 @@ def _printer(show: Show | bool) -> Show | None:
     return (lambda line: print(line, flush=True)) if show else None  # noqa: T201
 
 
-def _checkpoint(setup: Setup, options: SolveOptions) -> AbstractContextManager[Checkpoint | None]:
-    """The checkpoint of equations whose amplitudes are iterated, if there is to be one."""
+def _checkpoint(
+    system: System, setup: Setup, options: SolveOptions
+) -> AbstractContextManager[Checkpoint | None]:
+    """The checkpoint of equations whose amplitudes are iterated, if there is to be one.
+
+    The job is that of ``system``, the equations as they are passed: those of the setup depend on
+    the memory that is free.
+    """
     if options.checkpoint is None or not setup.equations.amplitudes:
         return nullcontext()
-    grading = "" if setup.grading is None else f"{setup.grading!r} "
-    text = f"{options.dtype} {grading}{setup.system.pretty()}"
-    equations = hashlib.sha256(text.encode()).hexdigest()
-    job = job_of(equations, setup.extents, setup.reference.fingerprint())
+    inputs = options.inputs or {}
+    roles = {name: role for name, role in inputs.items() if isinstance(role, str)}
+    job = job_of(
+        setup.reference.fingerprint(),
+        texts={
+            "equations": system.pretty(),
+            "roles": repr(sorted({**roles, **(options.outputs or {})}.items())),
+            "blocks of irreps": "" if setup.grading is None else repr(setup.grading),
+        },
+        arrays={n: a for n, a in inputs.items() if n not in roles} | setup.given,
+        dtype=options.dtype,
+        extents=setup.extents,
+    )
     return Checkpoint(Path(options.checkpoint), options.checkpoint_every, job)
 
 

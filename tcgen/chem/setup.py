@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf, prod
+from numbers import Number, Real
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from ..frontend.spec.reader import read_spec
 from ..grading import Grading
 from ..ir.layouts import Array, dense_shape
 from ..ir.system import System, with_axes, with_tensors
-from ..ir.tensor import Role, Tensor, element_bytes
+from ..ir.tensor import Role, Tensor, element_bytes, element_type
 from ..options import parse_bytes
 from ..records.loops import stored_shape
 from ..records.quantity import Quantity
@@ -88,7 +90,7 @@ def set_up(
         OneBlock: ``in_blocks`` is true, and the orbitals have no irreps.
     """
     spaces = classify(system)
-    roles, arrays = _split_inputs(system, options.inputs or {})
+    roles, arrays = _split_inputs(system, options.inputs or {}, options.dtype)
     reference = read_reference(mean_field, options.frozen)
     if reference.cells > 1 and not in_blocks:
         raise ArgumentError(
@@ -227,7 +229,7 @@ def _infer(
 
 
 def _split_inputs(
-    system: System, inputs: Mapping[str, Any]
+    system: System, inputs: Mapping[str, Any], dtype: str
 ) -> tuple[dict[str, str], dict[str, Any]]:
     """The roles of inputs that the caller names, and the arrays that the caller passes."""
     names = [tensor.name for tensor in system.inputs]
@@ -237,8 +239,22 @@ def _split_inputs(
             f"inputs: {system.name} has no input {', '.join(unknown)}; it has {', '.join(names)}"
         )
     roles = {name: value for name, value in inputs.items() if isinstance(value, str)}
-    arrays = {n: v if callable(v) else np.asarray(v) for n, v in inputs.items() if n not in roles}
+    tensors = {tensor.name: tensor for tensor in system.inputs}
+    arrays = {
+        name: value if callable(value) else _as_array(value, element_type(tensors[name], dtype))
+        for name, value in inputs.items()
+        if name not in roles
+    }
     return roles, arrays
+
+
+def _as_array(value: Any, element: str) -> Array:
+    """An array of its own element type; numbers adapt to that of the program, as in its calls."""
+    if isinstance(value, Real) or (isinstance(value, Number) and element == "complex128"):
+        # A number that does not fit stays as it is, and the call refuses it.
+        with suppress(OverflowError):
+            return np.asarray(value, element)
+    return np.asarray(value)
 
 
 def _without_others(system: System, equations: Equations) -> System:

@@ -17,8 +17,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 _PLANNING = [option.name for option in fields(Planning)]
 
 
+class Written(click.Path):
+    """The type of an option that names a file or folder to write.
+
+    Options for the same kind of content, ``holds``, may name one file.
+    """
+
+    def __init__(self, holds: str = "", **more: Any) -> None:
+        super().__init__(path_type=Path, **more)
+        self.holds = holds
+
+
 class Command(click.Command):
-    """A command that also accepts -v and -q after its name."""
+    """A command that accepts -v and -q after its name, and refuses to write what it reads."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -31,6 +42,31 @@ class Command(click.Command):
                 callback=_set_flag,
             )
             self.params.append(option)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        _refuse_one_file(ctx)
+        return super().invoke(ctx)
+
+
+def _refuse_one_file(ctx: click.Context) -> None:
+    """Refuse two parameters that name one file if one of them is written."""
+    seen: dict[Path, click.Parameter] = {}
+    for param in ctx.command.params:
+        path = ctx.params.get(param.name or "")
+        # Devices and pipes may be named twice, and a folder is not written into another's file.
+        if not isinstance(path, Path) or (path.exists() and not path.is_file()):
+            continue
+        other = seen.setdefault(path.resolve(), param)
+        kinds = [x.type.holds for x in (other, param) if isinstance(x.type, Written)]
+        if other is not param and kinds and not (len(kinds) == 2 and kinds[0] == kinds[1] != ""):
+            names = " and ".join(_shown_name(x) for x in (other, param))
+            raise click.UsageError(f"{names} are both {path}: give two files")
+
+
+def _shown_name(param: click.Parameter) -> str:
+    """The long name of an option, or the word for an argument."""
+    return param.human_readable_name if isinstance(param, click.Argument) else param.opts[-1]
 
 
 def _set_flag(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -57,7 +93,6 @@ def _parsed_extents(
 
 
 PATH = click.Path(path_type=Path)
-FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 def option(*names: str, **more: Any) -> Callable[[F], F]:
@@ -118,9 +153,9 @@ planning_options = together(
 )
 
 
-def output_option(text: str) -> Callable[[F], F]:
-    """The option -o with its help text."""
-    return option("-o", "--output", type=PATH, help=text)
+def output_option(text: str, holds: str = "") -> Callable[[F], F]:
+    """The option -o with its help text, and the kind of content that it writes."""
+    return option("-o", "--output", type=Written(holds), help=text)
 
 
 def refuse_planning(ctx: click.Context, source: Path, *allowed: str) -> None:

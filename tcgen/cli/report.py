@@ -15,9 +15,9 @@ from ..options import parse_bytes
 from ..runtime.program import Program
 from .compile import extents_for, read_source, with_times
 from .options import (
-    FILE,
     PATH,
     Command,
+    Written,
     json_option,
     option,
     planning_options,
@@ -43,7 +43,7 @@ _EXPLAINED = (
 _report_options = together(
     option(
         "--html",
-        type=FILE,
+        type=Written(dir_okay=False),
         help="Write the report as one page that needs no network.",
     ),
     option(
@@ -137,7 +137,7 @@ def _report_nodes(ctx: click.Context, folder: Path, chosen: dict[str, Any], as_j
 @planning_options
 @option(
     "--sequence",
-    type=FILE,
+    type=Written(dir_okay=False),
     help="Write the formula sequence as neutral JSON.",
 )
 @json_option

@@ -26,7 +26,16 @@ from ..options import parse_bytes
 from ..runtime.program import Program
 from .arrays_in_files import is_hdf5, read_arrays, write_arrays
 from .compile import compiled, read_equations
-from .options import PATH, Command, json_option, option, planning_options, refuse_planning, together
+from .options import (
+    PATH,
+    Command,
+    Written,
+    json_option,
+    option,
+    planning_options,
+    refuse_planning,
+    together,
+)
 from .output import StatusLine, print_json
 
 if TYPE_CHECKING:
@@ -38,8 +47,8 @@ _run_options = together(
     option(
         "--random", "seed", type=click.IntRange(min=0), help="Seed of random inputs (default 0)."
     ),
-    option("--output", type=PATH, help="Write the results, .npz."),
-    option("--save-inputs", type=PATH, help="Write the inputs, .npz."),
+    option("--output", type=Written(), help="Write the results, .npz."),
+    option("--save-inputs", type=Written(), help="Write the inputs, .npz."),
     option("--check", is_flag=True, help="Compare with the interpreter; exit 1 if wrong."),
     option(
         "--repeat", type=click.IntRange(min=1), default=1, help="Timed runs, after one to warm up."
@@ -88,11 +97,13 @@ def _run_here(
     """Run in this process; also the report of the program."""
     from . import timed_run  # noqa: PLC0415  (loads the interpreter)
 
-    output, save_inputs = chosen["output"], chosen["save_inputs"]
     if chosen["inputs"] is not None and chosen["seed"] is not None:
         raise click.UsageError("give --inputs or --random, not both")
-    if output is not None and output == save_inputs:
-        raise click.UsageError(f"--output and --save-inputs are both {output}: give two files")
+    if chosen["worker_memory"] is not None:
+        raise click.UsageError(
+            "--worker-memory is that of workers: add --scheduler, --mpi or --devices, or give "
+            "--memory-limit"
+        )
     artifact: Artifact | None = None
     seconds: tuple[tuple[str, float], ...] = ()
     if is_artifact(source):
@@ -106,8 +117,8 @@ def _run_here(
         extents = tuple((space, max(1, n)) for space, n in case.extents.items())
         result = compiled(ctx, system, {**chosen, "extents": extents})
         artifact, seconds = result.artifact, result.seconds
-    if save_inputs is not None:
-        write_arrays(save_inputs, {**case.inputs, **case.starts})
+    if chosen["save_inputs"] is not None:
+        write_arrays(chosen["save_inputs"], {**case.inputs, **case.starts})
     report = report_of(artifact, read_plan(artifact), case.extents)
     flops = sum(report["operations"][key] for key in ("executed_per_call", "executed_once"))
     repeat, check, quiet = chosen["repeat"], chosen["check"], ctx.obj["quiet"]

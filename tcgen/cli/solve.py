@@ -16,9 +16,9 @@ from ..errors import ArgumentError, UnavailableError
 from ..ir.system import System
 from .arrays_in_files import read_arrays
 from .options import (
-    FILE,
     PATH,
     Command,
+    Written,
     chosen_planning,
     chosen_target,
     json_option,
@@ -114,7 +114,7 @@ _solve_options = together(
     ),
     option(
         "--amplitudes",
-        type=FILE,
+        type=Written("solutions", dir_okay=False),
         help="File to start from if it exists; the solution is added at the end (.npz).",
     ),
     option(
@@ -123,7 +123,8 @@ _solve_options = together(
         help="Name of the equations whose amplitudes are read if several in the file have them.",
     ),
     output_option(
-        "File for the results: .json (QCSchema), or .h5 or .npz, with amplitudes and densities."
+        "File for the results: .json (QCSchema), or .h5 or .npz, with amplitudes and densities.",
+        holds="solutions",
     ),
     option("--inputs", type=PATH, help="Other inputs by name, .npz."),
     option(
@@ -149,7 +150,7 @@ _solve_options = together(
     ),
     option(
         "--spectrum",
-        type=FILE,
+        type=Written(dir_okay=False),
         help="Draw the states of --states as a spectrum into this picture, with matplotlib.",
     ),
     option(
@@ -182,7 +183,7 @@ _solve_options = together(
     ),
     option(
         "--checkpoint",
-        type=FILE,
+        type=Written(dir_okay=False),
         help="File (.h5) with the state of the iteration; a job that finds it continues there.",
     ),
     option(
@@ -276,6 +277,7 @@ def _solve(
     """
     from ..chem import load  # noqa: PLC0415  (loads the interpreter)
     from ..chem import solve as solve_equations  # noqa: PLC0415
+    from ..chem.checkpoint import NoCheckpointError  # noqa: PLC0415
     from ..chem.setup import read_equations  # noqa: PLC0415
 
     systems = [read_equations(source) for source in sources]
@@ -299,6 +301,9 @@ def _solve(
             inputs = {tensor.name for tensor in system.inputs}
             outputs = {tensor.name for tensor in system.outputs}
             roles = chosen["roles"]
+            checkpoint: Path | None = chosen["checkpoint"]
+            if checkpoint is not None and len(systems) > 1:
+                checkpoint = checkpoint.with_stem(f"{checkpoint.stem}_{system.name}")
             passed = others if len(systems) == 1 else {n: others[n] for n in others if n in inputs}
             keywords = {
                 "frozen": chosen["frozen"] * (2 if spin_orbitals else 1),
@@ -309,9 +314,17 @@ def _solve(
                 "show": show,
                 "progress": progress,
                 **{name: chosen[name] for name in _ITERATION},
+                "checkpoint": checkpoint,
                 **compilation,
             }
-            solution = solve_equations(system, reference, **keywords)
+            try:
+                solution = solve_equations(system, reference, **keywords)
+            except NoCheckpointError:
+                if len(systems) == 1:
+                    raise
+                # That of the equations before these remains.
+                keywords["checkpoint"] = None
+                solution = solve_equations(system, reference, **keywords)
             solutions.append(solution)
             # An error in what follows loses none.
             for written in (kept, chosen["output"]):

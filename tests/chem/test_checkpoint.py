@@ -205,6 +205,54 @@ def test_the_file_of_another_job_is_refused(
     assert path.read_bytes() == before
 
 
+WITH_INPUTS = """
+space o occupied
+space v virtual
+index i j : o
+index a b : v
+input g[o,v,o,v] from eri(chemist), e_o[o], e_v[v], t2[o,o,v,v]
+input weight = 1, x[o,o]
+output e, r2
+e = (2*g[i,a,j,b] - g[i,b,j,a])*t2[i,j,a,b]
+r2[i,j,a,b] = weight*g[i,a,j,b] + x[i,j]*t2[i,j,a,b]
+r2[i,j,a,b] += t2[i,j,a,b]*(e_v[a] + e_v[b] - e_o[i] - e_o[j])
+"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "different"),
+    [
+        ({"dtype": "complex128"}, "element type"),
+        ({"dtype": "float32", "tolerance": 1e-4}, "element type"),
+        ({"weight": 0.5}, "input weight"),
+        ({"x": np.array([[0, 0.2], [-0.2, 0]])}, "input x"),
+        ({}, ""),
+        ({"memory": "2GB"}, ""),
+        ({"memory_limit": "1MB", "diis": 3, "tolerance": 1e-7}, ""),
+    ],
+)
+def test_the_file_of_another_element_type_or_input_is_refused(
+    changed: dict[str, Any], different: str, lih: Any, tmp_path: Path
+) -> None:
+    """What changes the memory or the way to the same solution is the same job."""
+    path = tmp_path / "job.h5"
+    inputs = {name: changed.pop(name) for name in ("weight", "x") if name in changed}
+    given = {"x": np.array([[0, 0.1], [-0.1, 0]]), "weight": 1}
+    first, _ = solved(lih, WITH_INPUTS, inputs=given, checkpoint=path)
+    before = path.read_bytes()
+    given |= inputs
+    given["x"] = given["x"].astype(changed.get("dtype", "float64"))
+    other = {"inputs": given, "checkpoint": path, **changed}
+    if different:
+        with pytest.raises(tcgen.ArgumentError, match=mentions(f"job.h5 another {different}")):
+            solved(lih, WITH_INPUTS, **other)
+        assert path.read_bytes() == before
+    else:
+        again, rows = solved(lih, WITH_INPUTS, **other)
+        assert [*rows] == [first.iterations]
+        assert abs(again.e_corr - first.e_corr) < 1e-10
+
+
 @pytest.mark.parametrize("content", [b"", b"not HDF5"])
 def test_other_files_are_refused(content: bytes, lih: Any, tmp_path: Path) -> None:
     path = tmp_path / "job.h5"

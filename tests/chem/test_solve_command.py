@@ -43,6 +43,28 @@ def test_a_shipped_spec_by_name() -> None:
     assert "E(total)" in result.stdout
 
 
+def test_a_checkpoint_of_several_specs(tmp_path: Path) -> None:
+    """Each has a file of its own; energies and roots without iterations have none."""
+    names = ("ccsd_closed_shell", "dcsd_closed_shell", "eom_ee_ccsd_closed_shell")
+    command = (names[0], *LIH, "--checkpoint", tmp_path / "job.h5")
+    solved(*command)
+    for _ in range(2):
+        result = solve(names[0], *names[1:2], "mp2_closed_shell", *command[1:], "--json")
+        assert result.exit_code == 0, result.stderr
+        energies = [record["e_corr"] for record in json.loads(result.stdout)["solutions"]]
+        np.testing.assert_allclose([energies[0], energies[2]], [E_CCSD, E_MP2], rtol=0, atol=1e-8)
+        files = {path.name for path in tmp_path.iterdir()}
+        assert files == {"job.h5", *(f"job_{name}.h5" for name in names[:2])}
+    assert len([row for row in result.stderr.splitlines() if row.split()[0].isdigit()]) == 2
+    more = ("--amplitudes", tmp_path / "lih.npz")
+    roots = solve(names[0], names[2], *command[1:], *more, "--json")
+    assert roots.exit_code == 0, roots.stderr
+    assert json.loads(roots.stdout)["solutions"][1]["roots"]
+    alone = solve(names[2], *command[1:], *more)
+    assert alone.exit_code == 2
+    assert says(alone.stderr, "checkpoint eigenvalue")
+
+
 def test_several_specs_in_one_command(tmp_path: Path) -> None:
     names = ("ccsd_closed_shell", "t_closed_shell")
     file = tmp_path / "lih.npz"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from fractions import Fraction
 from functools import partial
 from inspect import signature
 from pathlib import Path
@@ -416,3 +417,23 @@ def test_a_compiled_folder_has_its_equations(solve: Any, lih: Any, tmp_path: Pat
     program.save(tmp_path / "mp2")
     expected = solve("mp2_closed_shell", lih).e_corr
     assert solve(str(tmp_path / "mp2"), lih).e_corr == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+def test_scalar_inputs_are_numbers(lih: Any, solve: Any, dtype: str) -> None:
+    """Numbers of any type adapt to the element type, as in a call of a program."""
+    text = CLOSED + (
+        "input g[o,v,o,v] from eri(chemist), e_o[o], e_v[v], scale\noutput e\n"
+        "e = scale*(2*g[i,a,j,b] - g[i,b,j,a])*g[i,a,j,b]/(e_o[i] + e_o[j] - e_v[a] - e_v[b])\n"
+    )
+
+    def energy(scale: Any) -> Any:
+        return solve(text, lih, inputs={"scale": scale}, dtype=dtype).e_corr
+
+    expected = energy(2.0)
+    assert abs(expected + 2 * 0.012870135774) < 1e-6
+    for number in (2, np.float32(2), np.int64(2), Fraction(2)):
+        assert energy(number) == expected
+    assert abs(2 * energy(True) - expected) < 1e-7
+    with pytest.raises(tcgen.DtypeError, match="scale must be"):
+        energy(10**400)

@@ -9,8 +9,10 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import combinations
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
@@ -19,6 +21,8 @@ from support.bad_folders import FAULTS, unsearchable, unwritable
 from support.command_line import FIGURE_1, LADDER, MP2, invoke
 from support.messages import says
 from tcgen.cache_files import write_bytes
+from tcgen.cli.commands import main
+from tcgen.cli.options import Written
 from tcgen.compiler.target import default_target
 
 SAYING_WHEN_A_KERNEL_STARTS = """
@@ -128,6 +132,59 @@ def test_numbers_and_paths_without_measure(option: tuple[str, ...], message: str
     result = invoke("run", MP2, "-e", "o=2", "-e", "v=2", "--target", "numpy", *option)
     assert result.exit_code in (2, 3), result.exception
     assert says(result.stderr, message)
+
+
+def paths_of(command: click.Command) -> list[click.Parameter]:
+    """The parameters of a command that are files; the sources of some commands are several."""
+    files = [p for p in command.params if isinstance(p.type, click.Path) and p.nargs == 1]
+    return [p for p in files if p.type.file_okay]
+
+
+@pytest.mark.parametrize("name", sorted(main.commands))
+def test_no_command_writes_a_file_that_it_reads(name: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    command, written = main.commands[name], 0
+    file = tmp_path / "precious.npz"
+    file.write_text("# mine\n")
+    for one, other in combinations(paths_of(command), 2):
+        kinds = [p.type.holds for p in (one, other) if isinstance(p.type, Written)]
+        if not kinds or kinds == ["solutions"] * 2:
+            continue
+        written += 1
+        arguments = [MP2] if name in ("report", "explain", "run", "solve") else []
+        # Another name of the same file.
+        for param, path in ((one, file), (other, Path("precious.npz"))):
+            if isinstance(param, click.Argument):
+                arguments = [path]
+            else:
+                arguments += [param.opts[-1], path]
+        result = invoke(name, *arguments)
+        assert result.exit_code == 2, (arguments, result.output)
+        assert says(result.stderr, "precious.npz give two files"), result.stderr
+        assert file.read_text() == "# mine\n"
+        assert [path.name for path in tmp_path.iterdir()] == [file.name]
+    assert written or name in ("cache", "derive", "doctor", "library", "list")
+
+
+def test_inputs_are_not_replaced_by_outputs(tmp_path: Path) -> None:
+    inputs, link = tmp_path / "in.npz", tmp_path / "link.npz"
+    command = ("-q", "run", MP2, "-e", "o=2", "-e", "v=2", "--target", "numpy")
+    assert invoke(*command, "--save-inputs", inputs).exit_code == 0
+    before = inputs.read_bytes()
+    link.symlink_to(inputs)
+    for output in (inputs, link):
+        result = invoke(*command, "--inputs", inputs, "--output", output)
+        assert result.exit_code == 2
+        assert says(result.stderr, "--inputs --output two files")
+        assert inputs.read_bytes() == before
+    nowhere = ("--output", "/dev/null", "--save-inputs", "/dev/null")
+    assert invoke(*command, *nowhere).exit_code == 0
+
+
+def test_the_memory_of_workers_needs_workers() -> None:
+    result = invoke("run", MP2, "-e", "o=2", "-e", "v=2", "--worker-memory", "1GB")
+    assert result.exit_code == 2
+    assert says(result.stderr, "--worker-memory --scheduler --memory-limit")
 
 
 @pytest.mark.parametrize("option", ["--output", "--save-inputs"])
