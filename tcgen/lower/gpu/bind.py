@@ -64,7 +64,6 @@ from .thread_mapping import mapping_of, pointwise
 from .tiles import tiles_of_block
 
 _THREADS = 128  # threads of a block of a nest
-_SUMMED_BYTES = 2**15  # of an array of which each block of a nest has a copy
 
 
 def bind_gpu(
@@ -231,7 +230,7 @@ def _summed_by_blocks(loop: Loop, own: frozenset[str], context: GpuContext) -> t
     small = tuple(
         name
         for name in added_to(loop, buffers)
-        if buffer_bytes(buffers[name], context.extents) <= _SUMMED_BYTES
+        if buffer_bytes(buffers[name], context.extents) <= context.thresholds.summed_bytes
     )
     if blocks_parallel(loop, own.union(small)) is not None:
         return ()
