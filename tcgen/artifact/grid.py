@@ -47,6 +47,7 @@ class GridEntry:
         finish: function of the second pass, which has one block for each combination; or None.
         once: whether the second pass is one block, even if the first pass has none.
         part_bytes: bytes of partial sums that each block leaves in scratch for the second pass.
+        copies: arrays of which each block leaves a copy in scratch, for the second pass to add up.
         shared_bytes: dynamic shared memory of a block of the first pass, beside private buffers.
         ranges: numbers that the integers of the function must hold, in addition to blocks and
             scratch: products of lengths, each the extent of a space or the tile that limits it.
@@ -62,6 +63,7 @@ class GridEntry:
     part_bytes: int
     shared_bytes: int
     ranges: tuple[tuple[tuple[str, int | None], ...], ...]
+    copies: tuple[str, ...] = ()
 
     def blocks(
         self, extent: Callable[[str], int], values: Mapping[str, int] = MappingProxyType({})

@@ -258,6 +258,19 @@ def summed_numbers(loop: Loop, buffers: Mapping[str, Buffer]) -> frozenset[str]:
     return frozenset(name for name in added - used if not buffers[name].axes)
 
 
+def added_to(loop: Loop, buffers: Mapping[str, Buffer]) -> tuple[str, ...]:
+    """Arrays that a loop adds to and does not read or overwrite, nor zero."""
+    added: dict[str, None] = {}
+    used = set[str]()
+    for stmt, _ in statements((loop,)):
+        if isinstance(stmt, Assign) and stmt.accumulate and stmt.reduction is Reduction.SUM:
+            added[stmt.out.buffer] = None
+            used.update(x.buffer for x in accesses_of(stmt.expr))
+        else:
+            used.update(used_buffers(stmt))
+    return tuple(n for n in added if n not in used and buffers[n].place in ("caller", "arena"))
+
+
 def private_to(loop: Loop, kernel: Kernel, buffers: Mapping[str, Buffer]) -> frozenset[str]:
     """Registers and private buffers that no statement of the kernel uses outside ``loop``."""
     outside = {name for s in kernel.body if s is not loop for name in used_buffers(s)}

@@ -150,6 +150,23 @@ class KernelGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class NestForm:
+    """Which of two forms a nest for a GPU has: one kernel, or launches in loops of the host.
+
+    Attributes:
+        steps: its steps, in order of their visits.
+        kernel: it is one kernel.
+        seconds: predicted time in that form.
+        other: predicted time in the other form; None where no tiles of it fit a thread block.
+    """
+
+    steps: tuple[int, ...]
+    kernel: bool
+    seconds: Fraction
+    other: Fraction | None
+
+
+@dataclass(frozen=True, slots=True)
 class Solve:
     """Result of the search for a plan.
 
@@ -161,6 +178,7 @@ class Solve:
         value: value of the objective, recomputed exactly; None for hand-written plans.
         bound: proven bound on the objective, or None.
         unit: ``seconds``, ``bytes``, ``elements`` or ``saved_elements``.
+        nests: the forms of nests for a GPU that hold products or rows of arrays.
     """
 
     objective: str = "none"
@@ -169,6 +187,7 @@ class Solve:
     value: int | Fraction | None = None
     bound: int | Fraction | None = None
     unit: str = "elements"
+    nests: tuple[NestForm, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,10 +163,19 @@ class Nest:
     The points of parallel loops are counted as one and distributed over at most ``blocks`` blocks;
     each takes further points in turn. Private buffers belong to a block, and its threads
     synchronise after each statement.
+
+    ``products`` has an entry for each statement that is no loop, in order. A block computes a
+    statement with Tiles one tile after the other, all with one term and no splits; those without
+    are divided by elements. () is the same as None for all.
+
+    Arrays of ``summed`` are only added to, by iterations of different blocks. Each block adds to a
+    copy of its own in scratch, and a second pass adds the copies in the order of the blocks.
     """
 
     threads: int
     blocks: int
+    products: tuple[Tiles | None, ...] = ()
+    summed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

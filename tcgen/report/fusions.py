@@ -14,7 +14,7 @@ from typing import Any
 from ..ir.cost import saving
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId
 from ..ir.tensor import Index, Role
-from ..runtime.report import fusion_text
+from ..runtime.report import fusion_text, nest_form_text
 from .counts import array_product, product_value, whole_product
 from .fusion_graph import MOST_ROWS
 from .nest import visits_in_loops
@@ -46,6 +46,7 @@ def fusion_lines(plan: FusionPlan, report: Mapping[str, Any]) -> list[str]:
     rows = [_row(plan, e, letters[e.array.tensor], inside, extents) for e in shown]
     widths = [max((len(row[n]) for row in rows), default=0) for n in range(3)]
     lines = [f"objective {fusion_text(report)}"]
+    lines += [f"nest of {nest_form_text(n)}" for n in report["fusion"].get("nests", [])]
     for *columns, indices in rows:
         padded = [f"{text:<{w}}" for text, w in zip(columns, widths, strict=True)]
         lines.append("  ".join((*padded, indices)))

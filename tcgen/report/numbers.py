@@ -72,6 +72,7 @@ def report_json(
             "unit": plan.solve.unit,
             "extents": dict(plan.extents),
             "seconds": None,
+            **({"nests": _nests(plan)} if manifest.target == "cuda" else {}),
         },
         "arrays": _arrays(plan, manifest, extents),
         "nest": nest_text(plan),
@@ -89,6 +90,19 @@ def report_json(
             for group in plan.groups
         ],
     } | ({"library": _library(manifest, extents)} if manifest.target == "cuda" else {})
+
+
+def _nests(plan: FusionPlan) -> list[dict[str, Any]]:
+    """The form of each nest, and the predicted seconds of both forms."""
+    return [
+        {
+            "steps": list(nest.steps),
+            "form": "kernel" if nest.kernel else "host",
+            "seconds": _number(nest.seconds),
+            "other_seconds": _number(nest.other),
+        }
+        for nest in plan.solve.nests
+    ]
 
 
 def _library(manifest: Manifest, extents: Mapping[str, int]) -> list[dict[str, Any]]:

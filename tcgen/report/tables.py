@@ -9,7 +9,7 @@ from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 
-from ..runtime.report import TOTALS, fusion_text
+from ..runtime.report import TOTALS, fusion_text, nest_form_text
 from .numbers import OPERATIONS
 from .units import readable_bytes
 
@@ -58,6 +58,8 @@ def print_report(report: dict[str, Any], console: Console, most_arrays: int | No
     for note in report["notes"]:
         # Without markup, which would read r[i,a] as a style.
         console.print(f"not optimised: {note}", markup=False)
+    for nest in report["fusion"].get("nests", []):
+        console.print(f"nest of {nest_form_text(nest)}")
     console.print(
         f"fusion: objective {fusion_text(report)}; "
         f"{_count(report['kernels'], 'kernel')}, {_count(report['steps'], 'step')}"

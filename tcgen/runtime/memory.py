@@ -201,8 +201,12 @@ def scratch_bytes(kernel: KernelEntry, manifest: Manifest, extents: Mapping[str,
         return 0  # the library has memory of its own
     blocks = kernel.grid.blocks(lambda space: manifest.extent(space, extents))
     own = block_bytes(kernel, manifest, extents)
-    spilled = min(blocks, SPILLED_BLOCKS) * own if own > SHARED_BYTES else 0
-    return blocks * kernel.grid.splits * kernel.grid.part_bytes + spilled
+    if own > SHARED_BYTES:
+        blocks = min(blocks, SPILLED_BLOCKS)
+    buffers = {b.name: b for b in manifest.buffers}
+    copies = (aligned(array_bytes(buffers[n], manifest, extents)) for n in kernel.grid.copies)
+    part = kernel.grid.splits * kernel.grid.part_bytes + sum(copies)
+    return blocks * (part + (own if own > SHARED_BYTES else 0))
 
 
 class Ledger:

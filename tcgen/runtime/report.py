@@ -159,6 +159,17 @@ def fusion_text(report: Mapping[str, Any], at: str = "") -> str:
     return f"{result}, value {fusion['value']:,} {fusion['unit']}{at and f' at {at}'}"
 
 
+def nest_form_text(nest: Mapping[str, Any]) -> str:
+    """The form of a nest for a GPU, and its predicted times, in words."""
+    names = {"kernel": "as one kernel", "host": "as launches in loops of the host"}
+    form, (other,) = names[nest["form"]], (v for k, v in names.items() if k != nest["form"])
+    steps = ", ".join(f"s{n}" for n in nest["steps"])
+    text = f"{steps}: {nest['seconds']:.3g} s {form}"
+    if nest["other_seconds"] is None:
+        return f"{text}; no tiles of it fit a thread block"
+    return f"{text}, predicted; {nest['other_seconds']:.3g} s {other}"
+
+
 def _fused(array: dict[str, Any]) -> str:
     """Fused indices, each with its tile where it is more than one element."""
     tile = array["tile"]

@@ -20,6 +20,7 @@ class GpuThresholds(GpuRates):
         nest_iterations: least independent iterations that keep a GPU busy; if there are so many,
             thread blocks walk them.
         block_points: points of the largest iteration that a thread block walks if there are fewer.
+        summed_bytes: bytes of the largest array of which each block of a nest adds up a copy.
         nest_blocks: most thread blocks of a nest; each takes further iterations in turn.
         least_mnk: m, n and k from which threadblock tiles pay.
         split_k: least points of k in each split.
@@ -46,6 +47,7 @@ class GpuThresholds(GpuRates):
 
     nest_iterations: int = threshold(128, 0, UNBOUNDED)
     block_points: int = threshold(2**15, 0, UNBOUNDED)
+    summed_bytes: int = threshold(2**15, 0, 2**24)
     nest_blocks: int = threshold(1024, 1, 2**20)
     least_mnk: int = threshold(4, 1, UNBOUNDED)
     split_k: int = threshold(128, 1, UNBOUNDED)

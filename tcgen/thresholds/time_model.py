@@ -8,6 +8,7 @@
                                       calls of the BLAS (``lower.layout``)
 ``GpuRates``                          generated kernel or library (``lower.gpu.library``)
 ``tile_cycles``, ``thread_tile_work``  threadblock tiles (``lower.gpu.tiles``)
+``NEST_ELEMENT_FLOPS``, ...           nests in one kernel (``fusion.time.block_nests``)
 ====================================  ==========================================================
 
 Costs of a formula sequence (``algebra``) count operations; the user gives their weights.
@@ -241,6 +242,12 @@ def parse_machine(text: str, usual: Machine = Machine()) -> Machine:
             )
         given[name] = int(value)
     return replace(start or usual, **given)
+
+
+# Statements of a nest that blocks of a GPU compute. Source: estimates, 2026-11-30, not measured.
+NEST_ELEMENT_FLOPS = 512  # flops in the time of an element of a statement that is no product
+NEST_STATEMENT_PICOSECONDS = 10**6  # tables, first copies and barriers of a statement: 1,500 cycles
+NEST_CACHE_RATE = 2  # rate of loads from the last cache, in that of memory: see tile_cycles
 
 
 @dataclass(frozen=True, slots=True)

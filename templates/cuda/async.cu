@@ -51,6 +51,14 @@ __device__ __forceinline__ void tc_copy(T *shared, const T *global, bool wanted,
     static_assert(BYTES == 16 || BYTES == 8 || BYTES == 4, "no copy of so many bytes");
     tc_cp_async<BYTES>(shared, global, wanted, given);
 }
+/* The same at once, from any memory. */
+template <int WIDTH, typename T>
+__device__ __forceinline__ void tc_copy_own(T *shared, const T *source, bool wanted, bool given)
+{
+    #pragma unroll
+    for (int n = 0; n < WIDTH; ++n)
+        if (wanted) shared[n] = given ? source[n] : T(0);
+}
 /* sum += x*y, of numbers or of their complex conjugates. That of complex numbers is four
  * multiply-adds, or two if a factor is real: the sum of products would be rounded first.
  */

@@ -53,10 +53,11 @@ __device__ constexpr int tc_rows_at_once(int rows, int most)
  * PITCH elements apart from the next, is along k if ALONG_K, else along m or n, and a thread copies
  * WIDTH neighbours of it at once. If RUN > 1, successive points of n are SEGMENT places apart in a
  * row, RUN of them. If BLOCK > 1, the points of k are counted in blocks of BLOCK x BLOCK, and each
- * block is transposed in a row. If CONJ, products have the complex conjugates of the elements.
+ * block is transposed in a row. If CONJ, products have the complex conjugates of the elements. An
+ * array that is the block's OWN may be in shared memory itself.
  */
 template <typename T, typename INDEX, int THREADS, int LENGTH, int DEPTH, int WIDTH, bool ALONG_K,
-    int PITCH, int RUN, int SEGMENT, int BLOCK, bool CONJ>
+    int PITCH, int RUN, int SEGMENT, int BLOCK, bool CONJ, bool OWN>
 struct tc_operand {
     typedef T element;
     static constexpr bool CONJUGATED = CONJ;
@@ -108,8 +109,10 @@ struct tc_operand {
     __device__ __forceinline__ void copy(
         int slot, int turn, bool wanted, bool given = true) const
     {
-        tc_copy<WIDTH>(tile + (slot*ROWS + row + turn)*PITCH + place,
-            start + (INDEX)(fixed + offset(turn)), wanted && busy, given);
+        T *const target = tile + (slot*ROWS + row + turn)*PITCH + place;
+        const T *const source = start + (INDEX)(fixed + offset(turn));
+        if constexpr (OWN) tc_copy_own<WIDTH>(target, source, wanted && busy, given);
+        else tc_copy<WIDTH>(target, source, wanted && busy, given);
     }
     /* The same, with zeros for the points of k before the first of the sum. */
     __device__ __forceinline__ void copy_part(int slot, int turn, int missing) const

@@ -13,6 +13,7 @@ from ...ir.thread_mapping import Library, Nest, Points, Strip, Sums, ThreadNest,
 from ..scope import Scope
 from .expressions import free_and_summed
 from .kernels import assigns, finish_symbol, threads, totals
+from .nest import nest_shared_bytes
 from .tile_epilogue import PART
 from .tiles import tiles_shared_bytes
 
@@ -33,10 +34,9 @@ def make_grid(scope: Scope) -> GridEntry:
         finish=finish,
         once=bool(totals(kernel)),
         part_bytes=_part_bytes(scope) if finish else 0,
-        shared_bytes=tiles_shared_bytes(assigns(kernel), mapping, scope)
-        if isinstance(mapping, Tiles)
-        else 0,
+        shared_bytes=_shared_bytes(scope),
         ranges=_ranges(scope),
+        copies=mapping.summed if isinstance(mapping, Nest) else (),
     )
 
 
@@ -51,9 +51,22 @@ def _most_blocks(kernel: Kernel) -> int | None:
             return None
 
 
+def _shared_bytes(scope: Scope) -> int:
+    """Bytes of the tiles of operands in dynamic shared memory."""
+    match scope.kernel.mapping:
+        case Tiles() as mapping:
+            return tiles_shared_bytes(assigns(scope.kernel), mapping, scope)
+        case Nest() as mapping:
+            return nest_shared_bytes(mapping, scope)
+        case _:
+            return 0
+
+
 def _part_bytes(scope: Scope) -> int:
     """Bytes of the partial sums that a block leaves for the second pass."""
     kernel, mapping = scope.kernel, scope.kernel.mapping
+    if isinstance(mapping, Nest):
+        return 0
     dtypes = {buffer.dtype for buffer in scope.buffers.values()}
     if not isinstance(mapping, Tiles):
         return (COMPLEX128 if COMPLEX128.name in dtypes else FLOAT64).itemsize

@@ -34,7 +34,7 @@ from ..parts import FIRST, LAST
 from ..printing import kernel_comment, symbol
 from ..scope import CUDA_RESERVED, Scope, make_scope, private_buffers
 from .expressions import THREADS
-from .nest import nest_body, thread_nest_body
+from .nest import nest_body, nest_finish, thread_nest_body
 from .points import points_body, transpose_body, zero_body
 from .sums import sums_body, sums_finish
 from .tiles import tiles_body, tiles_finish
@@ -49,7 +49,11 @@ def cuda_source(module: Module, version: str) -> str:
         dtype=module.dtype,
         narrow=f"{NARROW:,}",
     )
-    mappings = [k.mapping for k in module.kernels]
+    mappings = [
+        tiles
+        for k in module.kernels
+        for tiles in (k.mapping.products if isinstance(k.mapping, Nest) else (k.mapping,))
+    ]
     parts = [head]
     body = [s for k in module.kernels for s, _ in statements(k.body) if isinstance(s, Assign)]
     called = {name for s in body for name in functions(s.expr)}
@@ -69,8 +73,14 @@ def cuda_source(module: Module, version: str) -> str:
 
 def finish_symbol(kernel: Kernel) -> str | None:
     """Name of the function that is a kernel's second pass, or None."""
-    split = isinstance(kernel.mapping, Sums | Tiles) and kernel.mapping.splits > 1
-    return f"{symbol(kernel)}_finish" if split or totals(kernel) else None
+    match kernel.mapping:
+        case Sums(splits=splits) | Tiles(splits=splits):
+            second = splits > 1 or totals(kernel) > 0
+        case Nest(summed=summed):
+            second = bool(summed)
+        case _:
+            second = False
+    return f"{symbol(kernel)}_finish" if second else None
 
 
 def totals(kernel: Kernel) -> int:
@@ -129,8 +139,14 @@ def _function(name: str, body: list[str], scope: Scope) -> list[str]:
     if scope.parts is not None:
         arguments += [f"const tc_int {FIRST}", f"const tc_int {LAST}"]
     bounds = str(threads(scope.kernel))
-    if isinstance(scope.kernel.mapping, Tiles):
-        bounds += f", {_residence(scope.kernel.mapping, scope)}"
+    match scope.kernel.mapping:
+        case Tiles() as mapping:
+            bounds += f", {_residence(mapping, scope)}"
+        case Nest(products=products) if any(products):
+            # Without a number of blocks ptxas spills sums rather than take more registers.
+            bounds += ", 1"
+        case _:
+            pass
     lines = [*(f"{a}," for a in arguments[:-1]), f"{arguments[-1]})"]
     return part(THREADS, "function", bounds=bounds, name=name, arguments=lines, body=body)
 
@@ -193,6 +209,8 @@ def _finish(scope: Scope) -> list[str]:
     mapping = scope.kernel.mapping
     if isinstance(mapping, Tiles):
         return tiles_finish(assigns(scope.kernel), mapping, scope)
+    if isinstance(mapping, Nest):
+        return nest_finish(mapping, scope)
     assert isinstance(mapping, Sums)
     return sums_finish(_only_assign(scope), mapping, scope)
 

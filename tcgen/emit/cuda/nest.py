@@ -10,17 +10,18 @@ elements in registers, so that threads are independent.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import assert_never
 
-from ...dtypes import BY_NAME
+from ...dtypes import BY_NAME, COMPLEX128, FLOAT64
 from ...errors import VerifyError
-from ...ir.loop_analysis import parallel_chain
+from ...ir.loop_analysis import parallel_chain, statements
 from ...ir.loops import Assign, Gemm, Loop, Stmt, Zero
-from ...ir.thread_mapping import Nest, ThreadNest
+from ...ir.thread_mapping import Nest, ThreadNest, Tiles
 from ...resources import part
 from ..c.stores import combined, total
 from ..parts import numbered, skip_lines
-from ..printing import elements, indented
+from ..printing import elements, indented, literal
 from ..scope import Scope, private_buffers
 from .expressions import (
     THREADS,
@@ -37,32 +38,104 @@ from .expressions import (
     when,
 )
 from .points import element_guards, element_lines, loop_of_threads, neutral, summed_guards
+from .tiles import product_lines, tables_of_products, tiles_shared_bytes
 
 SYNC = "__syncthreads();"
 
 
 def nest_body(mapping: Nest, scope: Scope) -> list[str]:
     """The whole body of a kernel."""
-    lines = _own_memory(scope)
+    lines = _own_memory(mapping, scope)
+    copies, scope = _own_copies(mapping, scope)
+    lines += copies
     for stmt in scope.kernel.body:
         lines += _statement(stmt, mapping, scope)
     return lines
 
 
-def _own_memory(scope: Scope) -> list[str]:
+def nest_finish(mapping: Nest, scope: Scope) -> list[str]:
+    """The second pass: adds the copies of all blocks in order, a block for each element."""
+    lines, first = [_copied_bytes(mapping, scope)], "0"
+    for name in mapping.summed:
+        element = BY_NAME[scope.buffers[name].dtype]
+        total = COMPLEX128 if element.parts > 1 else FLOAT64
+        lines += part(
+            THREADS,
+            "sum_of_copies",
+            elements=elements(scope.buffers[name]),
+            kind=total.cuda_type,
+            zero=literal(Fraction(0), total.name),
+            threads=mapping.threads,
+            type=element.cuda_type,
+            first=first,
+            name=scope.names[name],
+        )
+        first += f" + {_bytes(scope, name)}"
+    return lines
+
+
+def _copied_bytes(mapping: Nest, scope: Scope) -> str:
+    held = " + ".join(_bytes(scope, name) for name in mapping.summed)
+    return f"const tc_int tc_copied_bytes = {held};"
+
+
+def _own_copies(mapping: Nest, scope: Scope) -> tuple[list[str], Scope]:
+    """Copies of summed arrays in the scratch of a block, zero at first, in place of the arrays."""
+    if not mapping.summed:
+        return [], scope
+    lines, first, names = [], "0", {}
+    for name in mapping.summed:
+        names[name] = f"tc_copy_{scope.names[name]}"
+        buffer = scope.buffers[name]
+        zeros = [f"{names[name]}[tc_n] = {literal(Fraction(0), buffer.dtype)};"]
+        lines += part(
+            THREADS,
+            "copy",
+            kind=BY_NAME[buffer.dtype].cuda_type,
+            name=names[name],
+            first=first,
+            zeros=_loop_of_block(elements(buffer), mapping, zeros),
+        )
+        first += f" + {_bytes(scope, name)}"
+    return [*lines, SYNC], scope.holding({}, names)
+
+
+def products_of(mapping: Nest, scope: Scope) -> dict[Assign, Tiles]:
+    """The statements of a nest that a block computes by tiles."""
+    inside = (stmt for stmt, _ in statements(scope.kernel.body))
+    pairs = zip(inside, mapping.products, strict=False)
+    return {s: tiles for s, tiles in pairs if isinstance(s, Assign) and tiles is not None}
+
+
+def nest_shared_bytes(mapping: Nest, scope: Scope) -> int:
+    """Bytes of dynamic shared memory of a block, beside its private buffers."""
+    products = products_of(mapping, scope).items()
+    return max((tiles_shared_bytes((s,), tiles, scope) for s, tiles in products), default=0)
+
+
+def _own_memory(mapping: Nest, scope: Scope) -> list[str]:
     lines = []
     for name, buffer in scope.buffers.items():
         if buffer.place == "register":
             lines.append(f"__shared__ {BY_NAME[buffer.dtype].cuda_type} {scope.names[name]};")
-    private = private_buffers(scope)
+    private, products = private_buffers(scope), products_of(mapping, scope)
+    if mapping.summed:
+        lines.append(_copied_bytes(mapping, scope))
+    if private or products:
+        lines += part(THREADS, "dynamic")
+    if products:
+        lines += tables_of_products(products.values())
     if not private:
-        return lines
+        return [*lines, *(part(THREADS, "staged", own="") if products else [])]
     own = [_bytes(scope, name) for name in private]
     buffers = []
     for name, size in zip(private, own, strict=True):
         kind = BY_NAME[scope.buffers[name].dtype].cuda_type
         buffers += [f"{kind} *const {scope.names[name]} = ({kind} *)tc_own;", f"tc_own += {size};"]
-    return [*lines, *part(THREADS, "own_memory", bytes=" + ".join(own), buffers=buffers[:-1])]
+    behind = "(tc_int)gridDim.x*tc_copied_bytes + " if mapping.summed else ""
+    lines += part(THREADS, "own_memory", bytes=" + ".join(own), behind=behind, buffers=buffers[:-1])
+    behind = " + (tc_in_shared ? tc_own_bytes : 0)"
+    return [*lines, *(part(THREADS, "staged", own=behind) if products else [])]
 
 
 def _bytes(scope: Scope, name: str) -> str:
@@ -77,6 +150,10 @@ def _statement(stmt: Stmt, mapping: Nest, scope: Scope) -> list[str]:
         case Zero():
             return [*_zero(stmt, mapping, scope), SYNC]
         case Assign():
+            # The lines of a product end with a barrier.
+            tiles = products_of(mapping, scope).get(stmt)
+            if tiles is not None:
+                return product_lines(stmt, tiles, scope)
             return [*_assign(stmt, mapping, scope), SYNC]
         case Gemm():
             raise VerifyError("a matrix product for a CPU in a kernel for a GPU")

@@ -24,12 +24,26 @@ TILES = "cuda/kernels/tiles.cu"
 
 @dataclass(frozen=True, slots=True)
 class TilePrinter:
-    """A kernel of tiles: products, statements on a tile before it is stored, and names."""
+    """A kernel of tiles: products, statements on a tile before it is stored, and names.
+
+    ``inside``: a statement of a nest, whose tiles one block computes in turn.
+    """
 
     stmts: tuple[Assign, ...]
     epilogue: tuple[Assign, ...]
     mapping: Tiles
     scope: Scope
+    inside: bool = False
+
+    @property
+    def number(self) -> str:
+        """Number of a tile."""
+        return "tc_tile" if self.inside else "blockIdx.x"
+
+    @property
+    def staged(self) -> str:
+        """Address of the tiles of the operands in shared memory."""
+        return "tc_staged" if self.inside else "tc_dynamic"
 
     @property
     def band(self) -> dict[str, BandVar]:
@@ -143,6 +157,8 @@ def tile_lines(
         TILES,
         "tile",
         mapping,
+        number=printer.number,
+        target_tables=[] if printer.inside else part(TILES, "target_tables", mapping),
         value_tables=[
             f"__shared__ tc_int {value_table(n, printer)}[{length[n]}];"
             for n in named

@@ -151,12 +151,17 @@ def _pairs(printer: TilePrinter, aligned: list[str], elements: list[str]) -> lis
         "pairs",
         printer,
         aligned=" && ".join(aligned),
-        store="tc_add_pair" if stmt.accumulate else "tc_store_pair",
+        store="tc_add_pair" if stmt.accumulate else _store(printer),
         place=f"{scope.names[printer.out.buffer]} + ({_start(printer)}tc_i + tc_j)",
         first=first,
         second=second,
         elements=elements,
     )
+
+
+def _store(printer: TilePrinter) -> str:
+    """The store of a pair: a nest reads its results again, and may have them in shared memory."""
+    return "tc_write_pair" if printer.inside else "tc_store_pair"
 
 
 def _start(printer: TilePrinter) -> str:

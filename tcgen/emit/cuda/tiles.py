@@ -10,6 +10,7 @@ memory are copied 16 bytes at a time, if the extents and the addresses at run ti
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -35,6 +36,7 @@ from .tile_addresses import (
     TILES,
     Table,
     TilePrinter,
+    blocks,
     load_place,
     store_place,
     table_lines,
@@ -73,7 +75,8 @@ def tiles_body(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope) -> list[
         "body",
         printer,
         mapping,
-        table=_TABLE,
+        operand_tables=part(TILES, "operand_tables", mapping, table=_TABLE),
+        sums=part(TILES, "sums", printer),
         tile=tile_lines(
             printer,
             () if split else named_variables(printer),
@@ -83,6 +86,40 @@ def tiles_body(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope) -> list[
         terms=terms,
         end=end,
     )
+
+
+def product_lines(stmt: Assign, mapping: Tiles, scope: Scope) -> list[str]:
+    """A statement of a nest: all its tiles, one after the other, by one block."""
+    printer = replace(_printer((stmt,), mapping, scope), inside=True)
+    (term,) = mapping.terms
+    return [
+        "{",
+        *indented(
+            part(
+                TILES,
+                "product_of_block",
+                tiles=blocks(printer),
+                tile=tile_lines(printer, (), operand_tables(stmt, term, printer)),
+                sums=part(TILES, "sums", printer),
+                term=[
+                    "{",
+                    *indented(term_lines(stmt, term, printer, scaled=False, first=True)),
+                    "}",
+                ],
+                end=store_lines(printer),
+            )
+        ),
+        "}",
+    ]
+
+
+def tables_of_products(mappings: Collection[Tiles]) -> list[str]:
+    """Tables in shared memory that all products of a nest use in turn."""
+    tile_m, tile_n = max(m.tile_m for m in mappings), max(m.tile_n for m in mappings)
+    return [
+        *part(TILES, "operand_tables", tile_m=tile_m, tile_n=tile_n, table=_TABLE),
+        *part(TILES, "target_tables", tile_m=tile_m, tile_n=tile_n),
+    ]
 
 
 def tiles_finish(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope) -> list[str]:
@@ -134,6 +171,7 @@ def term_lines(
         right_kind=right.kind,
         left_start=_start(left, moving, scope),
         right_start=_start(right, moving, scope),
+        staged=printer.staged,
         left_bytes=_left_bytes(printer),
         tables=tables,
         values=values(k, "tc_rest", scope, "tc_k"),
@@ -316,10 +354,19 @@ def _wide_conditions(operand: _Operand, printer: TilePrinter) -> list[str]:
     return conditions
 
 
+def _is_own(operand: _Operand, printer: TilePrinter) -> bool:
+    """Whether an array belongs to the block, so that it may be in shared memory."""
+    return printer.scope.buffers[operand.access.buffer].place == "private"
+
+
 def _loop(left: _Operand, right: _Operand, printer: TilePrinter, index: str) -> list[str]:
     """The loop over k."""
     mapping = printer.mapping
-    operands = [line for o in (left, right) for line in part(TILES, "operand", o, printer, mapping)]
+    operands = [
+        line
+        for o in (left, right)
+        for line in part(TILES, "operand", o, printer, mapping, own=_is_own(o, printer))
+    ]
     by = "by_warps" if mapping.tensor_cores else "by_threads"
     multiply = part(TILES, by, mapping, printer)
     return part(TILES, "loop", mapping, printer, index=index, operands=operands, multiply=multiply)

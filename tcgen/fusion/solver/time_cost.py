@@ -75,13 +75,20 @@ def _slowness(
     step: Step, a: Ref, b: Ref, length: Mapping[Index, int], machine: Machine, dtype: str
 ) -> tuple[int, int]:
     """Inverse of the efficiency of a matrix product: numerator and denominator."""
+    batch, m, n, k = contraction_groups(step, a, b, length)
+    real = sum(ref.tensor.real for ref in (a, b))
+    return machine.slowness(batch, m, n, k, dtype=dtype, real=real)
+
+
+def contraction_groups(
+    step: Step, a: Ref, b: Ref, length: Mapping[Index, int]
+) -> tuple[int, int, int, int]:
+    """Points of the batch, of m, n and k of a contraction of a and b."""
     m = prod(n for i, n in length.items() if i in a.indices and i not in b.indices)
     n = prod(n for i, n in length.items() if i in b.indices and i not in a.indices)
     both = [i for i in length if i in a.indices and i in b.indices]
     k = prod(length[i] for i in both if i in step.sums)
-    batch = prod(length[i] for i in both if i not in step.sums)
-    real = sum(ref.tensor.real for ref in (a, b))
-    return machine.slowness(batch, m, n, k, dtype=dtype, real=real)
+    return prod(length[i] for i in both if i not in step.sums), m, n, k
 
 
 def _copied(step: Step, length: Mapping[Index, int], whole: Mapping[Index, int]) -> list[Ref]:
@@ -174,25 +181,36 @@ def plan_picoseconds(
     plan: FusionPlan, machine: Machine, dtype: str, saved: Saved, bound_calls: int = 1
 ) -> int:
     """Predicted time of a call of a plan at its planning extents, in picoseconds."""
-    extents, total = plan.extent_of, 0
-    for position, visit in enumerate(plan.visits):
-        tiles = {index: loop.tile or 1 for index, loop in visit.bind}
-        repeats = prod(
-            -(-loop.space.extent_in(extents) // (loop.tile or 1)) for loop in visit.redundant
-        )
-        step = plan.program.steps[visit.step]
-        cached = [
-            a.tensor
-            for a in plan.arrays
-            if a.live[0] <= position <= a.live[1] and stays_in_cache(a.tensor, a.bytes, machine)
-        ]
-        fraction = visited_fraction(visit.loops, {o: o.tile or 1 for o in visit.loops}, extents)
-        less = saved(step, looped_indices(plan, position))
-        time = step_picoseconds(
-            step, tiles, repeats, extents, machine, dtype, cached, less, bound_calls
-        )
-        total += int(fraction * time)
-    return total
+    every = range(len(plan.visits))
+    return sum(visit_picoseconds(plan, n, machine, dtype, saved, bound_calls) for n in every)
+
+
+def visit_picoseconds(
+    plan: FusionPlan,
+    position: int,
+    machine: Machine,
+    dtype: str,
+    saved: Saved,
+    bound_calls: int = 1,
+) -> int:
+    """Predicted time of one visit of a plan in a call, in all iterations of its loops."""
+    extents, visit = plan.extent_of, plan.visits[position]
+    tiles = {index: loop.tile or 1 for index, loop in visit.bind}
+    repeats = prod(
+        -(-loop.space.extent_in(extents) // (loop.tile or 1)) for loop in visit.redundant
+    )
+    step = plan.program.steps[visit.step]
+    cached = [
+        a.tensor
+        for a in plan.arrays
+        if a.live[0] <= position <= a.live[1] and stays_in_cache(a.tensor, a.bytes, machine)
+    ]
+    fraction = visited_fraction(visit.loops, {o: o.tile or 1 for o in visit.loops}, extents)
+    less = saved(step, looped_indices(plan, position))
+    time = step_picoseconds(
+        step, tiles, repeats, extents, machine, dtype, cached, less, bound_calls
+    )
+    return int(fraction * time)
 
 
 def least_picoseconds(

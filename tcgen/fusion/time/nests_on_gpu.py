@@ -10,6 +10,9 @@ such a nest run on the host, over tiles, and each of its statements is a launch:
 
     for a, b: (W = sum(P) B[P,a] B[P,b]; ...)       for tiles A, B: (launch W; launch ...)
 
+Where tiles of all its arrays fit a thread block, such a nest may be one kernel too
+(:mod:`.block_nests`); the one that is predicted to be faster is taken, and a note says which.
+
 Tiles take time and memory: ``memory`` and ``peak`` hold the least with tiles that cost little time,
 the other objectives take the least time.
 """
@@ -18,17 +21,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from itertools import groupby, takewhile
 from math import prod
 
-from ...ir.plan import FusionPlan, LoopId
+from ...ir.plan import FusionPlan, LoopId, NestForm
 from ...ir.program import Contract, Produce, Step
 from ...options import Options
+from ...thresholds.time_model import PICOSECONDS_PER_SECOND
 from ..kernels.objective import traffic
 from ..placement.memory import output_bytes, packed, plan_peak, saved_elements, static_elements
 from ..placement.plan import regrouped
-from ..solver.time_cost import nothing_saved
+from ..solver.time_cost import nothing_saved, visit_picoseconds
 from ..solver.time_model import Request
+from .block_nests import BlockNest, block_nest
 from .refine_tiles import fastest, smallest, with_tiles
 
 _UNLIMITED = 2**63 - 1
@@ -70,7 +76,45 @@ def nests_on_gpu(plan: FusionPlan, options: Options) -> FusionPlan:
     else:
         tiles = fastest(plan, request, kept, fetched)
     tiled = with_tiles(plan, tiles, options.dtype)
+    forms = []
+    for nest in _nests(plan):
+        around = {loop for n in nest for loop in plan.visits[n].loops}
+        if around & kept:
+            continue
+        whole = _picoseconds(tiled, nest, request)
+        found = block_nest(plan, nest, request, thresholds)
+        # A nest in one kernel takes less memory as well.
+        little = (
+            Fraction(0)
+            if options.objective in ("none", "linear", "kernels")
+            else (fusion.time.worthwhile)
+        )
+        chosen = found is not None and found.picoseconds <= (1 + little) * whole
+        if found is not None and chosen:
+            tiles |= found.tiles
+            kept |= around
+        forms.append(_form(plan, nest, found, whole, kernel=chosen))
+    plan = replace(plan, solve=replace(plan.solve, nests=tuple(forms)))
+    tiled = with_tiles(plan, tiles, options.dtype)
     return _valued(regrouped(tiled, _kept_with(tiled, plan, kept)), plan, options)
+
+
+def _picoseconds(plan: FusionPlan, nest: tuple[int, ...], request: Request) -> int:
+    """Predicted time of some visits, each a launch in loops of the host."""
+    machine, dtype, calls = request.machine, request.dtype, request.bound_calls
+    return sum(visit_picoseconds(plan, n, machine, dtype, nothing_saved, calls) for n in nest)
+
+
+def _form(
+    plan: FusionPlan, nest: tuple[int, ...], found: BlockNest | None, host: int, *, kernel: bool
+) -> NestForm:
+    """The form of a nest, with its predicted times."""
+    inside = None if found is None else Fraction(found.picoseconds, PICOSECONDS_PER_SECOND)
+    outside = Fraction(host, PICOSECONDS_PER_SECOND)
+    steps = tuple(plan.visits[n].step for n in nest)
+    if kernel and inside is not None:
+        return NestForm(steps, True, inside, outside)
+    return NestForm(steps, False, outside, inside)
 
 
 def _kept_with(tiled: FusionPlan, plan: FusionPlan, kept: frozenset[LoopId]) -> frozenset[LoopId]:

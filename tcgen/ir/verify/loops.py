@@ -213,14 +213,22 @@ def _check_kernel(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
             if isinstance(stmt, Loop):
                 _check_vectors(stmt, kernel, buffers)
                 private = private_to(stmt, kernel, buffers)
-                if kernel.mapping is None:
-                    private |= summed_numbers(stmt, buffers)
+                private |= _added_apart(stmt, kernel, buffers)
                 for loop in parallel_chain(stmt):
                     reason = blocks_parallel(loop, private)
                     if reason:
                         raise VerifyError(f"loop {loop.var.name} cannot be parallel: {reason}")
         except VerifyError as error:
             raise VerifyError(f"kernel {kernel.name}: {error}") from None
+
+
+def _added_apart(loop: Loop, kernel: Kernel, buffers: Mapping[str, Buffer]) -> frozenset[str]:
+    """Arrays of which each thread of a CPU, or each block of a GPU, adds up a copy."""
+    if kernel.mapping is None:
+        return summed_numbers(loop, buffers)
+    from ..thread_mapping import Nest  # noqa: PLC0415  (loaded for GPUs)
+
+    return frozenset(kernel.mapping.summed if isinstance(kernel.mapping, Nest) else ())
 
 
 def _check_vectors(loop: Loop, kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:

@@ -8,6 +8,7 @@ another thread writes.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import assert_never
 
 from ...dtypes import BY_NAME
@@ -16,11 +17,13 @@ from ...hardware import COPY_BYTES, CUTENSOR, WARP_THREADS
 from ..chains import numbered, separable
 from ..expr import Access, leaves, two_factors
 from ..loop_analysis import (
+    added_to,
     contraction_of,
     is_total,
     is_total_target,
     operands_of,
     parallel_chain,
+    statements,
     used_buffers,
     walked_in_step,
 )
@@ -69,6 +72,10 @@ def check_thread_mapping(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
             shared = any(isinstance(s, Loop) and s.parallel for s in kernel.body)
             if mapping.blocks < 1 or (mapping.blocks > 1 and len(kernel.body) > 1 and shared):
                 raise VerifyError("blocks cannot synchronise between statements")
+            _check_products(kernel, mapping, buffers)
+            added = [n for s in kernel.body if isinstance(s, Loop) for n in added_to(s, buffers)]
+            if mapping.summed and (len(kernel.body) > 1 or set(mapping.summed) - set(added)):
+                raise VerifyError("blocks have copies of arrays that a nest does not only add to")
         case ThreadNest():
             _check_threads(mapping.threads)
             _check_thread_nest(kernel, buffers)
@@ -156,6 +163,20 @@ def _check_nest(stmt: Stmt) -> None:
             raise VerifyError("a kernel for a GPU has a matrix product for a CPU")
         case _:
             assert_never(stmt)
+
+
+def _check_products(kernel: Kernel, mapping: Nest, buffers: Mapping[str, Buffer]) -> None:
+    """Check the tiles of the statements of a nest, each as a kernel of its own."""
+    inside = [stmt for stmt, _ in statements(kernel.body)]
+    if mapping.products and len(mapping.products) != len(inside):
+        raise VerifyError("the products of a nest are not one entry for each of its statements")
+    for stmt, tiles in zip(inside, mapping.products, strict=False):
+        if tiles is None:
+            continue
+        alone = tiles.splits == len(tiles.terms) == 1
+        if not alone or tiles.threads_m * tiles.threads_n != mapping.threads:
+            raise VerifyError("a product of a nest has one term, no splits, and all its threads")
+        _check_tiles(replace(kernel, body=(stmt,)), tiles, buffers)
 
 
 def _check_thread_nest(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:

@@ -21,12 +21,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 from typing import assert_never
 
 from ...hardware import PRIVATE_SHARED_BYTES
 from ...ir.loop_analysis import (
     Positions,
+    added_to,
     blocks_parallel,
+    parallel_chain,
     positions,
     private_to,
     statements,
@@ -58,6 +61,7 @@ from .fuse_launches import as_assign
 from .launch_order import LaunchFuser
 from .liveness import most_held, with_lives, without_tile_targets
 from .thread_mapping import mapping_of, pointwise
+from .tiles import tiles_of_block
 
 _THREADS = 128  # threads of a block of a nest
 
@@ -165,7 +169,8 @@ class _Binder:
         """True if thread blocks may divide the iterations of a loop, and these keep a GPU busy."""
         buffers, extents = self.context.buffers, self.context.extents
         own = private_to(loop, kernel, buffers)
-        if blocks_parallel(loop, own) is not None or _calls_library(loop):
+        summed = _summed_by_blocks(loop, own, self.context)
+        if blocks_parallel(loop, own.union(summed)) is not None or _calls_library(loop):
             return False
         # A private buffer that other statements also use cannot belong to a block.
         shared = (n for n in used_buffers(loop) if n not in own)
@@ -173,9 +178,11 @@ class _Binder:
             return False
         if sum(buffer_bytes(buffers[n], extents) for n in own) > PRIVATE_SHARED_BYTES:
             return False
-        if pointwise(loop, own, self.context):
+        if not summed and pointwise(loop, own, self.context):
             return True
-        count, thresholds = self.context.iterations(loop.var), self.context.thresholds
+        nest = _parallel(loop, own.union(summed))
+        together = (inner.var for inner in parallel_chain(nest))
+        count, thresholds = prod(map(self.context.iterations, together)), self.context.thresholds
         busy = count >= thresholds.nest_iterations
         return busy or self.context.points((loop,)) <= thresholds.block_points * count
 
@@ -200,11 +207,36 @@ def _mapped(kernel: Kernel, context: GpuContext) -> Kernel:
     if not isinstance(first, Loop):
         return mapping_of(kernel, context)
     own = private_to(first, kernel, context.buffers)
-    loop = _parallel(first, own)
-    mapping: ThreadNest | Nest = Nest(_THREADS, context.thresholds.nest_blocks)
-    if pointwise(loop, own, context):
-        mapping = ThreadNest(_THREADS)
+    summed = _summed_by_blocks(first, own, context)
+    loop = _parallel(first, own.union(summed))
+    if not summed and pointwise(loop, own, context):
+        return replace(kernel, body=(loop,), mapping=ThreadNest(_THREADS))
+    products = tuple(
+        tiles_of_block(stmt, _THREADS, context) if isinstance(stmt, Assign) else None
+        for stmt, _ in statements((loop,))
+    )
+    mapping = Nest(_THREADS, context.thresholds.nest_blocks, products, summed)
     return replace(kernel, body=(loop,), mapping=mapping)
+
+
+def _summed_by_blocks(loop: Loop, own: frozenset[str], context: GpuContext) -> tuple[str, ...]:
+    """Small arrays of which each block adds up a copy, since iterations add to the same elements.
+
+    None if the iterations are independent without, or are not with such copies.
+    """
+    if blocks_parallel(loop, own) is None:
+        return ()
+    buffers = context.buffers
+    small = tuple(
+        name
+        for name in added_to(loop, buffers)
+        if buffer_bytes(buffers[name], context.extents) <= context.thresholds.summed_bytes
+    )
+    if blocks_parallel(loop, own.union(small)) is not None:
+        return ()
+    return tuple(
+        name for name in small if blocks_parallel(loop, own | (set(small) - {name})) is not None
+    )
 
 
 def _parallel(loop: Loop, own: frozenset[str]) -> Loop:

@@ -10,7 +10,7 @@ predicts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from ...dtypes import BY_NAME, DType
@@ -32,6 +32,8 @@ from ...thresholds.time_model import (
 from ..layout import GpuContext
 
 _TILE_BYTES = 80 * 1024  # A and B in shared memory: two blocks fit a multiprocessor from sm_80 on
+# The same of a product in a nest: with private buffers of 46 KiB it fits GPUs from sm_80 on.
+_NEST_TILE_BYTES = 52 * 1024
 _CANDIDATE_SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
 
@@ -291,6 +293,22 @@ def tiles_for(
         splits=tiling.splits,
         tensor_cores=by_cores,
     )
+
+
+def tiles_of_block(stmt: Assign, threads: int, context: GpuContext) -> Tiles | None:
+    """The tiles of a product that one block of a nest computes; None if they do not pay.
+
+    The tile has least estimate for a GPU of one multiprocessor.
+    """
+    alone = replace(context.thresholds, multiprocessors=1, splits=1)
+    itemsize = _dtype((stmt,), context).itemsize
+    for tiling in tilings_of((stmt,), replace(context, thresholds=alone)):
+        shape = tiling.shape
+        tile_k, stages = depth_and_stages(shape, itemsize)
+        held = tile_k * stages * (shape.m + shape.n + 8) * itemsize
+        if shape.threads_m * shape.threads_n == threads and held <= _NEST_TILE_BYTES:
+            return tiles_for((stmt,), context, tiling)
+    return None
 
 
 def tilings_of(stmts: tuple[Assign, ...], context: GpuContext) -> tuple[Tiling, ...]:

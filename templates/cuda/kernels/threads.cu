@@ -34,9 +34,24 @@ for (tc_int tc_lane = 0; tc_lane < $lanes; ++tc_lane) {
 reinterpret_cast<$group *>($target)[tc_n] = $own;
 //: own_memory
 const tc_int tc_own_bytes = $bytes;
-extern __shared__ __align__(16) char tc_dynamic[];
-char *tc_own = tc_in_shared ? tc_dynamic : tc_scratch + blockIdx.x*tc_own_bytes;
+char *tc_own = tc_in_shared ? tc_dynamic : tc_scratch + ${behind}blockIdx.x*tc_own_bytes;
 $buffers
+//: staged
+char *const tc_staged = tc_dynamic$own;
+//: copy
+$kind *const $name = ($kind *)(tc_scratch + blockIdx.x*tc_copied_bytes + $first);
+$zeros
+//: sum_of_copies
+for (tc_int tc_element = blockIdx.x; tc_element < $elements; tc_element += gridDim.x) {
+    $kind tc_sum = $zero;
+    for (tc_int tc_n = threadIdx.x; tc_n < gridDim.x; tc_n += $threads)
+        tc_sum += ((const $type *)(tc_scratch + tc_n*tc_copied_bytes + $first))[tc_element];
+    tc_sum = tc_block_sum(tc_sum);
+    if (threadIdx.x == 0) $name[tc_element] += tc_sum;
+    __syncthreads();
+}
+//: dynamic
+extern __shared__ __align__(16) char tc_dynamic[];
 //: sum_of_block
 {
     $kind tc_sum = $start;

@@ -1,24 +1,38 @@
 /* Kernels of tiles: parts of their bodies, in the order in which they stand. */
 //: body
 extern __shared__ __align__(16) char tc_dynamic[];
+$operand_tables
+$tile
+$sums
+$store_place
+$terms
+$end
+//: operand_tables
 __shared__ __align__(16) tc_int tc_left_rows[$tile_m], tc_right_columns[$tile_n];
 __shared__ __align__(16) long long tc_left_ks[$table], tc_right_ks[$table];
-$tile
+//: target_tables
+__shared__ tc_int tc_out_row[$tile_m], tc_out_column[$tile_n];
+//: sums
 $kind tc_sum[$each_m][$each_n];
 #pragma unroll
 for (int tc_r = 0; tc_r < $each_m; ++tc_r) {
     #pragma unroll
     for (int tc_c = 0; tc_c < $each_n; ++tc_c) tc_sum[tc_r][tc_c] = $zero;
 }
-$store_place
-$terms
-$end
+//: product_of_block
+for (tc_int tc_tile = 0; tc_tile < $tiles; ++tc_tile) {
+    $tile
+    $sums
+    $term
+    $end
+    __syncthreads(); /* before the tables of the next tile */
+}
 //: tile
-__shared__ tc_int tc_out_row[$tile_m], tc_out_column[$tile_n];
+$target_tables
 $value_tables
 $own_place
 $points
-tc_int tc_block = blockIdx.x, tc_row, tc_column;
+tc_int tc_block = $number, tc_row, tc_column;
 tc_tile_of_block(tc_block%($rows*$columns), $rows, $columns, tc_row, tc_column);
 tc_block /= $rows*$columns;
 $firsts
@@ -58,8 +72,8 @@ if (threadIdx.x == 0) {
 $again
 const $left_kind *const tc_left_start = $left_start;
 const $right_kind *const tc_right_start = $right_start;
-$left_kind *const tc_left = ($left_kind *)tc_dynamic;
-$right_kind *const tc_right = ($right_kind *)(tc_dynamic + $left_bytes);
+$left_kind *const tc_left = ($left_kind *)$staged;
+$right_kind *const tc_right = ($right_kind *)($staged + $left_bytes);
 $tables
 const auto tc_offsets = [&](
     tc_int tc_k, tc_int &tc_left_offset, tc_int &tc_right_offset) {
@@ -92,7 +106,7 @@ tc_pipeline<$threads, $tile_k, $stages, tc_left_tile, tc_right_tile, tc_index, d
     (tc_index *)tc_left_ks, (tc_index *)tc_right_ks, tc_offsets, tc_depth, tc_last, tc_first, tc_steps);
 $multiply
 //: operand
-typedef tc_operand<$kind, tc_index, $threads, $length, $tile_k, $width, $along_k, $pitch, $run, $segment, $block, $conjugated> tc_${side}_tile;
+typedef tc_operand<$kind, tc_index, $threads, $length, $tile_k, $width, $along_k, $pitch, $run, $segment, $block, $conjugated, $own> tc_${side}_tile;
 //: by_warps
 tc_multiply_by_warps<$tile_k, $each_m, $each_n>(tc_sum, tc_pipe, tc_top, tc_side, tc_scale);
 //: by_threads

@@ -93,8 +93,8 @@ tcgen_permuted_0(
             && N_v*N_o*N_o*N_v < 4294967296
             && (unsigned long long)tc_right_start%16 == 0) {
             typedef unsigned tc_index;
-            typedef tc_operand<double, tc_index, 128, 32, 16, 2, true, 20, 1, 16, 1, false> tc_left_tile;
-            typedef tc_operand<double, tc_index, 128, 32, 16, 2, false, 34, 8, 4, 1, false> tc_right_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 2, true, 20, 1, 16, 1, false, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 2, false, 34, 8, 4, 1, false, false> tc_right_tile;
             tc_pipeline<128, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
@@ -102,8 +102,8 @@ tcgen_permuted_0(
             tc_multiply_by_warps<16, 2, 4>(tc_sum, tc_pipe, tc_top, tc_side, tc_scale);
         } else if (tc_steps > 0) {
             typedef long long tc_index;
-            typedef tc_operand<double, tc_index, 128, 32, 16, 1, true, 20, 1, 16, 1, false> tc_left_tile;
-            typedef tc_operand<double, tc_index, 128, 32, 16, 1, false, 34, 8, 4, 1, false> tc_right_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 1, true, 20, 1, 16, 1, false, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 1, false, 34, 8, 4, 1, false, false> tc_right_tile;
             tc_pipeline<128, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
@@ -162,8 +162,8 @@ tcgen_permuted_0(
             && N_v*N_o*N_o*N_v < 4294967296
             && (unsigned long long)tc_right_start%16 == 0) {
             typedef unsigned tc_index;
-            typedef tc_operand<double, tc_index, 128, 32, 16, 2, true, 20, 1, 16, 1, false> tc_left_tile;
-            typedef tc_operand<double, tc_index, 128, 32, 16, 2, false, 34, 8, 4, 1, false> tc_right_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 2, true, 20, 1, 16, 1, false, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 2, false, 34, 8, 4, 1, false, false> tc_right_tile;
             tc_pipeline<128, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
@@ -171,8 +171,8 @@ tcgen_permuted_0(
             tc_multiply_by_warps<16, 2, 4>(tc_sum, tc_pipe, tc_top, tc_side, tc_scale);
         } else if (tc_steps > 0) {
             typedef long long tc_index;
-            typedef tc_operand<double, tc_index, 128, 32, 16, 1, true, 20, 1, 16, 1, false> tc_left_tile;
-            typedef tc_operand<double, tc_index, 128, 32, 16, 1, false, 34, 8, 4, 1, false> tc_right_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 1, true, 20, 1, 16, 1, false, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 1, false, 34, 8, 4, 1, false, false> tc_right_tile;
             tc_pipeline<128, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
@@ -228,8 +228,8 @@ tcgen_permuted_0(
             && N_o*N_v*N_v < 4294967296
             && (unsigned long long)tc_right_start%16 == 0) {
             typedef unsigned tc_index;
-            typedef tc_operand<double, tc_index, 128, 32, 16, 2, true, 20, 1, 16, 1, false> tc_left_tile;
-            typedef tc_operand<double, tc_index, 128, 32, 16, 2, true, 20, 8, 16, 1, false> tc_right_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 2, true, 20, 1, 16, 1, false, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 2, true, 20, 8, 16, 1, false, false> tc_right_tile;
             tc_pipeline<128, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
@@ -237,8 +237,8 @@ tcgen_permuted_0(
             tc_multiply_by_warps<16, 2, 4>(tc_sum, tc_pipe, tc_top, tc_side, tc_scale);
         } else if (tc_steps > 0) {
             typedef long long tc_index;
-            typedef tc_operand<double, tc_index, 128, 32, 16, 1, true, 20, 1, 16, 1, false> tc_left_tile;
-            typedef tc_operand<double, tc_index, 128, 32, 16, 1, true, 20, 8, 16, 1, false> tc_right_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 1, true, 20, 1, 16, 1, false, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 128, 32, 16, 1, true, 20, 8, 16, 1, false, false> tc_right_tile;
             tc_pipeline<128, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),

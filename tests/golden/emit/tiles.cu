@@ -71,8 +71,8 @@ tcgen_tiled_0(
             && N_o%2 == 0
             && (unsigned long long)tc_right_start%16 == 0) {
             typedef unsigned tc_index;
-            typedef tc_operand<double, tc_index, 64, 16, 16, 2, true, 20, 1, 16, 1, false> tc_left_tile;
-            typedef tc_operand<double, tc_index, 64, 16, 16, 2, false, 20, 1, 16, 1, false> tc_right_tile;
+            typedef tc_operand<double, tc_index, 64, 16, 16, 2, true, 20, 1, 16, 1, false, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 64, 16, 16, 2, false, 20, 1, 16, 1, false, false> tc_right_tile;
             tc_pipeline<64, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
@@ -80,8 +80,8 @@ tcgen_tiled_0(
             tc_multiply_by_warps<16, 2, 2>(tc_sum, tc_pipe, tc_top, tc_side, tc_scale);
         } else if (tc_steps > 0) {
             typedef long long tc_index;
-            typedef tc_operand<double, tc_index, 64, 16, 16, 1, true, 20, 1, 16, 1, false> tc_left_tile;
-            typedef tc_operand<double, tc_index, 64, 16, 16, 1, false, 20, 1, 16, 1, false> tc_right_tile;
+            typedef tc_operand<double, tc_index, 64, 16, 16, 1, true, 20, 1, 16, 1, false, false> tc_left_tile;
+            typedef tc_operand<double, tc_index, 64, 16, 16, 1, false, 20, 1, 16, 1, false, false> tc_right_tile;
             tc_pipeline<64, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
                 tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
                 tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
@@ -132,8 +132,8 @@ tcgen_tiled_1(
     const tc_int N_o,
     const tc_int N_v)
 {
-    const tc_int tc_own_bytes = tc_aligned(3*N_o*(tc_int)sizeof(double)) + tc_aligned(3*N_o*(tc_int)sizeof(double));
     extern __shared__ __align__(16) char tc_dynamic[];
+    const tc_int tc_own_bytes = tc_aligned(3*N_o*(tc_int)sizeof(double)) + tc_aligned(3*N_o*(tc_int)sizeof(double));
     char *tc_own = tc_in_shared ? tc_dynamic : tc_scratch + blockIdx.x*tc_own_bytes;
     double *const w = (double *)tc_own;
     tc_own += tc_aligned(3*N_o*(tc_int)sizeof(double));
@@ -194,53 +194,75 @@ tcgen_tiled_2(
 
 /* kernel tiled_2_2
  *   by hand
- * inputs  x[o,v]
- * outputs h[3,o]
- * flops   0
- * bytes   8 o v read, 8 o v written
+ * inputs  x[o,v], s[o,o], y[v,o]
+ * outputs s[o,o]
+ * private h[3,o]
+ * flops   2 o^2 v
+ * bytes   16 o v + 8 o^2 read, 8 o^2 written
  */
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(128)
 tcgen_tiled_2_2(
-    double *__restrict__ h,
     const double *__restrict__ x,
+    double *__restrict__ s,
+    const double *__restrict__ y,
+    char *__restrict__ tc_scratch,
+    const tc_int tc_in_shared,
     const tc_int N_o,
-    const tc_int N_v,
-    const tc_int c1)
+    const tc_int N_v)
 {
-    for (tc_int tc_n = (tc_int)blockIdx.x*256 + threadIdx.x; tc_n < tc_min(3, N_v - c1)*N_o; tc_n += (tc_int)gridDim.x*256) {
-        tc_int tc_rest = tc_n;
-        const tc_int i = tc_rest%N_o;
-        tc_rest /= N_o;
-        const tc_int c = c1 + tc_rest;
-        h[(c - c1)*N_o + i] = x[i*N_v + c];
+    const tc_int tc_copied_bytes = tc_aligned(N_o*N_o*(tc_int)sizeof(double));
+    extern __shared__ __align__(16) char tc_dynamic[];
+    const tc_int tc_own_bytes = tc_aligned(3*N_o*(tc_int)sizeof(double));
+    char *tc_own = tc_in_shared ? tc_dynamic : tc_scratch + (tc_int)gridDim.x*tc_copied_bytes + blockIdx.x*tc_own_bytes;
+    double *const h = (double *)tc_own;
+    double *const tc_copy_s = (double *)(tc_scratch + blockIdx.x*tc_copied_bytes + 0);
+    for (tc_int tc_n = threadIdx.x; tc_n < N_o*N_o; tc_n += 128) {
+        tc_copy_s[tc_n] = 0.0;
+    }
+    __syncthreads();
+    for (tc_int tc_point = blockIdx.x; tc_point < tc_tiles(N_v, 3); tc_point += gridDim.x) {
+        const tc_int c1 = tc_point*3;
+        for (tc_int tc_n = threadIdx.x; tc_n < tc_min(3, N_v - c1)*N_o; tc_n += 128) {
+            tc_int tc_rest = tc_n;
+            const tc_int i = tc_rest%N_o;
+            tc_rest /= N_o;
+            const tc_int c = c1 + tc_rest;
+            h[(c - c1)*N_o + i] = x[i*N_v + c];
+        }
+        __syncthreads();
+        for (tc_int tc_n = threadIdx.x; tc_n < N_o*N_o; tc_n += 128) {
+            tc_int tc_rest = tc_n;
+            const tc_int j = tc_rest%N_o;
+            tc_rest /= N_o;
+            const tc_int i = tc_rest;
+            double tc_sum = 0.0;
+            for (tc_int c = c1; c < tc_min(c1 + 3, N_v); ++c) {
+                tc_sum += h[(c - c1)*N_o + i]*y[c*N_o + j];
+            }
+            tc_copy_s[i*N_o + j] += tc_sum;
+        }
+        __syncthreads();
     }
 }
 
-/* kernel tiled_2_3
- *   by hand
- * inputs  s[o,o], h[3,o], y[v,o]
- * outputs s[o,o]
- * flops   2 o^2 v
- * bytes   8/3 o^2 v + 16 o v read, 8/3 o^2 v written
- */
-extern "C" __global__ void __launch_bounds__(256)
-tcgen_tiled_2_3(
+/* The second pass: adds the parts of each sum in order. */
+extern "C" __global__ void __launch_bounds__(128)
+tcgen_tiled_2_2_finish(
+    const double *__restrict__ x,
     double *__restrict__ s,
-    const double *__restrict__ h,
     const double *__restrict__ y,
+    char *__restrict__ tc_scratch,
+    const tc_int tc_in_shared,
     const tc_int N_o,
-    const tc_int N_v,
-    const tc_int c1)
+    const tc_int N_v)
 {
-    for (tc_int tc_n = (tc_int)blockIdx.x*256 + threadIdx.x; tc_n < N_o*N_o; tc_n += (tc_int)gridDim.x*256) {
-        tc_int tc_rest = tc_n;
-        const tc_int j = tc_rest%N_o;
-        tc_rest /= N_o;
-        const tc_int i = tc_rest;
+    const tc_int tc_copied_bytes = tc_aligned(N_o*N_o*(tc_int)sizeof(double));
+    for (tc_int tc_element = blockIdx.x; tc_element < N_o*N_o; tc_element += gridDim.x) {
         double tc_sum = 0.0;
-        for (tc_int c = c1; c < tc_min(c1 + 3, N_v); ++c) {
-            tc_sum += h[(c - c1)*N_o + i]*y[c*N_o + j];
-        }
-        s[i*N_o + j] += tc_sum;
+        for (tc_int tc_n = threadIdx.x; tc_n < gridDim.x; tc_n += 128)
+            tc_sum += ((const double *)(tc_scratch + tc_n*tc_copied_bytes + 0))[tc_element];
+        tc_sum = tc_block_sum(tc_sum);
+        if (threadIdx.x == 0) s[tc_element] += tc_sum;
+        __syncthreads();
     }
 }

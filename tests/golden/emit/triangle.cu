@@ -16,43 +16,58 @@ tcgen_triangles_0(
 
 /* kernel triangles_0_2
  *   by hand
- * inputs  u[o]
- * outputs r[1]
+ * inputs  u[o], e
+ * outputs e
+ * private r[1]
  * flops   1/3 o^3 + o^2 + 2/3 o
- * bytes   4 o^3 + 12 o^2 + 8 o read, 4/3 o^3 + 4 o^2 + 8/3 o written
+ * bytes   24 o + 8 read, 8 written
  */
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(128)
 tcgen_triangles_0_2(
-    double *__restrict__ r,
     const double *__restrict__ u,
-    const tc_int N_o,
-    const tc_int i,
-    const tc_int j,
-    const tc_int k)
+    double *__restrict__ e,
+    char *__restrict__ tc_scratch,
+    const tc_int N_o)
 {
-    if (blockIdx.x == 0 && threadIdx.x == 0) {
-        r[0] = u[i]*u[j]*u[k];
+    __shared__ double r;
+    const tc_int tc_copied_bytes = tc_aligned(1*(tc_int)sizeof(double));
+    double *const tc_copy_e = (double *)(tc_scratch + blockIdx.x*tc_copied_bytes + 0);
+    for (tc_int tc_n = threadIdx.x; tc_n < 1; tc_n += 128) {
+        tc_copy_e[tc_n] = 0.0;
+    }
+    __syncthreads();
+    for (tc_int tc_point = blockIdx.x; tc_point < N_o*N_o*N_o; tc_point += gridDim.x) {
+        tc_int tc_loops = tc_point;
+        const tc_int k = tc_loops%N_o;
+        tc_loops /= N_o;
+        const tc_int j = tc_loops%N_o;
+        tc_loops /= N_o;
+        const tc_int i = tc_loops;
+        if (j <= i && k <= j) {
+            if (threadIdx.x == 0) r = u[i]*u[j]*u[k];
+            __syncthreads();
+            if (threadIdx.x == 0) tc_copy_e[0] += 0.14285714285714285*tc_orbit(i, j, k)*r;
+            __syncthreads();
+        }
     }
 }
 
-/* kernel triangles_0_3
- *   by hand
- * inputs  e, r[1]
- * outputs e
- * flops   0
- * bytes   8/3 o^3 + 8 o^2 + 16/3 o read, 4/3 o^3 + 4 o^2 + 8/3 o written
- */
-extern "C" __global__ void __launch_bounds__(256)
-tcgen_triangles_0_3(
+/* The second pass: adds the parts of each sum in order. */
+extern "C" __global__ void __launch_bounds__(128)
+tcgen_triangles_0_2_finish(
+    const double *__restrict__ u,
     double *__restrict__ e,
-    const double *__restrict__ r,
-    const tc_int N_o,
-    const tc_int i,
-    const tc_int j,
-    const tc_int k)
+    char *__restrict__ tc_scratch,
+    const tc_int N_o)
 {
-    if (blockIdx.x == 0 && threadIdx.x == 0) {
-        e[0] += 0.14285714285714285*tc_orbit(i, j, k)*r[0];
+    const tc_int tc_copied_bytes = tc_aligned(1*(tc_int)sizeof(double));
+    for (tc_int tc_element = blockIdx.x; tc_element < 1; tc_element += gridDim.x) {
+        double tc_sum = 0.0;
+        for (tc_int tc_n = threadIdx.x; tc_n < gridDim.x; tc_n += 128)
+            tc_sum += ((const double *)(tc_scratch + tc_n*tc_copied_bytes + 0))[tc_element];
+        tc_sum = tc_block_sum(tc_sum);
+        if (threadIdx.x == 0) e[tc_element] += tc_sum;
+        __syncthreads();
     }
 }
 

@@ -293,18 +293,24 @@ s[i] = max(a) t[i,a]
 
 
 @pytest.mark.parametrize(
-    ("target", "status", "passes"), [("cpu", "OPTIMAL", 1), ("cuda", "FEASIBLE", 4)]
+    ("target", "extents", "status", "passes"),
+    [
+        ("cpu", {"o": 400, "v": 500}, "OPTIMAL", 1),
+        ("cuda", {"o": 400, "v": 500}, "OPTIMAL", 1),
+        ("cuda", {"o": 4000, "v": 5000}, "FEASIBLE", 4),
+    ],
 )
 def test_reductions_share_loops_where_the_target_has_them(
-    target: str, status: str, passes: int
+    target: str, extents: dict[str, int], status: str, passes: int
 ) -> None:
-    """A GPU reads and writes the tiles of an intermediate in three kernels."""
+    """A GPU reads and writes the tiles of a large intermediate in three kernels."""
     program = tcgen.compile(
-        SUMS, extents={"o": 400, "v": 500}, target=target, objective="kernels", optimize=False
+        SUMS, extents=extents, target=target, objective="kernels", optimize=False
     )
     fusion = program.report["fusion"]
     assert fusion["status"] == status
-    assert fusion["value"] == 8 * (passes * 400 * 500 + 400 + 500)
+    o, v = extents["o"], extents["v"]
+    assert fusion["value"] == 8 * (passes * o * v + o + v)
     if target == "cpu":
         f = np.random.default_rng(0).standard_normal((7, 9))
         found, t = program(f=f), np.exp(f)
