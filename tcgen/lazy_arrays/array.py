@@ -11,6 +11,7 @@ import operator
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache, partial, wraps
+from operator import methodcaller
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -20,13 +21,20 @@ import numpy.typing as npt
 from ..compiler.target import kernel_target
 from ..errors import ArgumentError
 from .backend import BACKENDS, array_on_gpu, sent_to_gpu
-from .calls import NUMBERS, Calls, is_little, is_number, refuse_other_arrays, settle
+from .calls import (
+    NUMBERS,
+    Calls,
+    is_in_order,
+    is_little,
+    is_number,
+    refuse_other_arrays,
+    settle,
+)
 from .compile import kernel_of, lazy_system
 from .dispatch import read_limits
-from .functions import METHODS, UPDATING_METHODS
+from .functions import METHODS, UPDATING_METHODS, VIEW_METHODS
 from .graph import in_order, linearize
-from .memory import axes_step, shape_step
-from .record import axes_of, record_ufunc
+from .record import record_ufunc
 from .run import take_parts
 from .ufuncs import RECORDED
 
@@ -146,7 +154,7 @@ class LazyArray(Calls):
     @property
     def T(self) -> Any:  # noqa: N802  (NumPy's name)
         """The axes in reverse order."""
-        return self.transpose()
+        return self.__getattr__("transpose")()
 
     flat = _assigned("flat")
     real = _assigned("real")
@@ -163,46 +171,6 @@ class LazyArray(Calls):
         text = "LazyArray.waiting is now LazyArray.pending; the old name goes in version 0.3"
         warnings.warn(text, DeprecationWarning, stacklevel=2)
         return self.pending
-
-    def transpose(self, *axes: Any) -> Any:
-        """``numpy.ndarray.transpose``."""
-        given = axes[0] if len(axes) == 1 and isinstance(axes[0], tuple | list) else axes
-        reverse = axes in ((), (None,))
-        order = axes_of(tuple(range(self.ndim)[::-1] if reverse else given), self.ndim)
-        if order is None or len(order) != self.ndim or self._is_plain():
-            return self._method("transpose", axes, {})
-        return self._view(axes_step(order))
-
-    def swapaxes(self, axis1: Any, axis2: Any) -> Any:
-        """``numpy.ndarray.swapaxes``."""
-        pair = axes_of((axis1,), self.ndim), axes_of((axis2,), self.ndim)
-        if None in pair or self._is_plain():
-            return self._method("swapaxes", (axis1, axis2), {})
-        (one,), (other,) = pair  # type: ignore[misc]  # not None
-        order = [one if n == other else other if n == one else n for n in range(self.ndim)]
-        return self._view(axes_step(tuple(order)))
-
-    def reshape(self, *shape: Any, **options: Any) -> Any:
-        """``numpy.ndarray.reshape``."""
-        array = self._known()
-        pending = array is None and self._root is None and not self._number
-        if not options and (pending or (array is not None and array.flags.c_contiguous)):
-            try:
-                # No element of the empty array takes memory.
-                found = np.empty(self.shape, bool).reshape(*shape).shape
-            except (TypeError, ValueError):
-                return self._method("reshape", shape, options)
-            if pending:
-                self._in_order = True
-            if not self._is_plain():
-                return self._view(shape_step(found))
-        return self._method("reshape", shape, options)
-
-    def ravel(self, order: Any = "C") -> Any:
-        """``numpy.ndarray.ravel``."""
-        array = self._known()
-        joined = order == "C" and (array is None or array.flags.c_contiguous)
-        return self.reshape(-1) if joined else self._method("ravel", (order,), {})
 
     def copy(self, order: Any = "C") -> Any:
         """``numpy.ndarray.copy``; pending operations stay pending."""
@@ -248,6 +216,10 @@ class LazyArray(Calls):
         if self._number:
             self._values()
             call, recorder = getattr(type(self._plain()), name), None
+        elif name in VIEW_METHODS and is_in_order(args, options):
+            made = self._views(methodcaller(name, *args, **options))
+            if made is not None:
+                return made
         rest = dict(options)
         out = rest.pop("out", None)
         return self._called(recorder, call, (self, *args), rest, None if out is None else (out,))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from operator import matmul
+from operator import itemgetter, matmul
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,12 @@ from ..runtime.arguments import overlaps_itself
 from ..runtime.dlpack import on_a_gpu
 from .backend import BACKENDS, backend_of, mixed
 from .dispatch import LIMITS
-from .functions import FUNCTIONS, READERS, REDUCES, UPDATES, VIEWS, with_named_out
+from .functions import BY_VALUES, FUNCTIONS, READERS, REDUCES, UPDATES, VIEWS, with_named_out
 from .graph import Node, Reduce
-from .memory import Memory, Step, slice_step
+from .memory import Memory, Step
 from .record import chosen, record_ufunc
 from .run import evaluate
 from .ufuncs import RECORDED
-from .views import sliced
 
 Recorder = Callable[..., Any]
 
@@ -150,6 +149,11 @@ def is_little(node: Node) -> bool:
     return math.prod(node.shape) < LIMITS.elements
 
 
+def is_in_order(args: Sequence[Any], options: dict[str, Any]) -> bool:
+    """True unless arguments name another order of elements than that of C."""
+    return "order" not in options and not any(type(value) is str for value in args)
+
+
 # Types in keys without arrays.
 _PLACES = frozenset((int, slice, type(None), type(Ellipsis)))
 
@@ -189,8 +193,12 @@ class Calls(Memory):
         out = None if target is None else (target,)
         first = args[0] if args else None
         if out is None and isinstance(first, Calls) and first._plain() is None:
-            if func in VIEWS:
-                return VIEWS[func](*args, **options)
+            if func in BY_VALUES:
+                return BY_VALUES[func](*args, **options)
+            if func in VIEWS and is_in_order(args, options):
+                made = first._views(lambda array: func(array, *args[1:], **options))
+                if made is not None:
+                    return made
             updates = func in UPDATES
             if func is np.nan_to_num:
                 updates = not (args[1] if len(args) > 1 else options.get("copy", True))
@@ -221,13 +229,11 @@ class Calls(Memory):
 
     def _lazy_part(self, key: Any) -> Any:
         """``self[key]`` for a key of numbers, slices and arrays of NumPy."""
-        root = self._owner
+        take, root = itemgetter(key), self._owner
         if root._array is None:
-            part = None if self._number else sliced(self._node, key)
-            if part is not None and math.prod(part.shape) >= LIMITS.elements:
-                dots = key is Ellipsis or (type(key) is tuple and Ellipsis in key)
-                is_view = part.ndim or dots
-                return self._view(slice_step(key)) if is_view else self._of_node(part)
+            part = self._views(take) if _has_places(key) else None
+            if part is not None:
+                return part
             self._values()
             return self[key]
         lent = root._open  # another thread may change it after this line
@@ -243,7 +249,7 @@ class Calls(Memory):
             if (root._mine and not root._is_read()) or root._taken >= array.size:
                 return self._lent()[key]
         if is_view:
-            return found if is_element else self._view(slice_step(key))
+            return found if is_element else self._view(take)
         if not found.size:
             # To NumPy no memory is shared without elements, but the view may be read-only.
             found = found.copy()
@@ -426,4 +432,4 @@ def _call_step(
         made = call(*args[:place], array, *args[place + 1 :], **options)
         return made if part is None else made[part]
 
-    return take, None
+    return take

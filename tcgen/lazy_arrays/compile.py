@@ -99,7 +99,7 @@ def lazy_system(line: Linearized) -> LazySystem:
         >>> from tcgen.lazy_arrays.graph import Node, leaf, linearize
         >>> x = leaf(np.ones((3, 4)))
         >>> square = Node(Elementwise("multiply", (x, x)), (3, 4), x.dtype)
-        >>> total = Node(Reduce(square, (0,), Reduction.SUM), (4,), x.dtype)
+        >>> total = Node(Reduce((square,), (0,), Reduction.SUM), (4,), x.dtype)
         >>> print(lazy_system(linearize([total])).system.pretty(), end="")
         y0[i] = sum(j) (x0[j,i]*x0[j,i])
     """
@@ -288,7 +288,7 @@ class _Writer:
                     args = (Call("real", args[0]), *args[1:])
                 return _operation(operation, args, exponent)
             case _:
-                raise VerifyError("rolled arrays and parts are computed before equations")
+                raise VerifyError("joined arrays and parts are computed before equations")
 
     def _reference(self, node: int, places: Sequence[Index | None]) -> Ref:
         indices = tuple(i for i in places if i is not None)

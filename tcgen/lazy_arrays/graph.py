@@ -74,14 +74,9 @@ class Elementwise:
 class Reduce:
     """The sum, maximum, minimum or product over some axes; the result does not have them."""
 
-    operand: Node
+    operands: tuple[Node, ...]
     axes: tuple[int, ...]
     reduction: Reduction
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        """The operand."""
-        return (self.operand,)
 
 
 @dataclass(slots=True, eq=False)
@@ -104,29 +99,16 @@ class Transpose:
     ``source`` has the axis of the operand for each axis of the result; None for a new axis.
     """
 
-    operand: Node
+    operands: tuple[Node, ...]
     source: tuple[int | None, ...]
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        """The operand."""
-        return (self.operand,)
 
 
 @dataclass(slots=True, eq=False)
-class Roll:
-    """An array whose elements move along its axes; those that leave at the end enter at the start.
+class Join:
+    """Arrays one after the other along an axis."""
 
-    Each shift is from 0 to below the extent. The values of the operand are usually known.
-    """
-
-    operand: Node
-    shifts: tuple[int, ...]
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        """The operand."""
-        return (self.operand,)
+    operands: tuple[Node, ...]
+    axis: int
 
 
 @dataclass(slots=True, eq=False)
@@ -136,13 +118,8 @@ class Part:
     When it runs, it becomes work on slices if nothing else needs the operand.
     """
 
-    operand: Node
+    operands: tuple[Node]
     picks: tuple[int | slice, ...]
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        """The operand."""
-        return (self.operand,)
 
 
 @dataclass(slots=True, eq=False)
@@ -155,7 +132,7 @@ class Choice:
     operands: tuple[Node, Node]
 
 
-Work: TypeAlias = Leaf | Scalar | Elementwise | Reduce | Product | Transpose | Roll | Part | Choice
+Work: TypeAlias = Leaf | Scalar | Elementwise | Reduce | Product | Transpose | Join | Part | Choice
 
 
 class Node:
@@ -291,7 +268,7 @@ def with_axes(node: Node, source: tuple[int | None, ...]) -> Node:
     if isinstance(work, Leaf):
         return node.part(with_axes_of_array(work.array, source))
     shape = tuple([1 if a is None else node.shape[a] for a in source])
-    return Node(Transpose(node, source), shape, node.dtype)
+    return Node(Transpose((node,), source), shape, node.dtype)
 
 
 def in_order(roots: Sequence[Node]) -> tuple[Node, ...]:
@@ -345,9 +322,9 @@ class Linearized:
         return (self.backend, self.dtype, self.roots, target, self.change, form)
 
     @property
-    def rolls(self) -> bool:
-        """True if rolled arrays are read."""
-        return any(type(work) is Roll for work in self.works)
+    def joins(self) -> bool:
+        """True if joined arrays are read."""
+        return any(type(work) is Join for work in self.works)
 
     @property
     def elements(self) -> int:
@@ -464,8 +441,8 @@ def _form(work: Work, operands: tuple[int, ...]) -> Hashable:
             return ("product", operands, work.labels, work.output)
         case Transpose():
             return ("axes", operands, work.source)
-        case Roll():
-            return ("roll", operands, work.shifts)
+        case Join():
+            return ("join", operands, work.axis)
         case Part() | Choice():
             raise VerifyError("parts are work on slices, or computed, before they are linearized")
         case _:

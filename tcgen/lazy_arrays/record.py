@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from operator import index
+from operator import index, itemgetter
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,12 @@ from .graph import (
     Array,
     Choice,
     Elementwise,
+    Join,
     Labels,
     Leaf,
     Node,
     Product,
     Reduce,
-    Roll,
     Scalar,
     Work,
     in_order,
@@ -42,7 +42,7 @@ from .graph import (
 )
 from .run import evaluate
 from .ufuncs import COMPARISONS, LOGICAL, OF_COMPLEX, OPERATIONS, REWRITTEN
-from .views import rolled_array, sliced
+from .views import viewed
 
 # Beyond these numbers, operands are computed first.
 _HEAVIEST = 200  # operations of one kernel
@@ -81,17 +81,9 @@ def record(work: Work, shape: tuple[int, ...] | None, dtype: np.dtype[Any]) -> N
 
 
 def _compute_moved(work: Work) -> None:
-    """Compute the chosen elements and the rolled arrays that the work reads as a whole."""
-    for operand in work.operands:
-        rolled = operand.work
-        if type(rolled) is Choice:
-            evaluate((operand,))
-        elif (
-            type(work) is not Elementwise
-            and type(rolled) is Roll
-            and type(rolled.operand.work) is Leaf
-        ):
-            operand.set_array(rolled_array(rolled.operand.work.array, rolled.shifts))
+    """Compute the chosen elements and the joined arrays that the work reads as a whole."""
+    moved = (Choice,) if type(work) in (Elementwise, Join) else (Choice, Join)
+    evaluate([operand for operand in work.operands if type(operand.work) in moved])
 
 
 def _is_checked(node: Node) -> bool:
@@ -115,9 +107,9 @@ def _count(node: Node) -> tuple[int, int, int]:
         work = below.work
         if not isinstance(work, Leaf):
             operations += type(work) is not Scalar
-        elif id(work.array) not in found:
+        elif (whole := id(work.whole or below)) not in found:
             held = work.is_new and not (work.whole or below).has_handle()
-            found[id(work.array)] = work.array.nbytes if held else 0
+            found[whole] = work.array.nbytes if held else 0
     if node.weight > _HEAVIEST:
         node.weight = operations + len(found)
     return operations, len(found), sum(found.values())
@@ -415,12 +407,6 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Node | None:
     return record(work, tuple(extents[n] for n in output), dtype)
 
 
-def transposed(array: Node, axes: Any = None) -> Node | None:
-    """``numpy.transpose`` of a lazy array."""
-    order = tuple(range(array.ndim))[::-1] if axes is None else axes_of(tuple(axes), array.ndim)
-    return None if order is None or len(order) != array.ndim else with_axes(array, order)
-
-
 def rolled(array: Any, shift: Any, axis: Any = None) -> Node | None:
     """``numpy.roll`` along axes by integers; None if NumPy does it, or refuses it."""
     if not isinstance(array, Node) or not array.has_kernels or 0 in array.shape:
@@ -443,7 +429,40 @@ def rolled(array: Any, shift: Any, axis: Any = None) -> Node | None:
         return None
     if type(array.work) is not Leaf:
         evaluate((array,))
-    return record(Roll(array, found), array.shape, array.dtype)
+    return record(_rolled(array, found).work, array.shape, array.dtype)
+
+
+def _rolled(array: Node, shifts: Sequence[int], axis: int = 0) -> Node:
+    """Known values whose elements move along the axes from one on."""
+    if axis == array.ndim:
+        return array
+    if not shifts[axis]:
+        return _rolled(array, shifts, axis + 1)
+    keys = slice(-shifts[axis], None), slice(None, -shifts[axis])
+    pieces = [viewed(array, itemgetter((*(slice(None),) * axis, key))) for key in keys]
+    moved = tuple([_rolled(piece, shifts, axis + 1) for piece in pieces if piece is not None])
+    return Node(Join(moved, axis), array.shape, array.dtype)
+
+
+def joined(arrays: Any, axis: Any = 0, *rest: Any, **options: Any) -> Node | None:
+    """``numpy.concatenate`` of arrays of one type that has kernels."""
+    if rest or options or type(axis) is not int or type(arrays) not in (tuple, list):
+        return None
+    common = _operands(arrays)
+    if common is None or any(
+        n.dtype != common[0] or n.ndim != common[1][0].ndim for n in common[1]
+    ):
+        return None
+    dtype, nodes = common
+    along = axes_of(axis, nodes[0].ndim)
+    if not along:
+        return None
+    shapes = {(*n.shape[: along[0]], *n.shape[along[0] + 1 :]) for n in nodes}
+    if len(shapes) > 1:
+        return None
+    shape = list(nodes[0].shape)
+    shape[along[0]] = sum(n.shape[along[0]] for n in nodes)
+    return record(Join(nodes, along[0]), tuple(shape), dtype)
 
 
 _NEUTRAL = {Reduction.SUM: 0.0, Reduction.PROD: 1.0}
@@ -503,7 +522,7 @@ def _reduced(
     if axes is None:
         return None
     shape = tuple(n for axis, n in enumerate(array.shape) if axis not in axes)
-    total = record(Reduce(array, axes, reduction), shape, result)
+    total = record(Reduce((array,), axes, reduction), shape, result)
     if total is None or keepdims is np._NoValue or not keepdims:
         return total
     kept = [n for n in range(array.ndim) if n not in axes]
@@ -611,7 +630,7 @@ def diff(array: Any, n: Any = 1, axis: Any = -1, **ends: Any) -> Node | None:
     if along is None:
         return None
     keys = [(*(slice(None),) * along[0], part) for part in (slice(1, None), slice(None, -1))]
-    later, earlier = (sliced(array, key) for key in keys)
+    later, earlier = (viewed(array, itemgetter(key)) for key in keys)
     return None if None in (later, earlier) else record_ufunc(np.subtract, later, earlier)
 
 

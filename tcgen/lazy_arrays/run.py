@@ -25,13 +25,13 @@ from .graph import (
     Array,
     Choice,
     Elementwise,
+    Join,
     Leaf,
     Linearized,
     Node,
     Part,
     Product,
     Reduce,
-    Roll,
     Scalar,
     Shape,
     Transpose,
@@ -41,7 +41,7 @@ from .graph import (
     with_axes_of_array,
 )
 from .ufuncs import UFUNCS
-from .views import blocks_of, part_of, rolled_array
+from .views import blocks_of, part_of
 
 
 def evaluate(nodes: Sequence[Node]) -> None:
@@ -101,11 +101,11 @@ def take_parts(nodes: Sequence[Node]) -> None:
             array, mask = (o.work.array for o in work.operands if isinstance(o.work, Leaf))
             node.set_array(array[mask])
         elif type(work) is Part:
-            held = work.operand.is_held((node,))
-            made = None if held else part_of(work.operand, work.picks)
+            (operand,) = work.operands
+            made = None if operand.is_held((node,)) else part_of(operand, work.picks)
             if made is None:
-                evaluate((work.operand,))
-                made = part_of(work.operand, work.picks)
+                evaluate((operand,))
+                made = part_of(operand, work.picks)
             assert made is not None, "values have all parts"
             if isinstance(made.work, Leaf):
                 node.set_array(made.work.array, made.work.whole)
@@ -142,8 +142,8 @@ def _write(target: Array, array: Array, change: str) -> None:
 
 def _run(line: Linearized) -> list[Array]:
     """The arrays of the roots."""
-    if line.rolls:
-        return _run_rolled(line)
+    if line.joins:
+        return _run_joined(line)
     if LIMITS.kernels_only:
         run = partial(_run_kernel, line)
         return run(line.backend.target()) if line.backend.on_gpu else with_kernels(run)
@@ -170,10 +170,10 @@ def _run(line: Linearized) -> list[Array]:
     return made
 
 
-def _run_rolled(line: Linearized) -> list[Array]:
-    """The arrays of the roots if rolled arrays are read: block by block if that is possible.
+def _run_joined(line: Linearized) -> list[Array]:
+    """The arrays of the roots if joined arrays are read: block by block if that is possible.
 
-    Several roots, sums and products read rolled arrays that are computed first.
+    Several roots, sums and products read joined arrays that are computed first.
     """
     nodes = [line.sources[place] for place in line.roots]
     target = line.target
@@ -186,8 +186,10 @@ def _run_rolled(line: Linearized) -> list[Array]:
         return [target]
     for node in line.sources:
         work = node.work
-        if isinstance(work, Roll) and isinstance(work.operand.work, Leaf):
-            node.set_array(rolled_array(work.operand.work.array, work.shifts))
+        if type(work) is Join:
+            evaluate(work.operands)
+            arrays = [o.work.array for o in work.operands if isinstance(o.work, Leaf)]
+            node.set_array(line.backend.module.concatenate(arrays, work.axis))
     made = {node: node.work.array for node in nodes if isinstance(node.work, Leaf)}
     pending = [node for node in nodes if node not in made]
     if pending:
@@ -354,8 +356,8 @@ def _value(work: Work, given: list[Any], line: Linearized, place: int) -> Any:
             return _REDUCED[reduction](given[0], axis=axes)
         case Transpose(_, source):
             return with_axes_of_array(line.backend.module.asarray(given[0]), source)
-        case Roll() | Part() | Choice():
-            raise VerifyError("rolled arrays are slices, or computed, before a line runs")
+        case Join() | Part() | Choice():
+            raise VerifyError("joined arrays are slices, or computed, before a line runs")
         case Product():
             return _product(work, given, line, place)
         case Elementwise():
