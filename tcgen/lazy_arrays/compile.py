@@ -438,13 +438,15 @@ class Kernel:
     def run(self, line: Linearized) -> list[Array]:
         """The arrays of the roots."""
         lazy, dtype = self.lazy, line.dtype
+        arrays = [work.array for work in line.works if type(work) is Leaf]
+        numbers = [work.value for work in line.works if type(work) is Scalar]
         given: dict[str, Any] = {}
-        for place, array in zip(lazy.inputs, line.arrays(), strict=True):
+        for place, array in zip(lazy.inputs, arrays, strict=True):
             kind = FLOAT64 if place.real else dtype
             if array.dtype != kind:  # integers and booleans
                 array = array.astype(kind, order="C")
             given[place.name] = place.view(array)
-        for name, value in zip(lazy.numbers, line.numbers(), strict=True):
+        for name, value in zip(lazy.numbers, numbers, strict=True):
             given[name] = np.array(value, dtype)
         if lazy.target is not None and line.target is not None:
             self.program(out={lazy.target.name: lazy.target.view(line.target)}, **given)
