@@ -25,7 +25,6 @@ from .calls import (
     NUMBERS,
     Calls,
     is_in_order,
-    is_little,
     is_number,
     refuse_other_arrays,
     settle,
@@ -36,7 +35,6 @@ from .functions import METHODS, UPDATING_METHODS, VIEW_METHODS
 from .graph import in_order, linearize
 from .record import record_ufunc
 from .run import take_parts
-from .ufuncs import RECORDED
 
 
 def _assigned(name: str) -> Any:
@@ -86,20 +84,14 @@ Binary = Callable[[Any, Any], Any]
 
 def _binary(name: str, ufunc: np.ufunc) -> tuple[Binary, Binary, Binary]:
     """The three methods of a binary operator: forward, reflected, in place."""
-    operate: Binary = getattr(operator, name)
+    operate: Binary = getattr(operator, name, divmod)
     recorder = partial(record_ufunc, ufunc)
-    of_elements = ufunc in RECORDED and ufunc is not np.matmul
 
     def forward(self: Any, other: Any) -> Any:
         array, kind = self._plain(), type(other)
-        if array is not None:  # fast path
-            if kind in NUMBERS or (kind is type(array) and other.shape == array.shape):
-                return operate(array, other)
-        elif of_elements and (kind is type(self) or kind is float or kind is int):
-            node = recorder(self._node, other._node if kind is type(self) else other)
-            if node is not None and not is_little(node):
-                return self._of_node(node)
-        elif getattr(other, "__array_ufunc__", True) is None:
+        if array is not None and kind in NUMBERS:  # the usual case is short
+            return operate(array, other)
+        if getattr(other, "__array_ufunc__", True) is None:
             return NotImplemented  # its own operators must be called
         return self._called(recorder, operate, (self, other), {})
 
@@ -179,10 +171,6 @@ class LazyArray(Calls):
         if self._known() is None and order in ("C", "K", "A"):
             return self._of_node(self._node)
         return self._of_array(self._values().copy(order), True)
-
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
-        """``numpy.ndarray.to_device``."""
-        return self._method("to_device", (device,), {"stream": stream})
 
     def resize(self, *shape: Any, refcheck: bool = True) -> None:
         """``numpy.ndarray.resize``; other arrays keep the memory that they share."""
@@ -333,11 +321,7 @@ class LazyArray(Calls):
     __rshift__, __rrshift__, __irshift__ = _binary("rshift", np.right_shift)
     __matmul__, __rmatmul__, __imatmul__ = _binary("matmul", np.matmul)
 
-    def __divmod__(self: Any, other: Any) -> Any:
-        return self._called(None, np.divmod, (self, other), {})
-
-    def __rdivmod__(self: Any, other: Any) -> Any:
-        return self._called(None, np.divmod, (other, self), {})
+    __divmod__, __rdivmod__ = _binary("divmod", np.divmod)[:2]
 
     (__eq__, *_), (__ne__, *_) = _binary("eq", np.equal), _binary("ne", np.not_equal)
     (__lt__, *_), (__le__, *_) = _binary("lt", np.less), _binary("le", np.less_equal)

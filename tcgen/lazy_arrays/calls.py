@@ -7,7 +7,7 @@ recorded. NumPy also computes those that cannot be, and large results of it are 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter, matmul
 from typing import Any
@@ -30,15 +30,18 @@ from .ufuncs import RECORDED
 Recorder = Callable[..., Any]
 
 
-def _lazy_in(values: Iterable[Any]) -> Iterable[Memory]:
-    """The lazy arrays, also in tuples, lists and dicts."""
+def _arrays_in(values: Iterable[Any]) -> Iterator[Any]:
+    """The arrays, lazy ones and others, also in tuples, lists and dicts."""
     for value in values:
-        if isinstance(value, Memory):
+        if isinstance(value, Memory) or type(value) in BACKENDS:
             yield value
-        elif type(value) in (tuple, list):
-            yield from _lazy_in(value)
-        elif type(value) is dict:
-            yield from _lazy_in(value.values())
+        elif type(value) in (tuple, list, dict):
+            yield from _arrays_in(value.values() if type(value) is dict else value)
+
+
+def _lazy_in(values: Iterable[Any]) -> list[Memory]:
+    """The lazy arrays, also in tuples, lists and dicts."""
+    return [array for array in _arrays_in(values) if isinstance(array, Memory)]
 
 
 def settle(values: Iterable[Any]) -> None:
@@ -98,16 +101,6 @@ def is_foreign(kind: type) -> bool:
     return not issubclass(kind, (Memory, np.ndarray)) and not hasattr(
         kind, "__cuda_array_interface__"
     )
-
-
-def _places(value: Any) -> set[bool]:
-    """Whether arrays, also those in tuples, lists and dicts, are on a GPU."""
-    if isinstance(value, Memory):
-        return {value._backend.on_gpu}
-    if type(value) in BACKENDS:
-        return {BACKENDS[type(value)].on_gpu}
-    parts = value.values() if type(value) is dict else value
-    return set().union(*map(_places, parts)) if type(value) in (tuple, list, dict) else set()
 
 
 PLAIN = frozenset(
@@ -292,7 +285,7 @@ class Calls(Memory):
     ) -> Any:
         """The result of a call: NumPy's of few elements, a recorded operation, or NumPy's."""
         try:
-            arrays = [*_lazy_in((*args, *options.values()))]
+            arrays = _lazy_in((*args, options))
             few = all(array._plain() is not None for array in arrays)
             known = few or (call in _PRODUCTS and all(a._known() is not None for a in arrays))
             values = evaluated(args) if known else ()
@@ -319,7 +312,8 @@ class Calls(Memory):
             operands = evaluated(args, only_read=only_read)
             return cls._result(call(*operands, **evaluated(options)), call, args, options)
         except TypeError as error:
-            if len(_places((args, options))) > 1:
+            found = _arrays_in((args, options))
+            if len({getattr(array, "_backend", backend_of(array)) for array in found}) > 1:
                 raise mixed() from error
             raise
 

@@ -77,26 +77,27 @@ class Memory:
 
     @classmethod
     def _of_array(cls, array: Array, mine: bool) -> Self:
-        made = cls.__new__(cls)
-        made._root = made._pending = made._leaf = made._open = None
-        made._array, made._mine, made._number, made._steps = array, mine, False, ()
-        made._taken = 0
+        made = cls._made(None, ())
+        made._array, made._mine = array, mine
         return made
 
     @classmethod
     def _of_node(cls, node: Node) -> Self:
-        made = cls.__new__(cls)
-        made._root = made._array = made._leaf = made._open = None
+        made = cls._made(None, ())
         made._number = not node.shape and node.backend is HOST
-        made._in_order, made._steps, made._taken = False, (), 0
         made._take(node)
         return made
 
     def _view(self, step: Step) -> Self:
-        made = self.__new__(type(self))
-        made._array = made._pending = made._seen = made._open = None
-        made._number = False
-        made._root, made._steps = self._owner, (*self._steps, step)
+        return self._made(self._owner, (*self._steps, step))
+
+    @classmethod
+    def _made(cls, root: Self | None, steps: tuple[Step, ...]) -> Self:
+        made = cls.__new__(cls)
+        made._root, made._steps = root, steps
+        made._array = made._pending = made._seen = made._leaf = made._open = None
+        made._number = made._in_order = made._mine = False
+        made._taken = 0
         return made
 
     def _views(self, take: Step) -> Any:
