@@ -195,6 +195,7 @@ RECORDED: dict[str, Work] = {
     "roll 14": lambda x, y: np.where(np.roll(x, 1, 0) > y, x, np.roll(y, 1, 1)),
     "roll 15": lambda x, y: (np.roll(x, 1, 0) + y).argmax(1),
     "roll 16": lambda x, y: np.exp(np.roll(x, 1, 1)).max() + y,
+    "complex: divided by zero": np.errstate(all="ignore")(lambda z, w, x, b: z / (w * b)),
     "complex: arrays": lambda z, w, x, b: np.where(b, z * w, z),
     "complex: numbers": lambda z, w, x, b: np.where(b, z + 1, 0) * np.where(b, 1j, w * 2),
     "complex: pending condition": lambda z, w, x, b: np.where((x > 0) & ~b, z, w),
