@@ -11,6 +11,7 @@ import operator
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache, partial, wraps
+from operator import methodcaller
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -20,15 +21,20 @@ import numpy.typing as npt
 from ..compiler.target import kernel_target
 from ..errors import ArgumentError
 from .backend import BACKENDS, array_on_gpu, sent_to_gpu
-from .calls import NUMBERS, Calls, is_little, is_number, refuse_other_arrays, settle
+from .calls import (
+    NUMBERS,
+    Calls,
+    is_in_order,
+    is_number,
+    refuse_other_arrays,
+    settle,
+)
 from .compile import kernel_of, lazy_system
 from .dispatch import read_limits
-from .functions import METHODS, UPDATING_METHODS
+from .functions import METHODS, UPDATING_METHODS, VIEW_METHODS
 from .graph import in_order, linearize
-from .memory import axes_step, shape_step
-from .record import axes_of, record_ufunc
+from .record import record_ufunc
 from .run import take_parts
-from .ufuncs import RECORDED
 
 
 def _assigned(name: str) -> Any:
@@ -78,20 +84,14 @@ Binary = Callable[[Any, Any], Any]
 
 def _binary(name: str, ufunc: np.ufunc) -> tuple[Binary, Binary, Binary]:
     """The three methods of a binary operator: forward, reflected, in place."""
-    operate: Binary = getattr(operator, name)
+    operate: Binary = getattr(operator, name, divmod)
     recorder = partial(record_ufunc, ufunc)
-    of_elements = ufunc in RECORDED and ufunc is not np.matmul
 
     def forward(self: Any, other: Any) -> Any:
         array, kind = self._plain(), type(other)
-        if array is not None:  # fast path
-            if kind in NUMBERS or (kind is type(array) and other.shape == array.shape):
-                return operate(array, other)
-        elif of_elements and (kind is type(self) or kind is float or kind is int):
-            node = recorder(self._node, other._node if kind is type(self) else other)
-            if node is not None and not is_little(node):
-                return self._of_node(node)
-        elif getattr(other, "__array_ufunc__", True) is None:
+        if array is not None and kind in NUMBERS:  # the usual case is short
+            return operate(array, other)
+        if getattr(other, "__array_ufunc__", True) is None:
             return NotImplemented  # its own operators must be called
         return self._called(recorder, operate, (self, other), {})
 
@@ -146,7 +146,7 @@ class LazyArray(Calls):
     @property
     def T(self) -> Any:  # noqa: N802  (NumPy's name)
         """The axes in reverse order."""
-        return self.transpose()
+        return self.__getattr__("transpose")()
 
     flat = _assigned("flat")
     real = _assigned("real")
@@ -164,46 +164,6 @@ class LazyArray(Calls):
         warnings.warn(text, DeprecationWarning, stacklevel=2)
         return self.pending
 
-    def transpose(self, *axes: Any) -> Any:
-        """``numpy.ndarray.transpose``."""
-        given = axes[0] if len(axes) == 1 and isinstance(axes[0], tuple | list) else axes
-        reverse = axes in ((), (None,))
-        order = axes_of(tuple(range(self.ndim)[::-1] if reverse else given), self.ndim)
-        if order is None or len(order) != self.ndim or self._is_plain():
-            return self._method("transpose", axes, {})
-        return self._view(axes_step(order))
-
-    def swapaxes(self, axis1: Any, axis2: Any) -> Any:
-        """``numpy.ndarray.swapaxes``."""
-        pair = axes_of((axis1,), self.ndim), axes_of((axis2,), self.ndim)
-        if None in pair or self._is_plain():
-            return self._method("swapaxes", (axis1, axis2), {})
-        (one,), (other,) = pair  # type: ignore[misc]  # not None
-        order = [one if n == other else other if n == one else n for n in range(self.ndim)]
-        return self._view(axes_step(tuple(order)))
-
-    def reshape(self, *shape: Any, **options: Any) -> Any:
-        """``numpy.ndarray.reshape``."""
-        array = self._known()
-        pending = array is None and self._root is None and not self._number
-        if not options and (pending or (array is not None and array.flags.c_contiguous)):
-            try:
-                # No element of the empty array takes memory.
-                found = np.empty(self.shape, bool).reshape(*shape).shape
-            except (TypeError, ValueError):
-                return self._method("reshape", shape, options)
-            if pending:
-                self._in_order = True
-            if not self._is_plain():
-                return self._view(shape_step(found))
-        return self._method("reshape", shape, options)
-
-    def ravel(self, order: Any = "C") -> Any:
-        """``numpy.ndarray.ravel``."""
-        array = self._known()
-        joined = order == "C" and (array is None or array.flags.c_contiguous)
-        return self.reshape(-1) if joined else self._method("ravel", (order,), {})
-
     def copy(self, order: Any = "C") -> Any:
         """``numpy.ndarray.copy``; pending operations stay pending."""
         if self._is_plain():
@@ -211,10 +171,6 @@ class LazyArray(Calls):
         if self._known() is None and order in ("C", "K", "A"):
             return self._of_node(self._node)
         return self._of_array(self._values().copy(order), True)
-
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
-        """``numpy.ndarray.to_device``."""
-        return self._method("to_device", (device,), {"stream": stream})
 
     def resize(self, *shape: Any, refcheck: bool = True) -> None:
         """``numpy.ndarray.resize``; other arrays keep the memory that they share."""
@@ -248,6 +204,10 @@ class LazyArray(Calls):
         if self._number:
             self._values()
             call, recorder = getattr(type(self._plain()), name), None
+        elif name in VIEW_METHODS and is_in_order(args, options):
+            made = self._views(methodcaller(name, *args, **options))
+            if made is not None:
+                return made
         rest = dict(options)
         out = rest.pop("out", None)
         return self._called(recorder, call, (self, *args), rest, None if out is None else (out,))
@@ -361,11 +321,7 @@ class LazyArray(Calls):
     __rshift__, __rrshift__, __irshift__ = _binary("rshift", np.right_shift)
     __matmul__, __rmatmul__, __imatmul__ = _binary("matmul", np.matmul)
 
-    def __divmod__(self: Any, other: Any) -> Any:
-        return self._called(None, np.divmod, (self, other), {})
-
-    def __rdivmod__(self: Any, other: Any) -> Any:
-        return self._called(None, np.divmod, (other, self), {})
+    __divmod__, __rdivmod__ = _binary("divmod", np.divmod)[:2]
 
     (__eq__, *_), (__ne__, *_) = _binary("eq", np.equal), _binary("ne", np.not_equal)
     (__lt__, *_), (__le__, *_) = _binary("lt", np.less), _binary("le", np.less_equal)

@@ -7,9 +7,9 @@ recorded. NumPy also computes those that cannot be, and large results of it are 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from operator import matmul
+from operator import itemgetter, matmul
 from typing import Any
 
 import numpy as np
@@ -20,26 +20,28 @@ from ..runtime.arguments import overlaps_itself
 from ..runtime.dlpack import on_a_gpu
 from .backend import BACKENDS, backend_of, mixed
 from .dispatch import LIMITS
-from .functions import FUNCTIONS, READERS, REDUCES, UPDATES, VIEWS, with_named_out
+from .functions import BY_VALUES, FUNCTIONS, READERS, REDUCES, UPDATES, VIEWS, with_named_out
 from .graph import Node, Reduce
-from .memory import Memory, Step, slice_step
+from .memory import Memory, Step
 from .record import chosen, record_ufunc
 from .run import evaluate
 from .ufuncs import RECORDED
-from .views import sliced
 
 Recorder = Callable[..., Any]
 
 
-def _lazy_in(values: Iterable[Any]) -> Iterable[Memory]:
-    """The lazy arrays, also in tuples, lists and dicts."""
+def _arrays_in(values: Iterable[Any]) -> Iterator[Any]:
+    """The arrays, lazy ones and others, also in tuples, lists and dicts."""
     for value in values:
-        if isinstance(value, Memory):
+        if isinstance(value, Memory) or type(value) in BACKENDS:
             yield value
-        elif type(value) in (tuple, list):
-            yield from _lazy_in(value)
-        elif type(value) is dict:
-            yield from _lazy_in(value.values())
+        elif type(value) in (tuple, list, dict):
+            yield from _arrays_in(value.values() if type(value) is dict else value)
+
+
+def _lazy_in(values: Iterable[Any]) -> list[Memory]:
+    """The lazy arrays, also in tuples, lists and dicts."""
+    return [array for array in _arrays_in(values) if isinstance(array, Memory)]
 
 
 def settle(values: Iterable[Any]) -> None:
@@ -101,16 +103,6 @@ def is_foreign(kind: type) -> bool:
     )
 
 
-def _places(value: Any) -> set[bool]:
-    """Whether arrays, also those in tuples, lists and dicts, are on a GPU."""
-    if isinstance(value, Memory):
-        return {value._backend.on_gpu}
-    if type(value) in BACKENDS:
-        return {BACKENDS[type(value)].on_gpu}
-    parts = value.values() if type(value) is dict else value
-    return set().union(*map(_places, parts)) if type(value) in (tuple, list, dict) else set()
-
-
 PLAIN = frozenset(
     (int, float, complex, bool, str, slice, type, type(None), np.float64, np.int64)
 ) | {type(np._NoValue)}
@@ -148,6 +140,11 @@ def is_little(node: Node) -> bool:
     if node.depth > 1 or isinstance(node.work, Reduce):
         return False
     return math.prod(node.shape) < LIMITS.elements
+
+
+def is_in_order(args: Sequence[Any], options: dict[str, Any]) -> bool:
+    """True unless arguments name another order of elements than that of C."""
+    return "order" not in options and not any(type(value) is str for value in args)
 
 
 # Types in keys without arrays.
@@ -189,8 +186,12 @@ class Calls(Memory):
         out = None if target is None else (target,)
         first = args[0] if args else None
         if out is None and isinstance(first, Calls) and first._plain() is None:
-            if func in VIEWS:
-                return VIEWS[func](*args, **options)
+            if func in BY_VALUES:
+                return BY_VALUES[func](*args, **options)
+            if func in VIEWS and is_in_order(args, options):
+                made = first._views(lambda array: func(array, *args[1:], **options))
+                if made is not None:
+                    return made
             updates = func in UPDATES
             if func is np.nan_to_num:
                 updates = not (args[1] if len(args) > 1 else options.get("copy", True))
@@ -221,13 +222,11 @@ class Calls(Memory):
 
     def _lazy_part(self, key: Any) -> Any:
         """``self[key]`` for a key of numbers, slices and arrays of NumPy."""
-        root = self._owner
+        take, root = itemgetter(key), self._owner
         if root._array is None:
-            part = None if self._number else sliced(self._node, key)
-            if part is not None and math.prod(part.shape) >= LIMITS.elements:
-                dots = key is Ellipsis or (type(key) is tuple and Ellipsis in key)
-                is_view = part.ndim or dots
-                return self._view(slice_step(key)) if is_view else self._of_node(part)
+            part = self._views(take) if _has_places(key) else None
+            if part is not None:
+                return part
             self._values()
             return self[key]
         lent = root._open  # another thread may change it after this line
@@ -243,7 +242,7 @@ class Calls(Memory):
             if (root._mine and not root._is_read()) or root._taken >= array.size:
                 return self._lent()[key]
         if is_view:
-            return found if is_element else self._view(slice_step(key))
+            return found if is_element else self._view(take)
         if not found.size:
             # To NumPy no memory is shared without elements, but the view may be read-only.
             found = found.copy()
@@ -286,7 +285,7 @@ class Calls(Memory):
     ) -> Any:
         """The result of a call: NumPy's of few elements, a recorded operation, or NumPy's."""
         try:
-            arrays = [*_lazy_in((*args, *options.values()))]
+            arrays = _lazy_in((*args, options))
             few = all(array._plain() is not None for array in arrays)
             known = few or (call in _PRODUCTS and all(a._known() is not None for a in arrays))
             values = evaluated(args) if known else ()
@@ -313,7 +312,8 @@ class Calls(Memory):
             operands = evaluated(args, only_read=only_read)
             return cls._result(call(*operands, **evaluated(options)), call, args, options)
         except TypeError as error:
-            if len(_places((args, options))) > 1:
+            found = _arrays_in((args, options))
+            if len({getattr(array, "_backend", backend_of(array)) for array in found}) > 1:
                 raise mixed() from error
             raise
 
@@ -426,4 +426,4 @@ def _call_step(
         made = call(*args[:place], array, *args[place + 1 :], **options)
         return made if part is None else made[part]
 
-    return take, None
+    return take

@@ -99,7 +99,7 @@ def lazy_system(line: Linearized) -> LazySystem:
         >>> from tcgen.lazy_arrays.graph import Node, leaf, linearize
         >>> x = leaf(np.ones((3, 4)))
         >>> square = Node(Elementwise("multiply", (x, x)), (3, 4), x.dtype)
-        >>> total = Node(Reduce(square, (0,), Reduction.SUM), (4,), x.dtype)
+        >>> total = Node(Reduce((square,), (0,), Reduction.SUM), (4,), x.dtype)
         >>> print(lazy_system(linearize([total])).system.pretty(), end="")
         y0[i] = sum(j) (x0[j,i]*x0[j,i])
     """
@@ -288,7 +288,7 @@ class _Writer:
                     args = (Call("real", args[0]), *args[1:])
                 return _operation(operation, args, exponent)
             case _:
-                raise VerifyError("rolled arrays and parts are computed before equations")
+                raise VerifyError("joined arrays and parts are computed before equations")
 
     def _reference(self, node: int, places: Sequence[Index | None]) -> Ref:
         indices = tuple(i for i in places if i is not None)
@@ -438,13 +438,15 @@ class Kernel:
     def run(self, line: Linearized) -> list[Array]:
         """The arrays of the roots."""
         lazy, dtype = self.lazy, line.dtype
+        arrays = [work.array for work in line.works if type(work) is Leaf]
+        numbers = [work.value for work in line.works if type(work) is Scalar]
         given: dict[str, Any] = {}
-        for place, array in zip(lazy.inputs, line.arrays(), strict=True):
+        for place, array in zip(lazy.inputs, arrays, strict=True):
             kind = FLOAT64 if place.real else dtype
             if array.dtype != kind:  # integers and booleans
                 array = array.astype(kind, order="C")
             given[place.name] = place.view(array)
-        for name, value in zip(lazy.numbers, line.numbers(), strict=True):
+        for name, value in zip(lazy.numbers, numbers, strict=True):
             given[name] = np.array(value, dtype)
         if lazy.target is not None and line.target is not None:
             self.program(out={lazy.target.name: lazy.target.view(line.target)}, **given)

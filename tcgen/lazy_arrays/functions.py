@@ -31,7 +31,7 @@ FUNCTIONS: dict[Any, Recorder] = {
     np.einsum: record.einsum,
     np.dot: record.dot,
     np.tensordot: record.tensordot,
-    np.transpose: record.transposed,
+    np.concatenate: record.joined,
     np.roll: record.rolled,
     np.diff: record.diff,
 }
@@ -50,14 +50,6 @@ REDUCES: dict[np.ufunc, Recorder] = {
 }
 
 
-def _ravel(a: Any, order: Any = "C") -> Any:
-    return a.ravel(order)
-
-
-def _reshape(a: Any, shape: Any, order: Any = "C", **options: Any) -> Any:
-    return a.reshape(shape, **({} if order == "C" else {"order": order}), **options)
-
-
 def _real_if_close(a: Any, *args: Any, **options: Any) -> Any:
     is_complex = np.iscomplexobj(np.real_if_close(a.compute(), *args, **options))
     return a.view() if is_complex else a.real
@@ -71,17 +63,17 @@ def _trim_zeros(filt: Any, trim: Any = "fb", **options: Any) -> Any:
     return filt[tuple(slice(a, a + n) for a, n in zip(starts, made.shape, strict=True))]
 
 
-# Functions whose results are views of lazy arrays: methods, slices, and those for which the first
-# values decide which part it is.
-_BY_METHODS: tuple[Any, ...] = (
-    *(np.transpose, np.swapaxes, np.moveaxis, np.flip),
-    *(np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit),
+# Functions whose results are views of an array, which part of it does not depend on values.
+VIEWS = frozenset(
+    (
+        *(np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.reshape, np.ravel, np.squeeze),
+        *(np.expand_dims, np.flip, np.fliplr, np.flipud, np.rot90, np.atleast_1d, np.atleast_2d),
+        *(np.atleast_3d, np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit),
+    )
 )
-VIEWS: dict[Any, Callable[..., Any]] = {
-    # They take any class with NumPy's methods.
-    **{function: function._implementation for function in _BY_METHODS},
-    np.ravel: _ravel,
-    np.reshape: _reshape,
+VIEW_METHODS = frozenset(("transpose", "swapaxes", "reshape", "ravel", "squeeze"))
+# Views for which the first values decide which part it is.
+BY_VALUES: dict[Any, Callable[..., Any]] = {
     np.real_if_close: _real_if_close,
     np.trim_zeros: _trim_zeros,
 }

@@ -14,7 +14,7 @@ from collections.abc import Callable, Container, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
-from typing import Any, ClassVar, TypeAlias, assert_never
+from typing import Any, ClassVar, TypeAlias
 from weakref import ref
 
 import numpy as np
@@ -74,14 +74,9 @@ class Elementwise:
 class Reduce:
     """The sum, maximum, minimum or product over some axes; the result does not have them."""
 
-    operand: Node
+    operands: tuple[Node, ...]
     axes: tuple[int, ...]
     reduction: Reduction
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        """The operand."""
-        return (self.operand,)
 
 
 @dataclass(slots=True, eq=False)
@@ -104,29 +99,16 @@ class Transpose:
     ``source`` has the axis of the operand for each axis of the result; None for a new axis.
     """
 
-    operand: Node
+    operands: tuple[Node, ...]
     source: tuple[int | None, ...]
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        """The operand."""
-        return (self.operand,)
 
 
 @dataclass(slots=True, eq=False)
-class Roll:
-    """An array whose elements move along its axes; those that leave at the end enter at the start.
+class Join:
+    """Arrays one after the other along an axis."""
 
-    Each shift is from 0 to below the extent. The values of the operand are usually known.
-    """
-
-    operand: Node
-    shifts: tuple[int, ...]
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        """The operand."""
-        return (self.operand,)
+    operands: tuple[Node, ...]
+    axis: int
 
 
 @dataclass(slots=True, eq=False)
@@ -136,13 +118,8 @@ class Part:
     When it runs, it becomes work on slices if nothing else needs the operand.
     """
 
-    operand: Node
+    operands: tuple[Node]
     picks: tuple[int | slice, ...]
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        """The operand."""
-        return (self.operand,)
 
 
 @dataclass(slots=True, eq=False)
@@ -155,7 +132,7 @@ class Choice:
     operands: tuple[Node, Node]
 
 
-Work: TypeAlias = Leaf | Scalar | Elementwise | Reduce | Product | Transpose | Roll | Part | Choice
+Work: TypeAlias = Leaf | Scalar | Elementwise | Reduce | Product | Transpose | Join | Part | Choice
 
 
 class Node:
@@ -291,23 +268,22 @@ def with_axes(node: Node, source: tuple[int | None, ...]) -> Node:
     if isinstance(work, Leaf):
         return node.part(with_axes_of_array(work.array, source))
     shape = tuple([1 if a is None else node.shape[a] for a in source])
-    return Node(Transpose(node, source), shape, node.dtype)
+    return Node(Transpose((node,), source), shape, node.dtype)
 
 
 def in_order(roots: Sequence[Node]) -> tuple[Node, ...]:
     """All nodes that the roots need, each once, operands first."""
     visited: dict[int, Node] = {}
     for root in roots:
-        if id(root) not in visited:
-            _visit(root, visited)
+        _visit(root, visited)
     return tuple(visited.values())
 
 
 def _visit(node: Node, visited: dict[int, Node]) -> None:
-    for operand in node.work.operands:
-        if id(operand) not in visited:
+    if id(node) not in visited:
+        for operand in node.work.operands:
             _visit(operand, visited)
-    visited[id(node)] = node
+        visited[id(node)] = node
 
 
 @dataclass(slots=True, eq=False)
@@ -345,11 +321,6 @@ class Linearized:
         return (self.backend, self.dtype, self.roots, target, self.change, form)
 
     @property
-    def rolls(self) -> bool:
-        """True if rolled arrays are read."""
-        return any(type(work) is Roll for work in self.works)
-
-    @property
     def elements(self) -> int:
         """Elements of all operations together, those that sums and products read included."""
         sizes = list(map(prod, self.shapes))
@@ -367,19 +338,6 @@ class Linearized:
         last = self.works[-1]
         one = sum(map(bool, self.operands)) == 1
         return one and isinstance(last, Elementwise) and last.operation in CHEAP
-
-    @property
-    def largest(self) -> int:
-        """Elements of the largest array or result."""
-        return max(map(prod, self.shapes))
-
-    def arrays(self) -> list[Array]:
-        """The arrays that it reads."""
-        return [work.array for work in self.works if type(work) is Leaf]
-
-    def numbers(self) -> list[complex]:
-        """The numbers that it reads."""
-        return [work.value for work in self.works if type(work) is Scalar]
 
     def held(self) -> list[int]:
         """Places of operations, other than roots, that an array or an operation elsewhere needs.
@@ -416,20 +374,18 @@ def linearize(roots: Sequence[Node]) -> Linearized:
     backend = next((r.backend for r in roots if r.backend is not None), HOST)
     line = Linearized([], [], [], [], [], (), computes, backend)
     places: dict[Hashable, int] = {}
-    line.roots = tuple(
-        [places[id(r)] if id(r) in places else _place(r, line, places) for r in roots]
-    )
+    line.roots = tuple([_place(root, line, places) for root in roots])
     line.shapes += [node.shape for node in line.sources]
     line.dtypes += [node.dtype for node in line.sources]
     return line
 
 
 def _place(node: Node, line: Linearized, places: dict[Hashable, int]) -> int:
-    """Append a node without a place, after the nodes below it; an equal one gives its place."""
+    """The place of a node, appended after the nodes below it; an equal one gives its place."""
+    if id(node) in places:
+        return places[id(node)]
     work = node.work  # another thread may replace it after this line
-    below = tuple(
-        [places[id(o)] if id(o) in places else _place(o, line, places) for o in work.operands]
-    )
+    below = tuple([_place(operand, line, places) for operand in work.operands])
     match work:
         case Leaf(array):
             value: Hashable = id(array)
@@ -452,24 +408,15 @@ def _place(node: Node, line: Linearized, places: dict[Hashable, int]) -> int:
 def _form(work: Work, operands: tuple[int, ...]) -> Hashable:
     """The key of a kernel: it depends neither on extents other than 1 nor on numbers."""
     match work:
-        case Elementwise():
-            return (work.operation, operands, work.exponent)
         case Leaf(array):
             return _leaf_form(array)
         case Scalar():
             return "number"
-        case Reduce():
-            return (work.reduction, operands, work.axes)
-        case Product():
-            return ("product", operands, work.labels, work.output)
-        case Transpose():
-            return ("axes", operands, work.source)
-        case Roll():
-            return ("roll", operands, work.shifts)
         case Part() | Choice():
             raise VerifyError("parts are work on slices, or computed, before they are linearized")
         case _:
-            assert_never(work)
+            names = [name for name in work.__slots__ if name not in ("operands", "call")]
+            return (type(work), operands, *[getattr(work, name) for name in names])
 
 
 def _leaf_form(array: Array) -> Hashable:

@@ -1,8 +1,8 @@
 """The memory of lazy arrays: an array or the operations that make it, and views that share it.
 
-A view has no array. It is the steps (a slice, a transpose) that lead to it from the array whose
-memory it shares. So an update through a view or through the array itself is seen by all of them,
-also if the array was still pending when the view was taken.
+A view has no array. It is the steps (functions that take a slice, a transpose) that lead to it
+from the array whose memory it shares. So an update through a view or through the array itself is
+seen by all of them, also if the array was still pending when the view was taken.
 
 An update first evaluates the pending operations that read the memory. It then writes in place,
 unless the memory is the caller's or was handed out: the array moves to a copy then. NumPy's views
@@ -12,9 +12,8 @@ of the memory can write to it unseen: while one is alive, operations on the arra
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
-from operator import itemgetter, methodcaller
 from typing import Any, Self, TypeAlias
 from weakref import ref
 
@@ -27,27 +26,16 @@ from .backend import BACKENDS, HOST, Backend, backend_of
 from .dispatch import LIMITS
 from .graph import Array, Leaf, Node, Product, Reduce, leaf, with_axes
 from .run import evaluate, evaluate_into
-from .views import reshaped, sliced
+from .views import picked, viewed
 
-# The part of an array, and that of a node; None for the second if the node must be evaluated.
-Step: TypeAlias = tuple[Callable[[Any], Array], Callable[[Node], Node | None] | None]
+Step: TypeAlias = Callable[[Any], Any]  # takes a part of an array
 # Held while threads that read an array find out, or change, who else reads or writes its memory.
 _STATE = Lock()
 
 
-def slice_step(key: Any) -> Step:
-    """The step to ``array[key]``."""
-    return itemgetter(key), partial(sliced, key=key)
-
-
-def axes_step(order: tuple[int, ...]) -> Step:
-    """The step to axes in another order."""
-    return methodcaller("transpose", order), partial(with_axes, source=order)
-
-
-def shape_step(shape: tuple[int, ...]) -> Step:
-    """The step to another shape."""
-    return methodcaller("reshape", shape), partial(reshaped, shape=shape)
+def _one(take: Step, place: int, array: Any) -> Any:
+    """One of several views."""
+    return take(array)[place]
 
 
 class Memory:
@@ -89,27 +77,54 @@ class Memory:
 
     @classmethod
     def _of_array(cls, array: Array, mine: bool) -> Self:
-        made = cls.__new__(cls)
-        made._root = made._pending = made._leaf = made._open = None
-        made._array, made._mine, made._number, made._steps = array, mine, False, ()
-        made._taken = 0
+        made = cls._made(None, ())
+        made._array, made._mine = array, mine
         return made
 
     @classmethod
     def _of_node(cls, node: Node) -> Self:
-        made = cls.__new__(cls)
-        made._root = made._array = made._leaf = made._open = None
+        made = cls._made(None, ())
         made._number = not node.shape and node.backend is HOST
-        made._in_order, made._steps, made._taken = False, (), 0
         made._take(node)
         return made
 
     def _view(self, step: Step) -> Self:
-        made = self.__new__(type(self))
-        made._array = made._pending = made._seen = made._open = None
-        made._number = False
-        made._root, made._steps = self._owner, (*self._steps, step)
+        return self._made(self._owner, (*self._steps, step))
+
+    @classmethod
+    def _made(cls, root: Self | None, steps: tuple[Step, ...]) -> Self:
+        made = cls.__new__(cls)
+        made._root, made._steps = root, steps
+        made._array = made._pending = made._seen = made._leaf = made._open = None
+        made._number = made._in_order = made._mine = False
+        made._taken = 0
         return made
+
+    def _views(self, take: Step) -> Any:
+        """The views that a function takes of pending operations; None if it needs their values.
+
+        It gets an array in C order, so that the result is stored in this order where the views have
+        another shape. Views of few elements are those of known values.
+        """
+        root = self._owner
+        root._settle()
+        pending = root._pending
+        if self._number or pending is None:
+            return None
+        whole = np.empty(pending.shape, bool)
+        found = take(self._part_of(whole))
+        several = type(found) in (tuple, list)
+        made = []
+        for n, part in enumerate(found if several else (found,)):
+            if not isinstance(part, np.ndarray) or (part.base is not whole and part is not whole):
+                return None
+            view = self._view(partial(_one, take, n) if several else take)
+            view._seen, view._pending = pending, viewed(pending, view._part_of)
+            if view._pending is None or part.size < min(LIMITS.elements, whole.size):
+                return None
+            root._in_order |= picked(whole, part) is None
+            made.append(view)
+        return type(found)(made) if several else made[0]
 
     @property
     def _owner(self) -> Self:
@@ -118,9 +133,7 @@ class Memory:
 
     def _part_of(self, array: Any) -> Any:
         """The part of an array of the owner that this one is."""
-        for take, _ in self._steps:
-            array = take(array)
-        return array
+        return reduce(lambda part, take: take(part), self._steps, array)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -265,9 +278,7 @@ class Memory:
                     return pending
                 if self._pending is not None and self._seen is pending:
                     return self._pending
-                node: Node | None = pending
-                for _, part in self._steps:
-                    node = None if node is None or part is None else part(node)
+                node = viewed(pending, self._part_of)
                 if node is not None:
                     self._seen, self._pending = pending, node
                     return node

@@ -6,7 +6,7 @@ the functions return None, and NumPy computes it from the values, or raises its 
 
 Operands of a node are computed first if the graph exceeds its limits. A node has an upper bound of
 the operations and arrays below it, counted once for each path. The graph is walked, and the bound
-is made exact, only where it has doubled.
+is made exact, only where it is small or has doubled.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from operator import index
+from operator import index, itemgetter
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,12 @@ from .graph import (
     Array,
     Choice,
     Elementwise,
+    Join,
     Labels,
     Leaf,
     Node,
     Product,
     Reduce,
-    Roll,
     Scalar,
     Work,
     in_order,
@@ -42,13 +42,13 @@ from .graph import (
 )
 from .run import evaluate
 from .ufuncs import COMPARISONS, LOGICAL, OF_COMPLEX, OPERATIONS, REWRITTEN
-from .views import rolled_array, sliced
+from .views import viewed
 
 # Beyond these numbers, operands are computed first.
 _HEAVIEST = 200  # operations of one kernel
 _DEEPEST = 64  # operations on the longest path: each takes several frames of Python's stack
 _MOST_ARRAYS = 32  # arrays that one kernel reads: their memory cannot be freed before it runs
-_FEW = 4  # bits of the number of operations and arrays below which graphs of small arrays stay
+_SMALL = 16  # operations and arrays of a graph that is walked in less time than an operation takes
 _HELD_BYTES = 2**22  # bytes of arrays held only by operations: about the size of a cache
 
 
@@ -63,11 +63,15 @@ def record(work: Work, shape: tuple[int, ...] | None, dtype: np.dtype[Any]) -> N
     """
     if shape is None:
         return None
-    _compute_moved(work)
+    # Joined arrays that are read as a whole, and chosen elements, are computed.
+    moved = (Choice,) if type(work) in (Elementwise, Join) else (Choice, Join)
+    evaluate([operand for operand in work.operands if type(operand.work) in moved])
     node = Node(work, shape, dtype)
     read = [operand.work for operand in work.operands]
     is_urgent = any(type(one) is Leaf and one.is_open for one in read)
-    if node.depth > _DEEPEST or _is_checked(node):
+    most = max(operand.weight for operand in work.operands)
+    doubled = node.weight.bit_length() > most.bit_length() or node.weight > _HEAVIEST
+    if doubled or node.weight < _SMALL or node.depth > _DEEPEST:
         operations, arrays, held = _count(node)
         if node.depth > _DEEPEST or operations > _HEAVIEST or arrays > _MOST_ARRAYS:
             evaluate(work.operands)
@@ -80,33 +84,6 @@ def record(work: Work, shape: tuple[int, ...] | None, dtype: np.dtype[Any]) -> N
     return node
 
 
-def _compute_moved(work: Work) -> None:
-    """Compute the chosen elements and the rolled arrays that the work reads as a whole."""
-    for operand in work.operands:
-        rolled = operand.work
-        if type(rolled) is Choice:
-            evaluate((operand,))
-        elif (
-            type(work) is not Elementwise
-            and type(rolled) is Roll
-            and type(rolled.operand.work) is Leaf
-        ):
-            operand.set_array(rolled_array(rolled.operand.work.array, rolled.shifts))
-
-
-def _is_checked(node: Node) -> bool:
-    """True if the graph is walked: where bounds have doubled, so that most operations cost nothing.
-
-    Operations on many elements take longer than a walk of a small graph.
-    """
-    most = max(operand.weight for operand in node.work.operands)
-    if node.weight > _HEAVIEST or node.weight.bit_length() > max(most.bit_length(), _FEW):
-        return True
-    large = max(math.prod(operand.shape) for operand in node.work.operands)
-    most_held = node.weight * large * node.dtype.itemsize
-    return node.weight < 1 << _FEW and most_held >= _HELD_BYTES
-
-
 def _count(node: Node) -> tuple[int, int, int]:
     """Operations and arrays below a node, each once, and bytes of arrays that only they hold."""
     found: dict[int, int] = {}
@@ -115,9 +92,9 @@ def _count(node: Node) -> tuple[int, int, int]:
         work = below.work
         if not isinstance(work, Leaf):
             operations += type(work) is not Scalar
-        elif id(work.array) not in found:
+        elif (whole := id(work.whole or below)) not in found:
             held = work.is_new and not (work.whole or below).has_handle()
-            found[id(work.array)] = work.array.nbytes if held else 0
+            found[whole] = work.array.nbytes if held else 0
     if node.weight > _HEAVIEST:
         node.weight = operations + len(found)
     return operations, len(found), sum(found.values())
@@ -215,38 +192,35 @@ def record_ufunc(ufunc: np.ufunc, *inputs: Any) -> Node | None:
     operation = OPERATIONS.get(ufunc)
     if operation is None:
         return None
-    if operation in LOGICAL:
-        return _logical(operation, inputs)
     if operation == "pow" and (made := _integer_power(*inputs)) is not None:
         return made
-    common = _same_type_operands(inputs)
+    is_logical = operation in LOGICAL  # arithmetic on 0 and 1 computes these
+    common = _operands(inputs) if is_logical else _same_type_operands(inputs)
     if common is None:
         return None
     dtype, nodes = common
-    if dtype.kind == "c" and operation not in OF_COMPLEX:
-        return None  # its result is real, or NumPy orders complex numbers
-    result = _BOOL if operation in COMPARISONS else dtype
-    return record(Elementwise(operation, nodes), _broadcast(nodes), result)
-
-
-def _logical(operation: str, inputs: Sequence[Any]) -> Node | None:
-    """An operation on booleans, which arithmetic on 0 and 1 computes."""
-    common = _operands(inputs)
-    if common is None or any(n.dtype.kind != "b" for n in common[1]):
+    if is_logical and any(n.dtype.kind != "b" for n in nodes):
         return None
-    return record(Elementwise(operation, common[1]), _broadcast(common[1]), _BOOL)
+    if dtype.kind == "c" and operation not in OF_COMPLEX and not is_logical:
+        return None  # its result is real, or NumPy orders complex numbers
+    result = _BOOL if is_logical or operation in COMPARISONS else dtype
+    return record(Elementwise(operation, nodes), _broadcast(*[n.shape for n in nodes]), result)
 
 
 def choose(condition: Any, *chosen: Any) -> Node | None:
     """``numpy.where`` with a recorded condition, or with recorded values."""
     if len(chosen) != 2 or getattr(condition, "dtype", None) != _BOOL:
         return None
-    if isinstance(condition, Node) and _is_complex(chosen):
-        condition = _computed(condition)
+    kinds = [v.computes.kind for v in chosen if isinstance(v, Node) and v.computes is not None]
+    if isinstance(condition, Node) and "c" in kinds:
+        # A kernel of any element type reads known values.
+        evaluate((condition,))
+        assert isinstance(condition.work, Leaf)
+        condition = leaf(condition.work.array)
     common = _operands((condition, *chosen))
     if common is None or all(n.dtype != common[0] or _is_number(n) for n in common[1]):
         return None
-    shape = _broadcast(common[1])
+    shape = _broadcast(*[n.shape for n in common[1]])
     if not shape:  # NumPy gives an array, where operations give numbers
         return None
     return record(Elementwise("where", common[1]), shape, common[0])
@@ -260,20 +234,6 @@ def chosen(array: Node, mask: Node) -> Node | None:
     assert isinstance(mask.work, Leaf)
     count = int(np.count_nonzero(mask.work.array))
     return Node(Choice((array, mask)), (count,), array.dtype)
-
-
-def _is_complex(values: Sequence[Any]) -> bool:
-    """True if a kernel with these operands computes complex numbers."""
-    computes = [v.computes for v in values if isinstance(v, Node)]
-    return any(dtype is not None and dtype.kind == "c" for dtype in computes)
-
-
-def _computed(node: Node) -> Node:
-    """A node of its values, which a kernel of any element type reads."""
-    if type(node.work) is not Leaf:
-        evaluate((node,))
-    assert isinstance(node.work, Leaf)
-    return leaf(node.work.array)
 
 
 def clip(array: Any, *bounds: Any, **named: Any) -> Node | None:
@@ -302,14 +262,9 @@ def _integer_power(base: Any, exponent: Any) -> Node | None:
     return record(work, base.shape, base.dtype)
 
 
-def _broadcast(nodes: Sequence[Node]) -> tuple[int, ...] | None:
-    first = nodes[0].shape
-    if all(n.shape == first for n in nodes):
-        return first
-    return _broadcast_shapes(*[n.shape for n in nodes])
-
-
-def _broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
+def _broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
+    if shapes.count(shapes[0]) == len(shapes):
+        return shapes[0]
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
@@ -361,7 +316,7 @@ def _matmul(a: Any, b: Any) -> Node | None:
     # An extent of 1 does not broadcast here, as it does in einsum.
     if not m or not n or a_shape[-1] != b_shape[-2 if n > 1 else 0]:
         return None
-    batch = () if m < 3 and n < 3 else _broadcast_shapes(a_shape[:-2], b_shape[:-2])
+    batch = _broadcast(a_shape[:-2], b_shape[:-2])
     if batch is None:
         return None
     shape = (*batch, *a_shape[-2:-1], *(b_shape[-1:] if n > 1 else ()))
@@ -415,12 +370,6 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Node | None:
     return record(work, tuple(extents[n] for n in output), dtype)
 
 
-def transposed(array: Node, axes: Any = None) -> Node | None:
-    """``numpy.transpose`` of a lazy array."""
-    order = tuple(range(array.ndim))[::-1] if axes is None else axes_of(tuple(axes), array.ndim)
-    return None if order is None or len(order) != array.ndim else with_axes(array, order)
-
-
 def rolled(array: Any, shift: Any, axis: Any = None) -> Node | None:
     """``numpy.roll`` along axes by integers; None if NumPy does it, or refuses it."""
     if not isinstance(array, Node) or not array.has_kernels or 0 in array.shape:
@@ -443,7 +392,40 @@ def rolled(array: Any, shift: Any, axis: Any = None) -> Node | None:
         return None
     if type(array.work) is not Leaf:
         evaluate((array,))
-    return record(Roll(array, found), array.shape, array.dtype)
+    return record(_rolled(array, found).work, array.shape, array.dtype)
+
+
+def _rolled(array: Node, shifts: Sequence[int], axis: int = 0) -> Node:
+    """Known values whose elements move along the axes from one on."""
+    if axis == array.ndim:
+        return array
+    if not shifts[axis]:
+        return _rolled(array, shifts, axis + 1)
+    keys = slice(-shifts[axis], None), slice(None, -shifts[axis])
+    pieces = [viewed(array, itemgetter((*(slice(None),) * axis, key))) for key in keys]
+    moved = tuple([_rolled(piece, shifts, axis + 1) for piece in pieces if piece is not None])
+    return Node(Join(moved, axis), array.shape, array.dtype)
+
+
+def joined(arrays: Any, axis: Any = 0, *rest: Any, **options: Any) -> Node | None:
+    """``numpy.concatenate`` of arrays of one type that has kernels."""
+    if rest or options or type(axis) is not int or type(arrays) not in (tuple, list):
+        return None
+    common = _operands(arrays)
+    if common is None or any(
+        n.dtype != common[0] or n.ndim != common[1][0].ndim for n in common[1]
+    ):
+        return None
+    dtype, nodes = common
+    along = axes_of(axis, nodes[0].ndim)
+    if not along:
+        return None
+    shapes = {(*n.shape[: along[0]], *n.shape[along[0] + 1 :]) for n in nodes}
+    if len(shapes) > 1:
+        return None
+    shape = list(nodes[0].shape)
+    shape[along[0]] = sum(n.shape[along[0]] for n in nodes)
+    return record(Join(nodes, along[0]), tuple(shape), dtype)
 
 
 _NEUTRAL = {Reduction.SUM: 0.0, Reduction.PROD: 1.0}
@@ -487,12 +469,13 @@ def _reduced(
     """A reduction, for the arguments of NumPy's functions; None if NumPy has to compute it."""
     if any(given is not None and given is not np._NoValue for given in others.values()):
         return None
-    if type(array.work) is Choice and reduction in _NEUTRAL:
-        is_number = keepdims is np._NoValue or not keepdims
-        if is_number and (where is True or where is np._NoValue) and axis in (None, 0, -1):
-            array, where = array.work.operands
-            axis = None
-    if where is not True and where is not np._NoValue:
+    keepdims = keepdims is not np._NoValue and keepdims
+    where = where is np._NoValue or where
+    chosen = type(array.work) is Choice and not keepdims and where is True
+    if chosen and reduction in _NEUTRAL and axis in (None, 0, -1):
+        array, where = array.work.operands
+        axis = None
+    if where is not True:
         whole = choose(where, array, _NEUTRAL[reduction]) if reduction in _NEUTRAL else None
         if whole is None or (whole.shape, whole.dtype) != (array.shape, result):
             return None
@@ -503,8 +486,8 @@ def _reduced(
     if axes is None:
         return None
     shape = tuple(n for axis, n in enumerate(array.shape) if axis not in axes)
-    total = record(Reduce(array, axes, reduction), shape, result)
-    if total is None or keepdims is np._NoValue or not keepdims:
+    total = record(Reduce((array,), axes, reduction), shape, result)
+    if total is None or not keepdims:
         return total
     kept = [n for n in range(array.ndim) if n not in axes]
     return with_axes(total, tuple(kept.index(n) if n in kept else None for n in range(array.ndim)))
@@ -514,55 +497,43 @@ def _axes(axis: Any, ndim: int) -> tuple[int, ...] | None:
     return tuple(range(ndim)) if axis is None else axes_of(axis, ndim)
 
 
-def argmax_of(
-    array: Any, axis: Any = None, out: Any = None, *, keepdims: Any = np._NoValue
-) -> Node | None:
-    """``numpy.argmax`` of recorded real numbers over one axis, or over all."""
-    return _position(array, axis, out, keepdims, Reduction.MAX)
-
-
-def argmin_of(
-    array: Any, axis: Any = None, out: Any = None, *, keepdims: Any = np._NoValue
-) -> Node | None:
-    """``numpy.argmin``."""
-    return _position(array, axis, out, keepdims, Reduction.MIN)
-
-
-def _position(array: Any, axis: Any, out: Any, keepdims: Any, extreme: Reduction) -> Node | None:
-    """The least place whose element equals the extreme one, counted in C order over the axes.
+def _position(extreme: Reduction) -> Recorder:
+    """The least place whose element is an extreme one, in C order over one axis, or over all.
 
     NumPy takes the first of several equal elements, and the first NaN if there is one. None for
     known values, of which NumPy finds the place in one pass.
     """
-    if not isinstance(array, Node) or not array.has_kernels or array.dtype.kind != "f":
-        return None
-    if out is not None or not array.ndim or 0 in array.shape or isinstance(axis, tuple | list):
-        return None
-    if isinstance(array.work, Leaf):
-        return None
-    axes = _axes(axis, array.ndim)
-    if axes is None:
-        return None
-    dtype = array.dtype
-    numbers: Any = np if array.backend is None else array.backend.module
-    count = 1
-    place: Node | None = None
-    for axis in reversed(axes):
-        shape = [1] * array.ndim
-        shape[axis] = array.shape[axis]
-        steps = numbers.arange(shape[axis], dtype=dtype).reshape(shape) * dtype.type(count)
-        place = leaf(steps) if place is None else record_ufunc(np.add, leaf(steps), place)
-        count *= shape[axis]
-    if count > 2 ** (np.finfo(dtype).nmant + 1):  # kernels count less far
-        return None
-    found = _reduced(extreme, array, dtype, axes, True)
-    equal = record_ufunc(np.equal, array, found)
-    unordered = record_ufunc(np.not_equal, array, array)
-    chosen = choose(record_ufunc(np.logical_or, equal, unordered), place, float(count))
-    if chosen is None:
-        return None
-    intp = np.dtype(np.intp)
-    return _reduced(Reduction.MIN, chosen, intp, axes, keepdims)
+
+    def recorder(
+        array: Any, axis: Any = None, out: Any = None, *, keepdims: Any = np._NoValue
+    ) -> Node | None:
+        if not isinstance(array, Node) or not array.has_kernels or array.dtype.kind != "f":
+            return None
+        axes = None if isinstance(axis, tuple | list) else _axes(axis, array.ndim)
+        if out is not None or not axes or 0 in array.shape or isinstance(array.work, Leaf):
+            return None
+        dtype, count = array.dtype, math.prod([array.shape[a] for a in axes])
+        if count > 2 ** (np.finfo(dtype).nmant + 1):  # kernels count less far
+            return None
+        numbers: Any = np if array.backend is None else array.backend.module
+        ones = [n if a in axes else 1 for a, n in enumerate(array.shape)]
+        place: Node | None = None
+        for a, length in enumerate(ones):
+            if a in axes:
+                steps = numbers.arange(length, dtype=dtype) * dtype.type(math.prod(ones[a + 1 :]))
+                step = leaf(steps.reshape([-1 if n == a else 1 for n in range(array.ndim)]))
+                place = step if place is None else record_ufunc(np.add, place, step)
+        found = _reduced(extreme, array, dtype, axes, True)
+        equal = record_ufunc(np.equal, array, found)
+        unordered = record_ufunc(np.not_equal, array, array)
+        chosen = choose(record_ufunc(np.logical_or, equal, unordered), place, float(count))
+        whole = np.dtype(np.intp)
+        return chosen and _reduced(Reduction.MIN, chosen, whole, axes, keepdims)
+
+    return recorder
+
+
+argmax_of, argmin_of = _position(Reduction.MAX), _position(Reduction.MIN)
 
 
 def mean_of(array: Any, axis: Any = None, *rest: Any, **options: Any) -> Node | None:
@@ -592,15 +563,12 @@ def var_of(
     if not isinstance(array, Node) or array.dtype.kind != "f" or rest or type(ddof) is not int:
         return None
     mean = mean_of(array, axis, dtype, out, True)
-    if mean is None:
+    count = _terms(array, axis) - ddof
+    if mean is None or count <= 0:  # NumPy warns
         return None
     apart = record_ufunc(np.subtract, array, mean)
-    squares = record_ufunc(np.multiply, apart, apart)
-    total = sum_of(squares, axis, keepdims=keepdims)
-    count = _terms(array, axis) - ddof
-    if total is None or count <= 0:  # NumPy warns
-        return None
-    return record_ufunc(np.divide, total, count)
+    total = sum_of(record_ufunc(np.multiply, apart, apart), axis, keepdims=keepdims)
+    return total and record_ufunc(np.divide, total, count)
 
 
 def diff(array: Any, n: Any = 1, axis: Any = -1, **ends: Any) -> Node | None:
@@ -611,11 +579,11 @@ def diff(array: Any, n: Any = 1, axis: Any = -1, **ends: Any) -> Node | None:
     if along is None:
         return None
     keys = [(*(slice(None),) * along[0], part) for part in (slice(1, None), slice(None, -1))]
-    later, earlier = (sliced(array, key) for key in keys)
-    return None if None in (later, earlier) else record_ufunc(np.subtract, later, earlier)
+    later, earlier = (viewed(array, itemgetter(key)) for key in keys)
+    return later and earlier and record_ufunc(np.subtract, later, earlier)
 
 
 def std_of(array: Any, *args: Any, **options: Any) -> Node | None:
     """``numpy.std`` of real numbers."""
     variance = var_of(array, *args, **options)
-    return None if variance is None else record_ufunc(np.sqrt, variance)
+    return variance and record_ufunc(np.sqrt, variance)

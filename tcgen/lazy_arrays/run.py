@@ -25,13 +25,13 @@ from .graph import (
     Array,
     Choice,
     Elementwise,
+    Join,
     Leaf,
     Linearized,
     Node,
     Part,
     Product,
     Reduce,
-    Roll,
     Scalar,
     Shape,
     Transpose,
@@ -41,7 +41,7 @@ from .graph import (
     with_axes_of_array,
 )
 from .ufuncs import UFUNCS
-from .views import blocks_of, part_of, rolled_array
+from .views import blocks_of, part_of
 
 
 def evaluate(nodes: Sequence[Node]) -> None:
@@ -101,11 +101,11 @@ def take_parts(nodes: Sequence[Node]) -> None:
             array, mask = (o.work.array for o in work.operands if isinstance(o.work, Leaf))
             node.set_array(array[mask])
         elif type(work) is Part:
-            held = work.operand.is_held((node,))
-            made = None if held else part_of(work.operand, work.picks)
+            (operand,) = work.operands
+            made = None if operand.is_held((node,)) else part_of(operand, work.picks)
             if made is None:
-                evaluate((work.operand,))
-                made = part_of(work.operand, work.picks)
+                evaluate((operand,))
+                made = part_of(operand, work.picks)
             assert made is not None, "values have all parts"
             if isinstance(made.work, Leaf):
                 node.set_array(made.work.array, made.work.whole)
@@ -142,12 +142,13 @@ def _write(target: Array, array: Array, change: str) -> None:
 
 def _run(line: Linearized) -> list[Array]:
     """The arrays of the roots."""
-    if line.rolls:
-        return _run_rolled(line)
+    if any(type(work) is Join for work in line.works):
+        return _run_joined(line)
     if LIMITS.kernels_only:
         run = partial(_run_kernel, line)
         return run(line.backend.target()) if line.backend.on_gpu else with_kernels(run)
-    if (line.is_simple and not line.change) or line.largest < LIMITS.elements:
+    largest = max(map(prod, line.shapes))
+    if (line.is_simple and not line.change) or largest < LIMITS.elements:
         return run_in_numpy(line)
     form = form_of(line.key)
     times = form.of_size(line.elements)
@@ -170,10 +171,10 @@ def _run(line: Linearized) -> list[Array]:
     return made
 
 
-def _run_rolled(line: Linearized) -> list[Array]:
-    """The arrays of the roots if rolled arrays are read: block by block if that is possible.
+def _run_joined(line: Linearized) -> list[Array]:
+    """The arrays of the roots if joined arrays are read: block by block if that is possible.
 
-    Several roots, sums and products read rolled arrays that are computed first.
+    Several roots, sums and products read joined arrays that are computed first.
     """
     nodes = [line.sources[place] for place in line.roots]
     target = line.target
@@ -186,8 +187,10 @@ def _run_rolled(line: Linearized) -> list[Array]:
         return [target]
     for node in line.sources:
         work = node.work
-        if isinstance(work, Roll) and isinstance(work.operand.work, Leaf):
-            node.set_array(rolled_array(work.operand.work.array, work.shifts))
+        if type(work) is Join:
+            evaluate(work.operands)
+            arrays = [o.work.array for o in work.operands if isinstance(o.work, Leaf)]
+            node.set_array(line.backend.module.concatenate(arrays, work.axis))
     made = {node: node.work.array for node in nodes if isinstance(node.work, Leaf)}
     pending = [node for node in nodes if node not in made]
     if pending:
@@ -249,62 +252,48 @@ def run_in_numpy(line: Linearized) -> list[Array]:
     with the temporary arrays of an expression. Like kernels, it gives no floating-point warnings:
     the ``numpy.errstate`` around the code that recorded an operation has ended by now.
     """
-    works, shapes, dtypes = line.works, line.shapes, line.dtypes
-    last = [0] * len(works)  # place of the last operation that reads a value
-    for place, operands in enumerate(line.operands):
-        for operand in operands:
-            last[operand] = place
-    for root in line.roots:
-        last[root] = len(works)
+    backend, roots = line.backend, line.roots
+    # The last operation that reads a value.
+    last = {n: place for place, operands in enumerate(line.operands) for n in operands}
+    last |= dict.fromkeys(roots, len(line.works))
     values: list[Any] = []
     free: set[int] = set()  # places of new arrays that have no views
-    for place, operands in enumerate(line.operands):
-        work = works[place]
-        if not operands:
-            values.append(_value(work, [], line, place))
-            continue
+    for place, (work, operands) in enumerate(zip(line.works, line.operands, strict=True)):
+        kind = line.shapes[place], line.dtypes[place]
         given = [values[n] for n in operands]
-        shape = shapes[place]
+        out: Array | None = None
         if type(work) is Elementwise:
-            target = line.target if place in line.roots and not line.change else None
-            if target is None:
-                for n in operands:
-                    same = shapes[n] == shape and dtypes[n] == dtypes[place]
-                    if same and n in free and last[n] == place:
-                        target = values[n]
-                        break
-                else:
-                    target = _memory(line.backend, shape, dtypes[place], given)
-            values.append(_elementwise(work, given, target))
-            if shape:
-                free.add(place)
-        else:
-            values.append(_value(work, given, line, place))
-            if type(work) is Transpose:
-                free.difference_update(operands)  # its result is a view
-            elif shape and _is_new(work):
-                free.add(place)
-        del given
+            ending = [n for n in operands if n in free and last[n] == place]
+            reused = [n for n in ending if (line.shapes[n], line.dtypes[n]) == kind]
+            if line.target is not None and place in roots and not line.change:
+                out = line.target
+            else:
+                out = values[reused[0]] if reused else _memory(backend, *kind, given)
+        elif type(work) is Product:
+            out = _memory(backend, *kind, ())
+        values.append(_value(work, given, out, backend))
+        if type(work) is Transpose:
+            free.difference_update(operands)  # its result is a view
+        elif _is_new(work) and kind[0]:
+            free.add(place)
+        del given, out
         for n in operands:
             if last[n] == place:
                 values[n] = None
     if line.target is not None:
-        root = line.roots[0]
-        if line.change or type(line.works[root]) is not Elementwise:
-            _write(line.target, values[root], line.change)
+        if values[roots[0]] is not line.target:
+            _write(line.target, values[roots[0]], line.change)
         return [line.target]
-    results = []
-    for root in line.roots:
-        made = line.backend.module.asarray(values[root], line.dtypes[root])
-        work = line.works[root]
-        is_new = type(work) is Elementwise or _is_new(work) or made.base is None
-        results.append(made if is_new else made.copy())
-    return results
+    made = [backend.module.asarray(values[root], line.dtypes[root]) for root in roots]
+    return [
+        array if _is_new(line.works[root]) or array.base is None else array.copy()
+        for root, array in zip(roots, made, strict=True)
+    ]
 
 
 def _is_new(work: Work) -> bool:
-    """True for a product of several arrays; of one, it may be a view."""
-    return type(work) is Product and len(work.operands) > 1
+    """True for work on elements, and for a product of several arrays; of one, it may be a view."""
+    return type(work) is Elementwise or (type(work) is Product and len(work.operands) > 1)
 
 
 def _memory(
@@ -313,22 +302,38 @@ def _memory(
     """Memory of the pool for a large result; None where NumPy chooses another order of axes."""
     if prod(shape) * dtype.itemsize < backend.least_pooled:
         return None
-    for array in given:
-        strides = getattr(array, "strides", ())
-        if any(one < other for one, other in pairwise(strides)):
-            return None
+    strides = [getattr(array, "strides", ()) for array in given]
+    if any(one < other for own in strides for one, other in pairwise(own)):
+        return None
     return backend.pooled(shape, dtype)
 
 
-def _elementwise(work: Elementwise, given: list[Any], target: Array | None) -> Any:
-    if work.operation == "where":
-        condition, one, other = given
-        return _where(condition, one, other, target)
-    if work.operation != "power":
-        return UFUNCS[work.operation](*given, out=target)
-    if work.exponent == 2:
-        return np.square(given[0], out=target)
-    return np.power(given[0], work.exponent, out=target)
+def _value(work: Work, given: list[Any], out: Array | None, backend: Backend) -> Any:
+    """The result of an operation, in memory that may be that of an operand."""
+    match work:
+        case Leaf(array):
+            return array
+        case Scalar(value):
+            return value
+        case Reduce(_, axes, reduction):
+            return _REDUCED[reduction](given[0], axis=axes)
+        case Transpose(_, source):
+            return with_axes_of_array(backend.module.asarray(given[0]), source)
+        case Product(_, _, _, call):
+            return call(*given, out=out) if isinstance(call, np.ufunc) else call(*given)
+        case Elementwise("where"):
+            condition, one, other = given
+            return _where(condition, one, other, out)
+        case Elementwise("power", _, 2):
+            return np.square(given[0], out=out)
+        case Elementwise("power", _, exponent):
+            return np.power(given[0], exponent, out=out)
+        case Elementwise(operation):
+            return UFUNCS[operation](*given, out=out)
+        case Join() | Part() | Choice():
+            raise VerifyError("joined arrays are slices, or computed, before a line runs")
+        case _:
+            assert_never(work)
 
 
 def _where(condition: Any, one: Any, other: Any, target: Array | None) -> Any:
@@ -342,29 +347,3 @@ def _where(condition: Any, one: Any, other: Any, target: Array | None) -> Any:
         np.copyto(target, other)
     np.copyto(target, one, where=condition)
     return target
-
-
-def _value(work: Work, given: list[Any], line: Linearized, place: int) -> Any:
-    match work:
-        case Leaf(array):
-            return array
-        case Scalar(value):
-            return value
-        case Reduce(_, axes, reduction):
-            return _REDUCED[reduction](given[0], axis=axes)
-        case Transpose(_, source):
-            return with_axes_of_array(line.backend.module.asarray(given[0]), source)
-        case Roll() | Part() | Choice():
-            raise VerifyError("rolled arrays are slices, or computed, before a line runs")
-        case Product():
-            return _product(work, given, line, place)
-        case Elementwise():
-            return _elementwise(work, given, None)
-        case _:
-            assert_never(work)
-
-
-def _product(work: Product, given: list[Any], line: Linearized, place: int) -> Any:
-    if not isinstance(work.call, np.ufunc):  # matmul
-        return work.call(*given)
-    return work.call(*given, out=_memory(line.backend, line.shapes[place], line.dtypes[place], ()))

@@ -95,6 +95,12 @@ TC_POW(d, double)
 TC_POW(s, float)
 TC_POW(z, double complex)
 
+/* By zero, each part is divided, as NumPy's are: C's rules would give NaN. */
+static inline double complex tc_quotient_z(double complex x, double complex y)
+{
+    return y == 0 ? CMPLX(creal(x)/fabs(creal(y)), cimag(x)/fabs(creal(y))) : x/y;
+}
+
 static inline void tc_zero(void *start, int64_t bytes, int threads, const volatile int *stop)
 {
     const int64_t piece = 1 << 20;

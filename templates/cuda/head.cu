@@ -66,6 +66,12 @@ __device__ __forceinline__ tc_complex operator/(tc_complex x, tc_complex y)
     const double ratio = y.re/y.im, size = y.re*ratio + y.im;
     return tc_complex((x.re*ratio + x.im)/size, (x.im*ratio - x.re)/size);
 }
+/* By zero, each part is divided, as NumPy's are. */
+__device__ __forceinline__ tc_complex tc_quotient_z(tc_complex x, tc_complex y)
+{
+    const double zero = fabs(y.re);
+    return zero == 0 && y.im == 0 ? tc_complex(x.re/zero, x.im/zero) : x/y;
+}
 template <typename T> constexpr bool tc_is_complex = false;
 template <> constexpr bool tc_is_complex<tc_complex> = true;
 __device__ __forceinline__ double creal(tc_complex z) { return z.re; }

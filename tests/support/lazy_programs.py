@@ -124,6 +124,23 @@ RECORDED: dict[str, Work] = {
     "slices and the whole": lambda x, y, i, b: (
         lambda e: e[1:].sum(0) / e.sum(0) + e[:, None][::2, 0].max()
     )(np.exp(x)),
+    "joined": lambda x, y, i, b: np.concatenate([x + 1, y, np.exp(x[:2])]) * 2,
+    "joined and rolled": lambda x, y, i, b: (
+        (
+            np.concatenate((np.roll(x, 2, 0), y[:, :1], np.ones((6, 2))), -1)
+            - np.roll(x[:, :1], 2, 0)
+        )[1:, ::-1]
+        ** 2
+    ),
+    "sum of joined": lambda x, y, i, b: (
+        np.concatenate((x[::-1], y))[2:9:2] + np.concatenate((x, y)).sum(0)
+    ),
+    "sums with new axes": lambda x, y, i, b: (
+        x / x.sum(1)[:, None] + y.sum(0)[None] - (x * y).max(1).reshape(6, 1)
+    ),
+    "other axes": lambda x, y, i, b: (
+        np.squeeze(np.expand_dims(x * y, (0, 2)), 0)[:, 0] + np.rot90(x + y, 2)
+    ),
     "slices of slices": lambda x, y, i, b: np.exp(np.cos(x * y)[:, ::2])[::-1][1:, :1] + 0 * y[1:],
     "functions": lambda x, y, i, b: np.tan(x) + np.sinh(x) + np.cosh(y) + np.arctan2(x, y),
     "inverse": lambda x, y, i, b: np.arcsin(x / 9) + np.arccos(y / 9) + np.arctan(x),
@@ -178,6 +195,7 @@ RECORDED: dict[str, Work] = {
     "roll 14": lambda x, y: np.where(np.roll(x, 1, 0) > y, x, np.roll(y, 1, 1)),
     "roll 15": lambda x, y: (np.roll(x, 1, 0) + y).argmax(1),
     "roll 16": lambda x, y: np.exp(np.roll(x, 1, 1)).max() + y,
+    "complex: divided by zero": np.errstate(all="ignore")(lambda z, w, x, b: z / (w * b)),
     "complex: arrays": lambda z, w, x, b: np.where(b, z * w, z),
     "complex: numbers": lambda z, w, x, b: np.where(b, z + 1, 0) * np.where(b, 1j, w * 2),
     "complex: pending condition": lambda z, w, x, b: np.where((x > 0) & ~b, z, w),
@@ -214,7 +232,8 @@ OTHERS: dict[str, Work] = {
     "reduce": lambda x, y, i, b: np.maximum.reduce(x) + np.multiply.reduce(y),
     "cupy: cumsum": lambda x, y, i, b: np.cumsum(x * 2, axis=1),
     "cupy: sort": lambda x, y, i, b: np.sort(x + y, axis=0),
-    "cupy: concatenate": lambda x, y, i, b: np.concatenate([x + 1, y]),
+    "cupy: joined types": lambda x, y, i, b: np.concatenate([x + 1, i]),
+    "joined without an axis": lambda x, y: np.concatenate([x, y], axis=None),
     "cupy: reshape": lambda x, y, i, b: (x + y).reshape(7, 6),
     "cupy: masked": lambda x, y, i, b: x[x > 0] * 2,
     "cupy: cast": lambda x, y, i, b: (x * 2).astype("float32"),

@@ -283,6 +283,8 @@ def _expression(expr: Expr, scope: Scope) -> tuple[str, int]:
                 return "-" + "*".join(expression(a, scope, ATOM) for a in args[1:]), SUM
             parts = [expression(a, scope, ATOM if n else PROD) for n, a in enumerate(args)]
             return "*".join(parts), PROD
+        case Quot(num, den) if is_complex(den, scope):
+            return f"tc_quotient_z({expression(num, scope)}, {expression(den, scope)})", ATOM
         case Quot(num, den):
             top = expression(num, scope, PROD)
             return f"{top}/{expression(den, scope, ATOM)}", PROD
