@@ -114,6 +114,7 @@ def set_up(
         graded = [space for space in system.spaces if spaces.kind(space) in ORBITAL]
         frames = {space.name: blocks.frame(space)[1:] for space in graded}
         labels = labels_of(mean_field, reference, [frame for frame, _ in frames.values()])
+        labels = labels.conserved(system, [*frames])
         grading = grading_of(labels, frames)
     if equations.eigenvalue:
         # Over blocks, vectors are multiplied one by one.

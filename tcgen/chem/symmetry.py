@@ -20,8 +20,10 @@ from ..blocks.arrays import BlockedArray
 from ..blocks.program import BlockedProgram
 from ..errors import ArgumentError, CheckError, PlanError, SpecError
 from ..grading import Grading
+from ..ir.conservation import axis_signs
 from ..ir.layouts import Array
 from ..ir.program import FormulaSequence
+from ..ir.system import System
 from ..ir.tensor import Space, Tensor, element_type, symmetry_group
 from .bound_program import as_dense
 from .checkpoint import Checkpoint
@@ -87,6 +89,22 @@ class Labels:
             part = next(p for p in frame.parts.values() if p.places[place] >= 0)
             found.append(self.elements[part.number][part.places[place]])
         return found
+
+    def conserved(self, system: System, graded: Sequence[str]) -> Labels:
+        """The labels without spins, if equations over real orbitals conserve irreps only.
+
+        Raises:
+            OneBlock: they do not conserve spins, and the orbitals have no irreps.
+        """
+        if not self.spins or not self.group.own_inverse:
+            return self
+        try:
+            axis_signs(system, graded=graded)
+        except SpecError as error:
+            if len(self.group) == 1:
+                raise OneBlock(str(error)) from error
+            return replace(self, spins=False)
+        return self
 
 
 def labels_of(mean_field: Any, reference: Reference, frames: Iterable[Frame]) -> Labels:

@@ -127,6 +127,9 @@ def test_triples_read_amplitudes_over_blocks() -> None:
         ("ccsd_spin_orbital", "UHF", 2),
         ("ccsd_spin_orbital", "ROHF", 2),
         pytest.param("qcisd_closed_shell", "RHF", 0, marks=pytest.mark.slow),
+        ("rpa_sosex_spin_orbital", "RHF", 0),
+        ("dcsd_closed_shell", "RHF", 0),
+        pytest.param("uccsd", "UHF", 2, marks=pytest.mark.slow),
         pytest.param("cisd_closed_shell", "RHF", 0, marks=pytest.mark.slow),
         pytest.param("ccsdt_closed_shell", "RHF", 0, marks=pytest.mark.slow),
     ],
@@ -364,9 +367,10 @@ def test_roots_of_an_irrep_that_does_not_exist() -> None:
         solve(vectors, reference, amplitudes=singles, symmetry=True, irrep="A2")
     with pytest.raises(ArgumentError, match="symmetry=True"):
         solve(vectors, reference, amplitudes=singles, irrep="A1")
+    without = mean_field(HYDRIDE, symmetry=False)
+    ground = dense("ccsd_closed_shell", without)
     with pytest.raises(ArgumentError, match="needs blocks"):
-        solve(vectors.replace("complex_", ""), reference, symmetry=True, irrep="A1",
-              amplitudes=dense("ccsd_spin_orbital", reference))  # fmt: skip
+        solve("eom_ee_ccsd_closed_shell", without, symmetry=True, irrep="A1", amplitudes=ground)
 
 
 @pytest.mark.parametrize("kind", ["UHF", "GHF"])
