@@ -263,7 +263,7 @@ class PartLayout(BlockLayout):
 
     Attributes:
         whole: the layout of all orbitals.
-        before: by irrep, the number of orbitals before the part, for each axis.
+        before: numbers of orbitals of each irrep before the part, for each axis.
     """
 
     def __init__(
