@@ -258,6 +258,33 @@ class BlockLayout:
         return self.bases[stored], np.maximum(self.widths[stored], 1), flipped
 
 
+class PartLayout(BlockLayout):
+    """The blocks of some orbitals on axes of joined spaces, where they lie among all orbitals.
+
+    Attributes:
+        whole: the layout of all orbitals.
+        before: numbers of orbitals of each irrep before the part, for each axis.
+    """
+
+    def __init__(
+        self, whole: BlockLayout, dims: Sequence[Numbers], before: Sequence[Numbers]
+    ) -> None:
+        super().__init__(whole.group, dims, whole.signs, whole.charge, whole.storage)
+        self.whole = whole
+        self.before = tuple(before)
+
+    def stored(self, storage: Storage, pair: Axes = ()) -> BlockLayout:
+        """The layout of a copy of these blocks alone."""
+        return BlockLayout(self.group, self.dims, self.signs, self.charge, storage, pair)
+
+    @cached_property
+    def places(self) -> tuple[Numbers, Numbers]:
+        """Offset of each block, and the strides of its axes."""
+        offsets, strides = self.whole.places
+        starts = np.stack([n[self.blocks[:, a]] for a, n in enumerate(self.before)], axis=1)
+        return offsets + (starts * strides).sum(axis=1), strides
+
+
 class SlicedLayout(BlockLayout):
     """Blocks of a tensor as slices, one for each tuple of orbitals of some axes.
 

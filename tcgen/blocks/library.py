@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..runtime.cpu.blas import blas_pointers, blas_threads, used_threads
 from ..runtime.cpu.build import Source, build_libraries
 from ..runtime.cpu.interrupt import NOT_INTERRUPTED, on_main_thread, run_interruptible
-from .schedule import Inside, Operation
+from .operations import Inside, Operation
 
 # tc_step of templates/c/blocks/steps.c.
 _STEP = np.dtype(

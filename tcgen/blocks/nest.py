@@ -17,9 +17,9 @@ from typing import TypeAlias
 from ..ir.exchange_symmetry import exchange_sign, tensor_sign
 from ..ir.expr import Const, Delta, Expr, Prod, leaves, map_leaves
 from ..ir.program import Add, Contract, FormulaSequence, Map, Step
-from ..ir.tensor import Index, Ref, Role, Tensor
+from ..ir.tensor import Index, Ref, Role, Space, Tensor
 from ..records.signature import Signature
-from .products import Indices
+from .products import Indices, is_part
 
 # A step, the number of each loop, and for each reference the sign and the reference read instead.
 _Plan: TypeAlias = tuple[Step, dict[Index, int], dict[Ref, tuple[int, Ref]]]
@@ -59,7 +59,7 @@ class Nest:
     Attributes:
         sequence: the steps inside, with slices as inputs and numbers as outputs, which are added
             up over the loops.
-        space: name of the base space of the loops.
+        space: the space of the loops.
         ordered: True for each loop whose orbitals go up to that of the loop before, since
             exchanging both changes no sum.
         slices: slices that each input and intermediate has, by name.
@@ -67,7 +67,7 @@ class Nest:
     """
 
     sequence: FormulaSequence
-    space: str
+    space: Space
     ordered: tuple[bool, ...]
     slices: Mapping[str, Slice]
     steps: frozenset[int]
@@ -102,9 +102,9 @@ def find_nest(sequence: FormulaSequence, extents: Mapping[str, int]) -> Nest | N
     ]
     if not local or not all(_fits(sequence, s, steps, local) for s in steps):
         return None
-    bases = sorted(dict.fromkeys(s.name for t in local for s in t.spaces), key=extents.__getitem__)
-    for space in bases:
-        axes = {t: tuple(a for a, s in enumerate(t.spaces) if s.name == space) for t in local}
+    spaces = dict.fromkeys(s for t in local for s in t.spaces)
+    for space in sorted(spaces, key=lambda s: extents[s.name]):
+        axes = {t: tuple(a for a, s in enumerate(t.spaces) if s == space) for t in local}
         if len({len(a) for a in axes.values()}) == 1 and () not in axes.values():
             found = _nest(sequence, steps, axes, space)
             if found is not None:
@@ -125,6 +125,8 @@ def _fits(
 ) -> bool:
     """Whether a step inside writes a local array, or adds to a number that no other step writes."""
     value = step.summand
+    if any(r.tensor in local and is_part(r) for r in (step.out, *step.operands)):
+        return False
     if value is None or any(isinstance(leaf, Delta) for leaf in leaves(value)):
         return False
     written = step.out.tensor
@@ -143,7 +145,7 @@ def _nest(
     sequence: FormulaSequence,
     steps: Sequence[Step],
     axes: Mapping[Tensor, tuple[int, ...]],
-    space: str,
+    space: Space,
 ) -> Nest | None:
     plans = _plans(sequence, steps, axes)
     if plans is None:

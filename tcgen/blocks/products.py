@@ -51,6 +51,11 @@ def relation(one: Iterable[int], other: Iterable[int]) -> int:
     return -1 if all(s == -t for s, t in pairs) else 0
 
 
+def is_part(ref: Ref) -> bool:
+    """Whether a reference reads or writes a part of an array over joined spaces."""
+    return any(i.space != s for i, s in zip(ref.indices, ref.tensor.spaces, strict=True))
+
+
 def signs_of(ref: Ref, indices: Indices, signature: Signature) -> tuple[int, ...]:
     """The signs with which some indices of a reference enter."""
     return tuple(signature.signs[ref.indices.index(i)] for i in indices)
@@ -91,22 +96,20 @@ class Storages:
             return None
         a, b, c = step.op.a, step.op.b, step.out
         stored = [self._stored(ref) for ref in (a, b, c)]
-        size = [self._weight(a), self._weight(b), _TARGET * self._elements[c.tensor.name]]
+        size = [self._weight(a), self._weight(b), _TARGET * self._count(c)]
         if not groups[0] and not groups[1]:
             same, kept = stored[0] == stored[1], 0 if size[0] >= size[1] else 1
-            return Product(
-                *((), (), groups[2]),
-                sorts=(not same and kept == 1, not same and kept == 0, False),
-                cost=0.0 if same else size[1 - kept],
-                dot=stored[kept],
-            )
+            one, other = (is_part(r) or (not same and kept != n) for n, r in enumerate((a, b)))
+            cost = one * size[0] + other * size[1]
+            return Product((), (), groups[2], (one, other, False), cost, dot=stored[kept])
         best: Product | None = None
         for m in _orders(groups[0], stored[0], stored[2]):
             for n in _orders(groups[1], stored[1], stored[2]):
                 for k in _orders(groups[2], stored[0], stored[1]):
                     wanted = ((m, k), (k, n), (m, n))
                     one, other, target = (
-                        s not in (w, w[::-1]) for s, w in zip(stored, wanted, strict=True)
+                        s not in (w, w[::-1]) or is_part(r)
+                        for s, w, r in zip(stored, wanted, (a, b, c), strict=True)
                     )
                     sorts = (one, other, target)
                     cost = sum(e for e, sort in zip(size, sorts, strict=True) if sort)
@@ -163,7 +166,11 @@ class Storages:
 
     def _weight(self, ref: Ref) -> float:
         weight = _CONSTANT if ref.tensor.name in self._constants else 1.0
-        return weight * self._elements[ref.tensor.name]
+        return weight * self._count(ref)
+
+    def _count(self, ref: Ref) -> int:
+        """The number of elements that a reference reads."""
+        return prod(self._extents[i.space.name] for i in ref.indices)
 
     def _choose(self) -> None:
         candidates: dict[str, dict[Storage, None]] = {}
@@ -177,7 +184,8 @@ class Storages:
                 continue
             m, n, k = groups
             for ref, one, other in zip(refs, (m, m, k), (n, k, n), strict=True):
-                if ref.tensor.role is Role.TEMP or ref.tensor.name in self._slices:
+                own = ref.tensor.role is Role.TEMP or ref.tensor.name in self._slices
+                if own and not is_part(ref):
                     found = candidates.setdefault(ref.tensor.name, {})
                     found.update(dict.fromkeys(_storages(ref, one, other)))
         order = sorted(candidates, key=lambda name: -self._elements[name])
@@ -201,7 +209,7 @@ class Storages:
         weight = _CONSTANT if step.out.tensor.name in self._constants else 1.0
         if self.copied(step) and isinstance(step.op, Add):
             same = self._stored(step.op.a) == self._stored(step.out)
-            return weight * self._elements[step.out.tensor.name] * (1.0 if same else 2.0)
+            return weight * self._count(step.out) * (1.0 if same else 2.0)
         product = self.product(step)
         return 0.0 if product is None else weight * product.cost
 

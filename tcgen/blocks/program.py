@@ -14,28 +14,30 @@ import numpy.typing as npt
 
 from ..compiler.documents import read_plan
 from ..dtypes import BY_NAME
-from ..errors import ArgumentError, DtypeError, ExtentError, MemoryLimitError, PlanError, ShapeError
+from ..errors import ArgumentError, DtypeError, MemoryLimitError, PlanError, ShapeError
 from ..grading import Grading
 from ..ir.conservation import axis_signs
-from ..ir.expr import Delta, leaves
+from ..ir.expr import Delta, format_expr, leaves
 from ..ir.layouts import unpack
 from ..ir.pretty.equations import pretty_step
 from ..ir.program import FormulaSequence, Produce
 from ..ir.reduction import Reduction
 from ..ir.tensor import Role, Tensor, element_type
-from ..options import parse_extents
 from ..records.arena import Block, Layout, place
+from ..records.loops import stored_shape
 from ..records.signature import Signature
 from ..runtime.arguments import check_names
 from ..runtime.host_device import HostDevice
 from ..runtime.program import Program
 from ..thresholds import CpuThresholds
-from .arrays import BlockedArray, blocks_of, orbitals_by_irrep, plain_array
-from .layout import BlockLayout, Group, Numbers
+from .arrays import BlockedArray, blocks_of, plain_array
+from .layout import BlockLayout, Group
 from .library import Library, Steps
 from .nest import Nest, find_nest, outside
+from .operations import Operation, Schedule
+from .orbitals import Orbitals, same_orbitals
 from .products import Storages
-from .schedule import NestPlan, Operation, Schedule, Scheduler, map_functions
+from .schedule import NestPlan, Scheduler, map_functions
 from .source import blocks_source
 
 Array = npt.NDArray[Any]
@@ -83,13 +85,12 @@ class BlockedProgram:
             self._limit = manifest.memory_limit
             self._device = HostDevice(reuse=manifest.reuses_memory)
         _refuse(sequence, target)
-        bases = dict.fromkeys(b.name for space in sequence.spaces for b in space.bases)
-        _check_spaces(grading, bases)
-        given = dict(parse_extents(extents))
-        _check_extents(grading, given, bases, self._name)
-        dims = {name: _dims(grading, name, given, self._name) for name in bases}
+        self._orbitals = Orbitals(sequence.spaces, grading, extents, self._name)
+        dims = self._orbitals.dims
         signatures = axis_signs(
-            sequence, graded=frozenset(grading.spaces), own_inverse=grading.own_inverse
+            sequence,
+            graded=frozenset(self._orbitals.grading.spaces),
+            own_inverse=grading.own_inverse,
         )
         self._inputs = sequence.inputs
         self._outputs = sequence.outputs
@@ -172,7 +173,7 @@ class BlockedProgram:
         tensor = self._input(name)
         layout = self._schedule.layouts[name]
         data = np.empty(layout.size, element_type(tensor, self._dtype))
-        return BlockedArray(data, self.grading, [s.name for s in tensor.spaces], layout)
+        return BlockedArray(data, self._all, [s.name for s in tensor.spaces], layout)
 
     def blocked(self, name: str, array: Any) -> BlockedArray:
         """The blocks of an input, from a dense array as the compiled program takes it.
@@ -244,28 +245,28 @@ class BlockedProgram:
         where = f"{self._name}: input {tensor.name}"
         if isinstance(array, BlockedArray):
             _check_dtype(where, array.dtype, wanted)
-            return _fitting(where, array, tensor, layout, self.grading)
+            return _fitting(where, array, tensor, layout, self._all)
         dense = plain_array(array, where)
         if dense.ndim or dense.dtype != np.float64:
             _check_dtype(where, dense.dtype, wanted)
-        extents = {
-            s.name: int(dim.sum()) for s, dim in zip(tensor.spaces, layout.dims, strict=True)
-        }
-        stored = tuple(
-            extents[tensor.spaces[axis].name]
-            if packing is None
-            else packing.values(extents[tensor.spaces[axis].name])
-            for axis, packing in tensor.stored()
-        )
+        extents = self._orbitals.extents
+        stored = stored_shape(tensor, extents)
         if dense.shape != stored:
-            orbitals = ", ".join(f"{s}={n}" for s, n in extents.items())
+            orbitals = ", ".join(
+                f"{s.name}={s.extent_in(extents)}" for s in dict.fromkeys(tensor.spaces)
+            )
             raise ShapeError(
                 f"{where} has the shape {dense.shape}, but the grading has {orbitals} orbitals, "
                 f"so that it should be {stored}: grade the orbitals that the array has"
             )
         spaces = [s.name for s in tensor.spaces]
         dense = unpack(tensor, dense, extents).astype(wanted, copy=False)
-        return blocks_of(dense, self.grading, spaces, layout, where)
+        return blocks_of(dense, self._all, spaces, layout, where)
+
+    @property
+    def _all(self) -> Grading:
+        """The grading of all spaces, joined ones included."""
+        return self._orbitals.grading
 
     def _run(self, steps: Steps, addresses: npt.NDArray[np.uintp]) -> None:
         self.build()
@@ -426,7 +427,7 @@ class _State:
         if tensor.rank == 0:
             return made[0] if layout.size else made[0] * 0
         spaces = [s.name for s in tensor.spaces]
-        return BlockedArray(made[: layout.size], self._program.grading, spaces, layout)
+        return BlockedArray(made[: layout.size], self._program._all, spaces, layout)
 
     def _fill(self, arena: Array, addresses: npt.NDArray[np.uintp], layout: Layout) -> None:
         for name, offset in layout.offsets:
@@ -469,12 +470,6 @@ def _refuse(sequence: FormulaSequence, target: str) -> None:
     instead = "call the program with dense arrays"
     if target == "cuda":
         raise PlanError("programs over blocks run on the CPU: compile for the target cpu")
-    for space in sequence.spaces:
-        if space.parts:
-            raise PlanError(
-                f"{space.name} joins spaces, and joined spaces have no blocks: write the parts as "
-                f"tensors of their own, or {instead}"
-            )
     for step in sequence.steps:
         if isinstance(step.op, Produce) or step.out.tensor.role is Role.GENERATED:
             raise PlanError(
@@ -487,8 +482,11 @@ def _refuse(sequence: FormulaSequence, target: str) -> None:
             )
         if step.summand is not None:
             for leaf in leaves(step.summand):
-                if isinstance(leaf, Delta) and leaf.left.space != leaf.right.space:
-                    raise PlanError(f"{pretty_step(step)}: delta of two spaces: {instead}")
+                if isinstance(leaf, Delta) and not _nested(leaf):
+                    raise PlanError(
+                        f"{pretty_step(step)}: the spaces of {format_expr(leaf)} overlap, and none "
+                        f"is a part of the other: {instead}"
+                    )
     for tensor in sequence.outputs:
         if tensor.accumulate:
             raise PlanError(
@@ -497,41 +495,9 @@ def _refuse(sequence: FormulaSequence, target: str) -> None:
             )
 
 
-def _check_spaces(grading: Grading, bases: Iterable[str]) -> None:
-    for space in grading.spaces:
-        if space not in bases:
-            raise ArgumentError(
-                f"the grading has orbitals {space}, but the spaces of the equations are "
-                f"{', '.join(bases)}"
-            )
-
-
-def _check_extents(
-    grading: Grading, given: Mapping[str, int], bases: Iterable[str], program: str
-) -> None:
-    for name, extent in given.items():
-        if name not in bases:
-            raise ExtentError(
-                f"{program}: no space {name} (extents={{{name!r}: {extent}}}): its spaces are "
-                f"{', '.join(bases)}"
-            )
-        if extent < 0:
-            raise ExtentError(f"{program}: extent {name}={extent} is negative: give 0 or more")
-        if name in grading and len(grading.orbitals(name)) != extent:
-            raise ExtentError(
-                f"{program}: extent {name}={extent}, but the grading has "
-                f"{len(grading.orbitals(name))} orbitals {name}: leave the extent out, or grade "
-                f"as many orbitals"
-            )
-
-
-def _dims(grading: Grading, name: str, extents: Mapping[str, int], program: str) -> Numbers:
-    if name not in grading and name not in extents:
-        raise ExtentError(
-            f"{program}: space {name} has no grading: give the irreps of its orbitals, or "
-            f'extents={{"{name}": 10}} if they have none'
-        )
-    return orbitals_by_irrep(grading, name, int(extents.get(name, 0)))
+def _nested(delta: Delta) -> bool:
+    one, other = delta.left.space, delta.right.space
+    return one.before(other) is not None or other.before(one) is not None
 
 
 def _charges(
@@ -569,7 +535,7 @@ def _fitting(
         raise ShapeError(
             f"{where} has axes [{','.join(array.spaces)}], but should have [{','.join(spaces)}]"
         )
-    if array.grading != grading:
+    if not same_orbitals(array.grading, grading, spaces):
         raise ArgumentError(
             f"{where} has the grading {array.grading!r}, but the program has {grading!r}: use one "
             f"grading for all arrays"

@@ -6,9 +6,8 @@ storages, and element-wise maps. Those that depend on constants only run once fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import IntEnum
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeVar
 
@@ -19,12 +18,13 @@ from ..ir.exchange_symmetry import exchange_images
 from ..ir.expr import Delta, Expr, leaves
 from ..ir.pretty.equations import pretty_step
 from ..ir.program import Contract, FormulaSequence, Map, Step
-from ..ir.tensor import Index, Ref, Role, Tensor
+from ..ir.tensor import Index, Ref, Role, Space, Tensor
 from ..records.signature import Signature
 from ..thresholds import CpuThresholds
-from .layout import Axes, BlockLayout, Group, Numbers, SlicedLayout, Storage
+from .layout import Axes, BlockLayout, Group, Numbers, PartLayout, SlicedLayout, Storage
 from .nest import Nest, charge_of_loop
-from .products import Indices, Product, Storages, relation, signs_of
+from .operations import Inside, Kind, Operation, Schedule
+from .products import Indices, Product, Storages, is_part, relation, signs_of
 from .requirements import required
 from .tables import Table, Walked, copies, make_table, product_table, walks
 
@@ -37,63 +37,6 @@ _SHARED_FLOPS = 4e6
 
 
 _T = TypeVar("_T")
-
-
-class Kind(IntEnum):
-    """Operations of the C loop, in its order."""
-
-    ZERO = 0
-    ADD = 1
-    COPY = 2
-    PRODUCT = 3
-    MAP = 4
-    REAL = 5
-    NEST = 6
-
-
-@dataclass(frozen=True, eq=False)
-class Operation:
-    """One operation of the C loop: ``target (+)= coefficient * (...)``.
-
-    Attributes:
-        kind: the operation.
-        arrays: names of its buffers, the target first.
-        coefficient: number by which the result is multiplied.
-        accumulate: add to the target.
-        table: rows over which it loops, or None.
-        elements: elements that are zeroed or added; for a map, whether its rows have separate
-            targets.
-        number: number of the function of a map; for products, whether threads share the rows.
-        constant: it runs once for a bound program.
-        flops: multiplications and additions of a product.
-        inside: operations and buffers inside of a nest.
-    """
-
-    kind: Kind
-    arrays: tuple[str, ...]
-    coefficient: float = 1.0
-    accumulate: bool = False
-    table: Table | None = None
-    elements: int = 0
-    number: int = 0
-    constant: bool = False
-    flops: int = 0
-    inside: Inside | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Inside:
-    """The operations inside a nest, and its buffers.
-
-    Attributes:
-        schedules: operations by irreps of the orbitals of the loops.
-        numbers: the number of each buffer: results, slices, then scratch.
-        offsets: places of the buffers after the slices in the scratch of the nest.
-    """
-
-    schedules: tuple[Schedule, ...]
-    numbers: Mapping[str, int]
-    offsets: Numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,40 +113,6 @@ def constant_tensors(sequence: FormulaSequence) -> frozenset[str]:
     return frozenset(constant)
 
 
-@dataclass(eq=False)
-class Schedule:
-    """The operations of a sequence for one grading.
-
-    Attributes:
-        layouts: the layout of each tensor, by name.
-        sizes: elements of each buffer, those of sorted copies included.
-        operations: all operations in order, those of constants among them.
-    """
-
-    layouts: dict[str, BlockLayout]
-    sizes: dict[str, int]
-    operations: list[Operation] = field(default_factory=list)
-
-    @property
-    def flops(self) -> int:
-        """Flops of all products of matrices in a call of a bound program."""
-        return sum(op.flops for op in self.operations if not op.constant)
-
-    @property
-    def table_bytes(self) -> int:
-        """Bytes of all tables."""
-        return sum({id(t): t.nbytes for t in self.tables}.values())
-
-    @property
-    def tables(self) -> Iterator[Table]:
-        """All tables, those inside of nests included."""
-        for op in self.operations:
-            if op.table is not None:
-                yield op.table
-            for schedule in () if op.inside is None else op.inside.schedules:
-                yield from schedule.tables
-
-
 class Scheduler:
     """Makes the schedule of a sequence for one grading.
 
@@ -250,10 +159,10 @@ class Scheduler:
         self._made = Schedule(layouts, {name: layout.size for name, layout in layouts.items()})
         self._sequence = sequence
         self._thresholds = thresholds
-        self._sorted: dict[tuple[str, tuple[Axes, ...], Axes], str] = {}
-        # Products in other storages than that of the array to which they are added later, and the
-        # arrays that none has overwritten so far.
-        self._partial: dict[str, dict[Storage, str]] = {}
+        self._sorted: dict[tuple[object, ...], str] = {}
+        # Products in other storages than that of the array, or of the part of it, to which they are
+        # added later, and the arrays that none has overwritten so far.
+        self._partial: dict[str, dict[tuple[BlockLayout, Storage], str]] = {}
         self._unwritten: set[str] = set()
         self._constant = False
         self._real = {t.name for t in sequence.tensors if complex_numbers and t.real}
@@ -282,6 +191,38 @@ class Scheduler:
             self._known[key] = BlockLayout(self._group, dims, signature.signs, charge, storage)
         found: BlockLayout = self._known[key]
         return found
+
+    def _layout_of(self, ref: Ref) -> BlockLayout:
+        """The layout of what a reference reads: the array, or a part of it on joined axes."""
+        whole = self._made.layouts[ref.tensor.name]
+        if not is_part(ref):
+            return whole
+        spaces = tuple(i.space for i in ref.indices)
+        key = ref.tensor.name, whole.charge, spaces
+        if key not in self._known:
+            dims = [self._dims[space.name] for space in spaces]
+            pairs = zip(spaces, ref.tensor.spaces, strict=True)
+            before = [self._before(space, joined) for space, joined in pairs]
+            self._known[key] = PartLayout(whole, dims, before)
+        found: PartLayout = self._known[key]
+        return found
+
+    def _before(self, part: Space, joined: Space) -> Numbers:
+        """By irrep, the orbitals of a joined space that lie before those of a part."""
+        dims = (self._dims[base.name] for base in joined.before(part) or ())
+        return sum(dims, start=np.zeros(self._group.order, np.int64))
+
+    def _overwritten(self, ref: Ref, *, accumulate: bool) -> bool:
+        """Whether what a step writes is added; a part is, to an array that was zeroed whole."""
+        if not is_part(ref):
+            return accumulate
+        name = ref.tensor.name
+        if name in self._unwritten:
+            self._gather(name)
+        if accumulate:
+            return True
+        self._add(Kind.ZERO, (name,), elements=self._made.sizes[name])
+        return True
 
     def _table(self, step: Step, make: Callable[[], _T], *more: object) -> _T:
         """What is made of the layouts of a step's arrays, once for equal charges."""
@@ -339,7 +280,11 @@ class Scheduler:
             *(
                 x
                 for layout in (target, source)
-                for x in (layout.signs, layout.charge, layout.storage, layout.pair)
+                for x in (
+                    (layout,)
+                    if isinstance(layout, PartLayout)
+                    else (layout.signs, layout.charge, layout.storage, layout.pair)
+                )
             ),
             *(tuple(id(dim) for dim in source.dims), axes, strict),
         )
@@ -350,27 +295,29 @@ class Scheduler:
 
     def _copy(self, step: Step) -> None:
         source, target = step.operands[0], step.out
-        one, other = (self._made.layouts[r.tensor.name] for r in (source, target))
+        one, other = (self._layout_of(r) for r in (source, target))
         arrays = (target.tensor.name, source.tensor.name)
         coefficient = float(step.coeff)
+        accumulate = self._overwritten(target, accumulate=step.accumulate)
         axes = tuple(target.indices.index(i) for i in source.indices)
         same = one.storage == other.storage and one.signs == other.signs
+        same &= not is_part(source) and not is_part(target)
         if axes == tuple(range(one.rank)) and same and one.charge == other.charge:
-            self._add(Kind.ADD, arrays, coefficient, step.accumulate, elements=one.size)
+            self._add(Kind.ADD, arrays, coefficient, accumulate, elements=one.size)
             return
         table = self._copies(other, one, axes)
-        self._add(Kind.COPY, arrays, coefficient, step.accumulate, table)
+        self._add(Kind.COPY, arrays, coefficient, accumulate, table)
 
     def _operand(
         self, ref: Ref, rows: Indices, columns: Indices, pair: Indices = (), *, sort: bool
     ) -> tuple[str, BlockLayout]:
         """The buffer and the layout of a factor in a storage, sorted if it has another one."""
         name = ref.tensor.name
-        layout = self._made.layouts[name]
+        layout = self._layout_of(ref)
         if not sort and not pair:
             return name, layout
         storage = _axes(ref, rows), _axes(ref, columns)
-        key = (name, storage, _axes(ref, pair))
+        key = (name, layout, storage, _axes(ref, pair))
         wanted = layout.stored(storage, _axes(ref, pair))
         if key not in self._sorted:
             copy = f"{name} sorted {len(self._made.sizes)}"
@@ -395,19 +342,22 @@ class Scheduler:
         pair = () if half is None else half.pair
         name_a, one = self._operand(a, m, k, pair if pair == m else (), sort=sort_a)
         name_b, other = self._operand(b, k, n, pair if pair == n else (), sort=sort_b)
-        name_c, target = c.tensor.name, self._made.layouts[c.tensor.name]
+        name_c, target = c.tensor.name, self._layout_of(c)
+        whole = target
         sort_c = sort_c or half is not None or self._is_tall(step, product)
-        accumulate = step.accumulate
+        accumulate = self._overwritten(c, accumulate=step.accumulate)
+        added = accumulate
         if sort_c:
             # Rows are the shorter side: the BLAS walks columns.
             sides = sorted((m, n), key=self._count)
             target = target.stored((_axes(c, sides[0]), _axes(c, sides[1])), _axes(c, pair))
             summed = self._partial.setdefault(c.tensor.name, {}) if half is None else {}
-            name_c = summed.get(target.storage, f"{name_c} product {len(self._made.sizes)}")
-            accumulate = target.storage in summed
-            summed[target.storage] = name_c
+            key = whole, target.storage
+            name_c = summed.get(key, f"{name_c} product {len(self._made.sizes)}")
+            accumulate = key in summed
+            summed[key] = name_c
             self._made.sizes[name_c] = target.size
-            if not step.accumulate:
+            if not added:
                 self._unwritten.add(c.tensor.name)
         elif c.tensor.name in self._unwritten:
             accumulate = False
@@ -427,7 +377,6 @@ class Scheduler:
         alone = int(largest < _SHARED_FLOPS)
         self._add(Kind.PRODUCT, arrays, coefficient, accumulate, table, number=alone, flops=flops)
         if half is not None:
-            whole = self._made.layouts[c.tensor.name]
             copy = self._copies(whole, target, tuple(range(whole.rank)))
             both = (c.tensor.name, name_c)
             written = c.tensor.name not in self._unwritten
@@ -441,9 +390,7 @@ class Scheduler:
         """Add up the products of an array that were computed in other storages."""
         partial = self._partial.pop(name, {})
         constant, self._constant = self._constant, name in self._constants
-        whole = self._made.layouts.get(name)
-        for storage, product in partial.items():
-            assert whole is not None
+        for (whole, storage), product in partial.items():
             table = self._copies(whole, whole.stored(storage), tuple(range(whole.rank)))
             self._add(Kind.COPY, (name, product), 1.0, name not in self._unwritten, table)
             self._unwritten.discard(name)
@@ -454,7 +401,7 @@ class Scheduler:
     def _loop(self, plan: NestPlan) -> None:
         """The operations of a nest: slices, and those inside for all irreps of its orbitals."""
         nest, inner = plan.nest, plan.nest.sequence
-        dim = self._dims[nest.space]
+        dim = self._dims[nest.space.name]
         orbitals, weights = _tuples(int(dim.sum()), nest.ordered)
         irrep = np.repeat(np.arange(self._group.order), dim)
         place = np.arange(len(irrep)) - (np.cumsum(dim) - dim)[irrep]
@@ -473,7 +420,11 @@ class Scheduler:
             loops = list(piece.loops)
             buffer, layout = self._slices(piece.tensor, piece.axes, plan.storages.of[tensor.name])
             buffers.append(buffer)
-            starts.append(layout.starts(irreps[:, loops], place[orbitals[:, loops]]))
+            at = place[orbitals[:, loops]]
+            for n, axis in enumerate(piece.axes):
+                before = self._before(nest.space, piece.tensor.spaces[axis])
+                at[:, n] += before[irreps[:, loops[n]]]
+            starts.append(layout.starts(irreps[:, loops], at))
         known: dict[object, Any] = {}
         schedules = []
         for row in chosen:
@@ -510,7 +461,7 @@ class Scheduler:
         layout = SlicedLayout(whole, axes, storage)
         if not axes and storage == whole.storage:
             return name, layout
-        key = name, (axes, *storage), ()
+        key = name, axes, storage
         if key not in self._sorted:
             self._sorted[key] = f"{name} slices {len(self._made.sizes)}"
             self._made.sizes[self._sorted[key]] = layout.size
@@ -523,8 +474,7 @@ class Scheduler:
     def _half(self, step: Step, product: Product) -> Half | None:
         """A pair of the target's indices of which one order is enough; None if none pays."""
         assert isinstance(step.op, Contract)
-        layouts = self._made.layouts
-        target = layouts[step.out.tensor.name].size
+        target = self._layout_of(step.out).size
         pairs = ((step.op.a, product.m), (step.op.b, product.n))
         if not any(len(pair) == 2 for _, pair in pairs):
             return None
@@ -537,7 +487,8 @@ class Scheduler:
             if len(pair) != 2 or pair[0].space != pair[1].space or not self._alike(factor, pair):
                 continue
             # Half of the factor is copied, once if it is constant, and the target is twice.
-            moved = 2 * target + (0 if name in self._constants else layouts[name].size // 2)
+            size = 0 if name in self._constants else self._layout_of(factor).size
+            moved = 2 * target + size // 2
             saved = flops // 2 - self._thresholds.pair_copy_flops * moved
             if saved <= (0 if best is None else best[0]):
                 continue
@@ -553,7 +504,7 @@ class Scheduler:
 
     def _is_tall(self, step: Step, product: Product) -> bool:
         """Whether a target is stored with so many rows that its transpose is worth a copy."""
-        layout = self._made.layouts[step.out.tensor.name]
+        layout = self._layout_of(step.out)
         rows, columns = (self._count([step.out.indices[a] for a in s]) for s in layout.storage)
         if columns == 1 or rows <= 2 * columns:
             return False
@@ -570,7 +521,7 @@ class Scheduler:
         operands = []
         for ref, (rows, columns) in zip((*step.operands, step.out), sides, strict=True):
             storage = _axes(ref, rows), _axes(ref, columns)
-            operands.append((self._made.layouts[ref.tensor.name].stored(storage), *storage))
+            operands.append((self._layout_of(ref).stored(storage), *storage))
         a, b, c = operands
         return product_table(a, b, c, accumulate=True)[1]
 
@@ -614,21 +565,22 @@ class Scheduler:
         number = {index: n for n, index in enumerate(loops)}
 
         def walked(ref: Ref) -> Walked:
-            layout = self._made.layouts[ref.tensor.name]
-            return Walked(layout, tuple(number[i] for i in ref.indices))
+            return Walked(self._layout_of(ref), tuple(number[i] for i in ref.indices))
 
         refs = (step.out, *function.refs)
         arrays = [walked(ref) for ref in refs]
-        deltas = [(number[d.left], number[d.right]) for d in function.deltas]
+        pairs = [ordered(delta) for delta in function.deltas]
+        deltas = [(number[i], number[j], self._before(i.space, j.space)) for i, j in pairs]
         needed: list[int | tuple[int, int]] = [0]
         found = required(function.expr, lambda ref: not self._layout_is_full(ref))
-        skipped = bool(step.sums) or step.accumulate
-        if skipped and found is not None:
-            needed += [n for n, ref in enumerate(refs) if n and ref in found]
-            needed += [p for p, d in zip(deltas, function.deltas, strict=True) if d in found]
         own = len(step.out.indices)
         name = step.out.tensor.name
-        if step.sums and not step.accumulate:
+        accumulate = self._overwritten(step.out, accumulate=step.accumulate)
+        skipped = bool(step.sums) or accumulate
+        if skipped and found is not None:
+            needed += [n for n, ref in enumerate(refs) if n and ref in found]
+            needed += [p[:2] for p, d in zip(deltas, function.deltas, strict=True) if d in found]
+        if step.sums and not accumulate:
             self._add(Kind.ZERO, (name,), elements=self._made.sizes[name])
         if skipped and found is None:
             return
@@ -638,7 +590,7 @@ class Scheduler:
             Kind.MAP,
             tuple(ref.tensor.name for ref in refs),
             float(step.coeff),
-            step.accumulate or bool(step.sums),
+            accumulate or bool(step.sums),
             table,
             elements=int(own == len(loops)),
             number=function.number,
@@ -647,6 +599,12 @@ class Scheduler:
     def _layout_is_full(self, ref: Ref) -> bool:
         layout = self._made.layouts[ref.tensor.name]
         return not any(layout.signs) and layout.charge == 0
+
+
+def ordered(delta: Delta) -> tuple[Index, Index]:
+    """The indices of a delta; the space of the second one has that of the first as a part."""
+    left, right = delta.left, delta.right
+    return (right, left) if right.space.before(left.space) is None else (left, right)
 
 
 def _tuples(count: int, ordered: Sequence[bool]) -> tuple[Numbers, Numbers]:

@@ -18,7 +18,7 @@ from ..ir.loops import Buffer, Kernel
 from ..ir.pretty.equations import pretty_step
 from ..ir.tensor import Ref
 from ..resources import fill
-from .schedule import MapFunction
+from .schedule import MapFunction, ordered
 from .tables import MOST_LOOPS
 
 
@@ -75,10 +75,11 @@ def _map(number: int, made: MapFunction, dtype: str) -> list[str]:
                 f"buffers[step->arrays[{n}]] + {place};"
             )
     flags = range(len(made.deltas))
-    setup += [f"const int same{n} = e[{loops * (len(arrays) + 1) + n}];" for n in flags]
-    places = [(step.indices.index(d.left), step.indices.index(d.right)) for d in made.deltas]
+    setup += [f"const int64_t shift{n} = e[{loops * (len(arrays) + 1) + n}];" for n in flags]
+    places = [tuple(map(step.indices.index, ordered(d))) for d in made.deltas]
     deltas = [
-        f"const {kind.c_real} d{n} = same{n} && x{i} == x{j};" for n, (i, j) in enumerate(places)
+        f"const {kind.c_real} d{n} = shift{n} >= 0 && x{i} + shift{n} == x{j};"
+        for n, (i, j) in enumerate(places)
     ]
     last = loops - 1
     # Of each array a pointer and a stride for the fastest loop, whose iterations are independent.

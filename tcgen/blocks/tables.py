@@ -149,15 +149,16 @@ class Walked:
 def walks(
     dims: Sequence[Numbers],
     arrays: Sequence[Walked],
-    deltas: Sequence[tuple[int, int]],
+    deltas: Sequence[tuple[int, int, Numbers]],
     required: Sequence[int | tuple[int, int]],
 ) -> Table:
-    """The tuples of irreps that a map walks; a row has extents, strides, and flags of deltas.
+    """The tuples of irreps that a map walks; a row has extents, strides, and shifts of deltas.
 
     Args:
         dims: orbitals by irrep of each loop, those of the target first.
         arrays: the target, then the arrays that are read.
-        deltas: loops of Kronecker deltas.
+        deltas: loops of Kronecker deltas, and by irrep the orbitals of the second loop before those
+            of the first. A row has this shift, or -1 if the irreps differ.
         required: numbers of arrays and deltas whose zeros make a row superfluous.
     """
     conditions = [(arrays[n].loops, arrays[n].layout) for n in required if isinstance(n, int)]
@@ -185,8 +186,9 @@ def walks(
         offset, stride = _place(array, tuples, len(dims))
         places.append(offset)
         steps.append(stride)
-    for one, other in deltas:
-        steps.append((tuples[:, [one]] == tuples[:, [other]]).astype(np.int64))
+    for one, other, before in deltas:
+        same = tuples[:, one] == tuples[:, other]
+        steps.append(np.where(same, before[tuples[:, one]], -1)[:, None])
     return make_table(np.stack(places, axis=1), np.concatenate(steps, axis=1))
 
 

@@ -284,7 +284,7 @@ def _over_blocks(setup: Setup, options: SolveOptions) -> _OverBlocks:
     sequence = formula_sequence(setup.system, extents, options.dtype, planning, options.progress)
 
     def program_of(element: int) -> BlockedProgram:
-        return blocked_program(sequence, setup.spaces, grading, extents, options.dtype, element)
+        return blocked_program(sequence, grading, extents, options.dtype, element)
 
     return _OverBlocks(program_of, elements, program_of(elements[0]))
 

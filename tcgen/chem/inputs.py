@@ -24,6 +24,7 @@ from ..ir.tensor import Role, Space, Tensor, element_bytes, element_type
 from ..records.loops import stored_shape
 from ..records.quantity import Quantity
 from ..resources import shipped_specs
+from .auxiliary import AuxiliaryIrreps
 from .crystal_integrals import CrystalIntegrals
 from .frames import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, Block, Frame
 from .integral_file import IntegralFile
@@ -52,6 +53,25 @@ class MeanFieldInputs:
         self._spaces, self._reference = spaces, reference
         self._frames = _frame_names(system, spaces, reference, spin_orbitals)
         self._integrals = reference.integrals(auxbasis)
+        self._auxiliary: AuxiliaryIrreps | None = None
+
+    def auxiliary_irreps(
+        self, graded: Iterable[Space], irreps_of: Callable[[Frame], Array], products: Array
+    ) -> AuxiliaryIrreps:
+        """Replace the auxiliary functions by sums that have irreps, and return these.
+
+        ``irreps_of`` gives the irreps of all orbitals of a frame, ``products`` those of each two.
+        """
+        names = dict.fromkeys(self._block(space).frame for space in graded)
+        frames = {name: self._reference.frames[name] for name in names}
+        factors = [(self._fitted_pairs(n), irreps_of(frame)) for n, frame in frames.items()]
+        self._auxiliary = AuxiliaryIrreps(factors, products)
+        return self._auxiliary
+
+    def bytes_of_pairs(self, graded: Iterable[Space]) -> int:
+        """Bytes of three-index integrals over all pairs of orbitals."""
+        frames = {self._block(space).frame: self._frame(space) for space in graded}
+        return sum(8 * self._integrals.auxiliary * f.count**2 for f in frames.values())
 
     def extents(self, spaces: Iterable[Space]) -> dict[str, int]:
         """Extents of the base spaces of orbitals and of auxiliary functions among some spaces."""
@@ -61,7 +81,8 @@ class MeanFieldInputs:
             if kind in (Kind.OCCUPIED, Kind.VIRTUAL):
                 extents[space.name] = len(self._block(space).places)
             elif kind is Kind.AUXILIARY:
-                extents[space.name] = self._integrals.auxiliary
+                own = self._auxiliary
+                extents[space.name] = len(own.irreps) if own else self._integrals.auxiliary
         return extents
 
     @property
@@ -178,6 +199,25 @@ class MeanFieldInputs:
                 out -= self._integrals.cut(p, s, q, r).transpose(0, 2, 3, 1)
         return True
 
+    def fill_fitted(
+        self, found: Found, array: BlockedArray, places: Sequence[Sequence[Array]]
+    ) -> bool:
+        """Fill the blocks of three-index integrals; False for other inputs.
+
+        ``places`` are those of the orbitals of each irrep, for each axis.
+        """
+        if found.quantity is not Quantity.THREE_INDEX or self._auxiliary is None:
+            return False
+        axis = found.other_axis or 0
+        name = next(self._block(s).frame for k, s in enumerate(found.tensor.spaces) if k != axis)
+        factors = self._fitted_pairs(name)
+        for irreps, view in array.blocks():
+            p, q = (places[k][g] for k, g in enumerate(irreps) if k != axis)
+            own = factors[:, p[:, None], q]
+            made = np.tensordot(self._auxiliary.vectors[irreps[axis]], own, axes=(0, 0))
+            view[...] = np.moveaxis(made, 0, axis)
+        return True
+
     def largest_between(self, irreps: Sequence[Array], products: Array) -> float:
         """The largest of the integrals over all pairs whose irreps differ, in Hartree."""
         return self._integrals.largest_between(irreps, products)
@@ -220,6 +260,11 @@ class MeanFieldInputs:
             part = (0, frame.occupied) if occupied else (frame.occupied, frame.count)
             places += range(*part)
         return Block(self._frames[self._spaces.spin(space) or ""], tuple(places))
+
+    def _fitted_pairs(self, name: str) -> Array:
+        """Three-index integrals over all pairs of orbitals of a frame."""
+        whole = Block(name, tuple(range(self._reference.frames[name].count)))
+        return self._integrals.three_index(whole, whole)
 
     def _logical(self, found: Found, part: slice = slice(None)) -> Array:
         """The dense array, or the part of it for some orbitals of the first axis over orbitals."""

@@ -49,7 +49,7 @@ from .reference import Reference
 from .result import Earlier
 from .sectors import with_charge
 from .spaces import ORBITAL, Kind, OrbitalSpaces, classify
-from .symmetry import Labels, grading_of, labels_of
+from .symmetry import Labels, auxiliary_irreps, grading_of, labels_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +116,10 @@ def set_up(
         graded = [space for space in system.spaces if spaces.kind(space) in ORBITAL]
         frames = {space.name: blocks.frame(space)[1:] for space in graded}
         labels = labels_of(mean_field, reference, [frame for frame, _ in frames.values()])
-        grading = grading_of(labels, frames)
+        system, functions = auxiliary_irreps(system, spaces, labels, blocks, found, reference)
+        extents |= {name: len(irreps) for name, irreps in functions.items()}
+        labels = labels.conserved(system, [*frames, *functions])
+        grading = grading_of(labels, frames, functions)
     if equations.eigenvalue:
         # Over blocks, vectors are multiplied one by one.
         extents = _root_extents(equations, spaces, 1 if in_blocks else options.nroots) | extents

@@ -20,23 +20,26 @@ from ..blocks.arrays import BlockedArray
 from ..blocks.program import BlockedProgram
 from ..errors import ArgumentError, CheckError, PlanError, SpecError
 from ..grading import Grading
+from ..ir.conservation import axis_signs
 from ..ir.layouts import Array
 from ..ir.program import FormulaSequence
+from ..ir.system import System, with_tensors
 from ..ir.tensor import Space, Tensor, element_type, symmetry_group
+from ..records.quantity import Quantity
 from .bound_program import as_dense
 from .checkpoint import Checkpoint
 from .crystal import Crystal
 from .eigen import Independent, Multiply, estimated_diagonal, independent_of
 from .equations import Amplitude
 from .frames import ALPHA, BETA, SPIN_ORBITAL, Frame
-from .inputs import MeanFieldInputs, in_layout
+from .inputs import IN_MEMORY, MeanFieldInputs, in_layout
 from .iterate import Amplitudes, Iterated, Step
 from .mean_field import MeanField
 from .problem import Problem
 from .quantities import Found
 from .reference import Reference
 from .result import Earlier
-from .spaces import Kind, OrbitalSpaces
+from .spaces import ORBITAL, Kind, OrbitalSpaces
 
 # Largest element between irreps that rounding explains, in Hartree, as in integrals over blocks.
 _FORBIDDEN = 1e-8
@@ -87,6 +90,22 @@ class Labels:
             part = next(p for p in frame.parts.values() if p.places[place] >= 0)
             found.append(self.elements[part.number][part.places[place]])
         return found
+
+    def conserved(self, system: System, graded: Sequence[str]) -> Labels:
+        """The labels without spins, if equations over real orbitals conserve irreps only.
+
+        Raises:
+            OneBlock: they do not conserve spins, and the orbitals have no irreps.
+        """
+        if not self.spins or not self.group.own_inverse:
+            return self
+        try:
+            axis_signs(system, graded=graded)
+        except SpecError as error:
+            if len(self.group) == 1:
+                raise OneBlock(str(error)) from error
+            return replace(self, spins=False)
+        return self
 
 
 def labels_of(mean_field: Any, reference: Reference, frames: Iterable[Frame]) -> Labels:
@@ -199,10 +218,63 @@ def _check_coupling(mean_field: Any, reference: MeanField, labels: Labels) -> No
             )
 
 
-def grading_of(labels: Labels, frames: Mapping[str, tuple[Frame, Sequence[int]]]) -> Grading:
-    """The grading of spaces by the frame and the places of their orbitals."""
+def auxiliary_irreps(
+    system: System,
+    spaces: OrbitalSpaces,
+    labels: Labels,
+    inputs: MeanFieldInputs,
+    found: Mapping[str, Found],
+    reference: Reference,
+) -> tuple[System, dict[str, list[int]]]:
+    """The irreps of auxiliary functions by space, and the system whose integrals conserve them.
+
+    Raises:
+        OneBlock: an array over auxiliary functions is not one of the mean field's integrals.
+    """
+    auxiliary = [space for space in system.spaces if spaces.kind(space) is Kind.AUXILIARY]
+    fitted = {n for n, one in found.items() if one.quantity is Quantity.THREE_INDEX}
+    if not auxiliary or isinstance(reference, Crystal):
+        return system, {}
+    for tensor in (*system.inputs, *system.outputs):
+        if tensor.name not in fitted and {*tensor.spaces} & {*auxiliary}:
+            raise OneBlock(
+                f"{tensor.name} is over auxiliary functions, and blocks are over sums of these"
+            )
+    graded = [space for space in system.spaces if spaces.kind(space) in ORBITAL]
+    if inputs.bytes_of_pairs(graded) > reference.memory * IN_MEMORY:
+        raise OneBlock("three-index integrals do not fit into memory: raise mf.max_memory")
+    own = inputs.auxiliary_irreps(
+        graded, lambda f: np.array(labels.of(f, range(f.count)), int), labels.group.addition
+    )
+    if not own.forbidden <= _FORBIDDEN:
+        raise OneBlock(
+            f"fitted integrals that irreps of {labels.group.name} forbid have a norm of "
+            f"{own.forbidden:.1e} Hartree: {_ADVICE}"
+        )
+
+    def conserving(tensor: Tensor) -> Tensor:
+        if tensor.name not in fitted:
+            return tensor
+        first, *others = (k for k, s in enumerate(tensor.spaces) if s not in auxiliary)
+        rest = [k for k, s in enumerate(tensor.spaces) if s in auxiliary]
+        return replace(tensor, conserves=((first,), (*others, *rest)))
+
+    system = with_tensors(system, {t: conserving(t) for t in system.inputs})
+    return system, {space.name: own.irreps for space in auxiliary}
+
+
+def grading_of(
+    labels: Labels,
+    frames: Mapping[str, tuple[Frame, Sequence[int]]],
+    functions: Mapping[str, Sequence[int]],
+) -> Grading:
+    """The grading of spaces by the frame and the places of their orbitals.
+
+    Auxiliary ``functions`` have irreps and no spin.
+    """
     group = labels.group
-    orbitals = {space: labels.of(*own) for space, own in frames.items()}
+    orbitals: dict[str, Sequence[int]] = {s: labels.of(*own) for s, own in frames.items()}
+    orbitals |= functions
     grading = Grading(group.moduli, orbitals, group.names, name=group.name)
     if not labels.spins:
         return grading
@@ -212,12 +284,15 @@ def grading_of(labels: Labels, frames: Mapping[str, tuple[Frame, Sequence[int]]]
     }
     # Sums of the spins of up to five axes do not wrap around; more axes have a few more blocks.
     spin = Grading.spin(order=3, **spins)
+    if functions:
+        every: dict[str, Sequence[int]] = {s: spin.orbitals(s) for s in spins}
+        every |= {s: [0] * len(irreps) for s, irreps in functions.items()}
+        spin = Grading(spin.moduli, every, spin.names, name=spin.name)
     return grading * spin if len(group) > 1 else spin
 
 
 def blocked_program(
     sequence: FormulaSequence,
-    spaces: OrbitalSpaces,
     grading: Grading,
     extents: Mapping[str, int],
     dtype: str,
@@ -228,8 +303,6 @@ def blocked_program(
     Raises:
         OneBlock: the equations cannot run over blocks.
     """
-    if any(spaces.kind(space) is Kind.AUXILIARY for space in sequence.spaces):
-        raise OneBlock("auxiliary functions of three-index integrals have no irreps")
     others = {name: extent for name, extent in extents.items() if name not in grading}
     names = dict.fromkeys(t.charge for t in sequence.inputs if t.charge is not None)
     charges = {} if element is None else dict.fromkeys(names, element)
@@ -258,14 +331,16 @@ def input_in_blocks(
     Raises:
         CheckError: an element that the irreps forbid is not zero.
     """
-    tensor, grading = found.tensor, program.grading
+    tensor, array = found.tensor, program.empty(found.tensor.name)
+    grading = array.grading
     if all(space.name in grading for space in tensor.spaces):
-        array = program.empty(tensor.name)
         by_irrep = []
-        for space in tensor.spaces:
-            places = np.array(inputs.frame(space)[2], int)[grading.order(space.name)]
+        for axis, space in enumerate(tensor.spaces):
+            places = grading.order(space.name)
+            if axis != found.other_axis:
+                places = np.array(inputs.frame(space)[2], int)[places]
             by_irrep.append(np.split(places, grading.starts(space.name)[1:-1]))
-        if inputs.fill_crystal(found, array, by_irrep):
+        if any(fill(found, array, by_irrep) for fill in (inputs.fill_crystal, inputs.fill_fitted)):
             return array
         parts = (
             ([own[g].tolist() for own, g in zip(by_irrep, irreps, strict=True)], view)

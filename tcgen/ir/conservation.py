@@ -199,7 +199,8 @@ class _Analysis:
         own_inverse: bool,
         choice: tuple[int, ...],
     ) -> None:
-        self._graded, self._own_inverse = graded, own_inverse
+        joined = (s.name for s in equations.spaces if all(b.name in graded for b in s.bases))
+        self._graded, self._own_inverse = graded.union(joined), own_inverse
         self._choice = choice
         self.signatures: dict[str, Signature] = {}
         self.faults: list[Fault] = []
@@ -239,15 +240,15 @@ class _Analysis:
     def _joined(self, tensor: Tensor, span: Span | None) -> None:
         for axis, space in enumerate(tensor.spaces):
             parts = [b.name for b in space.bases if b.name in self._graded]
-            if space.parts and parts:
+            if parts and space.name not in self._graded:
                 axes = ",".join(s.name for s in tensor.spaces)
+                rest = ", ".join(b.name for b in space.bases if b.name not in parts)
                 self._fault(
                     tensor,
                     span,
-                    f"axis {axis} of {tensor.name}[{axes}] joins {', '.join(parts)}, which cannot "
-                    f"be graded there",
-                    "give an input by blocks, as in input f[p,p] blocks oo ov, and define "
-                    "intermediates over the parts; or leave the spaces ungraded",
+                    f"axis {axis} of {tensor.name}[{axes}] joins {', '.join(parts)}, which "
+                    f"{'are' if parts[1:] else 'is'} graded, and {rest}, which is not",
+                    f"declare {rest} graded as well, or leave all these spaces ungraded",
                 )
                 return
 

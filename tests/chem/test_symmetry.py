@@ -14,6 +14,7 @@ import pytest
 
 import tcgen
 from support.command_line import invoke
+from tcgen.chem.auxiliary import AuxiliaryIrreps
 from tcgen.errors import ArgumentError, MemoryLimitError
 
 pyscf = pytest.importorskip("pyscf")
@@ -127,6 +128,11 @@ def test_triples_read_amplitudes_over_blocks() -> None:
         ("ccsd_spin_orbital", "UHF", 2),
         ("ccsd_spin_orbital", "ROHF", 2),
         pytest.param("qcisd_closed_shell", "RHF", 0, marks=pytest.mark.slow),
+        ("rpa_sosex_spin_orbital", "RHF", 0),
+        ("mp2_df", "RHF", 0),
+        pytest.param("ccsd_df", "RHF", 0, marks=pytest.mark.slow),
+        ("dcsd_closed_shell", "RHF", 0),
+        pytest.param("uccsd", "UHF", 2, marks=pytest.mark.slow),
         pytest.param("cisd_closed_shell", "RHF", 0, marks=pytest.mark.slow),
         pytest.param("ccsdt_closed_shell", "RHF", 0, marks=pytest.mark.slow),
     ],
@@ -292,10 +298,30 @@ def test_integrals_that_break_the_symmetry_are_found(name: str) -> None:
     assert "1.0e-05" in str(caught[0].message) or "1.000e-05" in str(caught[0].message)
 
 
+def test_auxiliary_functions_have_irreps() -> None:
+    rng = np.random.default_rng(0)
+    products = np.array([[0, 1], [1, 0]])
+    irreps = np.array([0, 1, 0, 1, 1])
+    allowed = np.array([0, 0, 0, 1, 1])[:, None, None] == products[irreps[:, None], irreps]
+    b = rng.standard_normal((5, 5, 5)) * allowed
+    b = np.tensordot(np.linalg.qr(rng.standard_normal((5, 5)))[0], b + b.transpose(0, 2, 1), 1)
+    found = AuxiliaryIrreps([(b, irreps)], products)
+    assert found.irreps == [0, 0, 0, 1, 1]
+    assert found.forbidden < 1e-12
+    for g, vectors in enumerate(found.vectors):
+        own = b * (products[irreps[:, None], irreps] == g)
+        np.testing.assert_allclose(vectors @ (vectors.T @ own.reshape(5, -1)), own.reshape(5, -1),
+                                   atol=1e-12)  # fmt: skip
+    b[0, 0, 1] += 1e-3
+    b[0, 1, 0] += 1e-3
+    assert 1e-4 < AuxiliaryIrreps([(b, irreps)], products).forbidden < 1
+
+
 def test_what_has_no_blocks_says_so() -> None:
     reference = mean_field(WATER)
-    with pytest.warns(RuntimeWarning, match="auxiliary"):
-        found = solve("mp2_df", reference, symmetry=True, target=None)
+    given = {"d": np.ones((2, 5, 2))}
+    with pytest.warns(RuntimeWarning, match="pi is over auxiliary functions"):
+        found = solve("drpa", reference, symmetry=True, target=None, inputs=given)
     assert "auxiliary" in found.symmetry["note"]
     with pytest.raises(ArgumentError, match="target"):
         solve("mp2_closed_shell", reference, symmetry=True, target="numpy")
@@ -364,9 +390,10 @@ def test_roots_of_an_irrep_that_does_not_exist() -> None:
         solve(vectors, reference, amplitudes=singles, symmetry=True, irrep="A2")
     with pytest.raises(ArgumentError, match="symmetry=True"):
         solve(vectors, reference, amplitudes=singles, irrep="A1")
+    without = mean_field(HYDRIDE, symmetry=False)
+    ground = dense("ccsd_closed_shell", without)
     with pytest.raises(ArgumentError, match="needs blocks"):
-        solve(vectors.replace("complex_", ""), reference, symmetry=True, irrep="A1",
-              amplitudes=dense("ccsd_spin_orbital", reference))  # fmt: skip
+        solve("eom_ee_ccsd_closed_shell", without, symmetry=True, irrep="A1", amplitudes=ground)
 
 
 @pytest.mark.parametrize("kind", ["UHF", "GHF"])

@@ -10,7 +10,7 @@ import tcgen
 from tcgen.interp import evaluate_system
 
 GROUPS = ((2,), (2, 2), (2, 2, 2), (3,), (4,), (2, 3))
-_LETTERS = {"o": "ijklmn", "v": "abcdef"}
+_LETTERS = {"o": "ijklmn", "v": "abcdef", "w": "pqrs"}
 
 
 def random_grading(moduli: tuple[int, ...], rng: np.random.Generator) -> tcgen.Grading:
@@ -25,7 +25,10 @@ def random_grading(moduli: tuple[int, ...], rng: np.random.Generator) -> tcgen.G
 
 
 def random_spec(rng: np.random.Generator, *, complex_numbers: bool = False) -> str:
-    """Sums of products with labels, functions and charges, whose terms conserve."""
+    """Sums of products with labels, functions and charges, whose terms conserve.
+
+    Some indices, and some axes of inputs with other indices, run over all orbitals.
+    """
     inputs: list[str] = []
     energies: dict[str, None] = {}
     lines: list[str] = []
@@ -43,7 +46,7 @@ def random_spec(rng: np.random.Generator, *, complex_numbers: bool = False) -> s
             texts = []
             for axes, charge in factors:
                 tensor = f"t{len(inputs)}"
-                inputs.append(_declared(tensor, axes, charge))
+                inputs.append(_declared(tensor, axes, charge, rng))
                 text = f"{tensor}[{','.join(i for i, _ in axes)}]"
                 # A conjugated charge has the other sign.
                 if not charge and rng.random() < 0.3:
@@ -51,7 +54,7 @@ def random_spec(rng: np.random.Generator, *, complex_numbers: bool = False) -> s
                 texts.append(text)
             product = "*".join(texts)
             if free and rng.random() < 0.3:
-                spaces = ["o" if i in _LETTERS["o"] else "v" for i, _ in free]
+                spaces = [_space(i) for i, _ in free]
                 energies |= {f"e_{s}[{s}] label": None for s in spaces}
                 labels = [f"e_{s}[{i}]" for s, (i, _) in zip(spaces, free, strict=True)]
                 product = f"{product}/({' + '.join(labels)} + 1)"
@@ -61,8 +64,8 @@ def random_spec(rng: np.random.Generator, *, complex_numbers: bool = False) -> s
         (
             "space o occupied graded",
             "space v virtual graded",
-            "index i j k l m n : o",
-            "index a b c d e f : v",
+            "space w = o + v",
+            *(f"index {' '.join(letters)} : {space}" for space, letters in _LETTERS.items()),
             *(f"input {text}" for text in (*energies, *inputs)),
             f"output {', '.join(outputs)}",
             *lines,
@@ -72,10 +75,10 @@ def random_spec(rng: np.random.Generator, *, complex_numbers: bool = False) -> s
 
 
 def _free(rank: int, rng: np.random.Generator) -> list[tuple[str, int]]:
-    used = {"o": 0, "v": 0}
+    used = dict.fromkeys(_LETTERS, 0)
     found = []
     for _ in range(rank):
-        space = "ov"[int(rng.integers(2))]
+        space = "oovvw"[int(rng.integers(5))]
         found.append((_LETTERS[space][used[space]], int(rng.choice((-1, 1)))))
         used[space] += 1
     return found
@@ -90,6 +93,7 @@ def _factors(free: list[tuple[str, int]], rng: np.random.Generator) -> list[Any]
         for axis in free:
             factors[int(rng.integers(count))].append(axis)
         spare = [i for s in "ov" for i in _LETTERS[s] if i not in taken]
+        spare += [i for i in "rs" if i not in taken]
         for index in rng.permutation(spare)[: int(rng.integers(0, 4))] if count > 1 else ():
             sign = int(rng.choice((-1, 1)))
             one, other = rng.choice(count, 2, replace=False)
@@ -99,8 +103,13 @@ def _factors(free: list[tuple[str, int]], rng: np.random.Generator) -> list[Any]
             return [[[f[k] for k in rng.permutation(len(f))], ""] for f in factors]
 
 
-def _declared(name: str, axes: list[tuple[str, int]], charge: str) -> str:
-    spaces = ",".join("o" if i in _LETTERS["o"] else "v" for i, _ in axes)
+def _space(index: str) -> str:
+    return next(space for space, letters in _LETTERS.items() if index in letters)
+
+
+def _declared(name: str, axes: list[tuple[str, int]], charge: str, rng: np.random.Generator) -> str:
+    joined = rng.random() < 0.2
+    spaces = ",".join("w" if joined and rng.random() < 0.5 else _space(i) for i, _ in axes)
     enters, leaves = (
         ",".join(str(n) for n, (_, s) in enumerate(axes) if s == sign) for sign in (1, -1)
     )

@@ -274,18 +274,6 @@ def test_elements_that_do_not_fill_the_blocks() -> None:
             """
             space o
             space v
-            space g = o + v
-            index p q : g
-            input f[g,g]
-            output y
-            y[p,q] = f[p,q] + f[q,p]
-            """,
-            ("g joins spaces", "dense arrays"),
-        ),
-        (
-            """
-            space o
-            space v
             index i : o
             index a : v
             input f[o,v]
@@ -311,6 +299,40 @@ def test_elements_that_do_not_fill_the_blocks() -> None:
 def test_refused_programs(spec: str, parts: tuple[str, ...]) -> None:
     program = tcgen.compile(spec, extents={"o": 2, "v": 3})
     told(tcgen.PlanError, *parts, do=lambda: tcgen.blocked(program, GRADING))
+
+
+def test_joined_spaces_have_the_orbitals_of_their_parts() -> None:
+    spec = """
+    space o
+    space v
+    space g = o + v
+    index p q : g
+    input f[g,g]
+    output y
+    y[p,q] = f[p,q] + f[q,p]
+    """
+    program = tcgen.compile(spec, extents={"o": 2, "v": 3})
+    told(
+        tcgen.PlanError,
+        *("g joins o and v", "lacks v", "irreps"),
+        do=lambda: tcgen.blocked(program, tcgen.Grading((2,), {"o": [0, 1]}), extents={"v": 3}),
+    )
+    wrong = tcgen.Grading((2,), {"o": [0, 1], "v": [0, 1, 1], "g": [0, 0, 1, 1, 1]})
+    told(
+        tcgen.ArgumentError,
+        *("orbitals g", "o, v, one after the other"),
+        do=lambda: tcgen.blocked(program, wrong),
+    )
+    graded = tcgen.Grading((2,), {"o": [0, 1], "v": [0, 1, 1], "g": [0, 1, 0, 1, 1]})
+    f = tcgen.blocked(np.eye(5), graded, "gg")
+    blocks = tcgen.blocked(program, tcgen.Grading((2,), {"o": [0, 1], "v": [0, 1, 1]}))
+    np.testing.assert_array_equal(blocks(f=f)["y"].dense(), 2 * np.eye(5))
+    part = spec.replace("space o", "space o graded")
+    told(
+        tcgen.SpecError,
+        *("axis 0 of f[g,g] joins o", "v, which is not", "declare v graded"),
+        do=lambda: tcgen.read_spec(part),
+    )
 
 
 def test_functions_that_are_not_zero_at_zero_are_refused() -> None:

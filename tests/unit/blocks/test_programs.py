@@ -70,6 +70,8 @@ def shipped(
         ("ccsd_closed_shell", (1,), 3, 5, True, "float64"),
         ("ccsd_spin_orbital", (2, 2), 5, 6, True, "float64"),
         ("t_closed_shell", (2, 2), 3, 5, False, "float64"),
+        ("dcsd_closed_shell", (2, 2), 4, 6, True, "float64"),
+        ("cc2_spin_orbital", (2,), 4, 5, True, "float64"),
         ("t_spin_orbital", (2, 2), 3, 4, False, "float64"),
         ("t_complex_spin_orbital", (3,), 3, 4, False, "complex128"),
         ("lccsd_spin_orbital", (2,), 4, 6, True, "float64"),
@@ -224,6 +226,49 @@ def test_sums_over_large_intermediates_run_inside_loops(symmetry: str, dtype: st
         for name, value in expected.items():
             np.testing.assert_allclose(
                 found[name], value, rtol=1e-4 if dtype == "float32" else 1e-11
+            )
+
+
+JOINED = """
+space o occupied graded
+space v virtual graded
+space all = o + v
+index i j k l : o
+index a b c d : v
+index p q r s : all
+input f[all,all] symmetric (0,1) constant, g[all,all,all,all] constant conserves (0,2)->(1,3)
+input t1[o,v], t2[o,o,v,v]
+output r1, r2, e, K
+X[a,p] = delta[a,p] - t1[k,a]*delta[k,p]
+Y[p,i] = delta[p,i] + delta[p,c]*t1[i,c]
+F[p,q] = f[p,q] + (2*g[p,q,k,c] - g[p,c,k,q])*t1[k,c]
+K[p,q] = F[p,q] + g[p,k,k,q] - delta[p,q]*e
+e = f[i,a]*t1[i,a] + g[i,a,j,b]*t2[i,j,a,b]
+r1[i,a] = X[a,p]*F[p,q]*Y[q,i]
+r2[i,j,a,b] = X[a,p]*X[b,r]*g[p,q,r,s]*Y[q,i]*Y[s,j]
+"""
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+def test_parts_of_joined_axes_are_read_and_written(optimize: bool) -> None:
+    system = tcgen.read_spec(JOINED)
+    program = tcgen.compile(system, extents={"o": 3, "v": 5}, objective="none", optimize=optimize)
+    for moduli in ((2, 2), (2,)):
+        rng = np.random.default_rng(moduli[0])
+        grading = random_grading(moduli, rng)
+        extents = {s: len(grading.orbitals(s)) for s in grading.spaces}
+        every = CpuThresholds(pair_flops=1, pair_copy_flops=0)
+        blocks = tcgen.BlockedProgram(program, grading, thresholds=every)
+        arrays = {
+            n: a.dense() for n, a in random_inputs(blocks, ["f", "g", "t1", "t2"], rng).items()
+        }
+        arrays["f"] += arrays["f"].T
+        expected = evaluate_system(system, arrays, extents)
+        found = blocks(**arrays)
+        for name, value in expected.items():
+            made = found[name].dense() if value.ndim else found[name]
+            np.testing.assert_allclose(
+                made, value, rtol=0, atol=1e-12 * np.abs(value).max(initial=1)
             )
 
 
