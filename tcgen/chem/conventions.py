@@ -36,12 +36,13 @@ def is_over_spin_orbitals(tensors: Iterable[Tensor], spaces: OrbitalSpaces) -> b
     Triples of a closed shell do so for two electrons of equal spin. Spin-free integrals and doubles
     identify spatial orbitals. Integrals without exchange are over spin orbitals if the spec
     declares others as antisymmetrised. So are all tensors if one declares which axes conserve the
-    spin, since spatial orbitals have none.
+    spin, since spatial orbitals have none. A charge may be one of momenta, and tells nothing.
     """
     tensors = tuple(tensors)
     if spaces.by_spin:
         return False
-    if any(t.conserves or t.quantity is Quantity.ANTISYMMETRISED for t in tensors):
+    conserving = any(t.conserves and t.charge is None for t in tensors)
+    if conserving or any(t.quantity is Quantity.ANTISYMMETRISED for t in tensors):
         return True
     if any(map(_is_free_of_spin, tensors)):
         return False

@@ -6,6 +6,7 @@ matrix is made whole, since the vectors of that method soon depend on each other
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -23,6 +24,7 @@ _SAMPLES = 32  # vectors of signs from which a diagonal is estimated
 _WHOLE = 64  # largest number of rows of a matrix that is made whole
 _NEGLIGIBLE = 1e-2  # norm of a residual that is dropped, in units of the tolerance
 _DEPENDENT = 1e-6  # norm of a new direction, less its part in the space so far, that is dropped
+_IMAGINARY = 1e-8  # largest imaginary part of a root that rounding explains, in Hartree
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,11 +144,14 @@ def lowest_roots(
     tolerance: float,
     max_cycle: int,
 ) -> Roots:
-    """Lowest real eigenvalues of a matrix, by PySCF's Davidson method.
+    """Lowest eigenvalues of a matrix by their real parts, with PySCF's Davidson method.
 
     ``multiply`` takes amplitudes with some vectors on their first axis, and returns the products.
     ``start`` also has this axis, or is {}; ``parts`` and ``diagonal``, an estimate of the matrix'
     diagonal, do not. ``tolerance`` is the largest norm of each residual.
+
+    The eigenvalues of a real matrix are real. Those of a complex matrix may be complex, as in
+    coupled cluster with a magnetic field; the real parts are returned, and a warning says so.
     """
     layout = Layout(parts)
     (estimate,) = layout.vectors({name: array[None] for name, array in diagonal.items()})
@@ -174,13 +179,21 @@ def lowest_roots(
         raise ConvergenceError(
             f"only {len(found)} of nroots={count} roots have a vector: ask for fewer or more roots"
         )
-    order = sorted(found, key=lambda k: float(values[k]))[:count]
+    order = sorted(found, key=lambda k: float(values[k].real))[:count]
     chosen = [vectors[k] for k in order]
     norms = tuple(
         float(np.linalg.norm(image - values[k] * vector))
         for image, k, vector in zip(apply(chosen), order, chosen, strict=True)
     )
-    roots = tuple(float(values[k]) for k in order)
+    roots = tuple(float(values[k].real) for k in order)
+    imaginary = max(abs(float(values[k].imag)) for k in order)
+    if imaginary > max(_IMAGINARY, tolerance):
+        warnings.warn(
+            f"roots are complex, with imaginary parts up to {imaginary:.1e} Hartree: a truncated "
+            f"method has such roots for complex orbitals, and the real parts are returned",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return Roots(roots, layout.amplitudes(chosen), norms, products)
 
 
@@ -215,10 +228,13 @@ def _davidson(
         return images
 
     def precondition(residual: Array, value: float, *_: object) -> Array:
-        below = estimate - value / scale
+        below = estimate - np.real(value) / scale
         return np.asarray(residual / np.where(np.abs(below) < 1e-8, 1e-8, below))
 
     def pick(values: Array, vectors: Array, roots: int, known: Any) -> Any:
+        if complex_vectors:
+            order = np.argsort(values.real, kind="stable")
+            return values[order], vectors[:, order], order
         picked = lib.linalg_helper.pick_real_eigs(values / scale, vectors, roots, known)
         return picked[0] * scale, *picked[1:]
 
@@ -238,17 +254,17 @@ def _davidson(
     vectors = [*map(np.asarray, vectors if count > 1 else np.atleast_2d(vectors))]
     if not complex_vectors:
         vectors = [v.real for v in vectors]
-    return np.atleast_1d(np.asarray(values).real) / scale, vectors
+    return np.atleast_1d(values) / scale, vectors
 
 
 def _all_roots(matrix: Array) -> tuple[Array, list[Array]]:
-    """Real parts of all eigenvalues of a matrix, and real vectors of norm 1.
+    """All eigenvalues of a matrix, and vectors of norm 1; those of a real matrix are real.
 
     Equal eigenvalues may come as a complex pair by rounding: the real and the imaginary part of its
-    vectors are then the two vectors. Vectors of a complex matrix are complex.
+    vectors are then the two vectors.
     """
     values, columns = np.linalg.eig(matrix)
     if np.iscomplexobj(matrix):
-        return values.real, list(columns.T)
+        return values, list(columns.T)
     real = np.where(values.imag < 0, columns.imag, columns.real)
     return values.real, list((real / np.linalg.norm(real, axis=0)).T)

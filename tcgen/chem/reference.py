@@ -74,12 +74,15 @@ class Reference(ABC):
         """The sum of charges times coordinates, or times their products, in atomic units."""
 
     def labels(self, frame: Frame) -> list[str]:
-        """The number of each orbital of a frame among all of the reference, and its spin."""
+        """The number of each orbital of a frame among all of the reference, and its spin if any.
+
+        Orbitals of a GHF reference may have parts of both spins.
+        """
         found = [""] * frame.count
         for spin, part in frame.parts.items():
             for k, place in enumerate(part.places):
                 if place >= 0:
-                    found[k] = f"{self.numbers(part.number)[place]}{spin}"
+                    found[k] = f"{self.numbers(part.number)[place]}{'' if found[k] else spin}"
         return found
 
     @abstractmethod

@@ -65,12 +65,12 @@ class Vectors:
             found = self._marked(arrays, group) if len(group) > 1 else None
             if found is None:
                 continue
-            # Both operators are Hermitian: orthonormal vectors have a symmetric matrix of them.
+            # Both operators are Hermitian, and so is their matrix over orthonormal vectors.
             vectors, images = found
             unit, factor = np.linalg.qr(vectors.T)
             inverse = np.linalg.inv(factor.T)
-            matrix = unit.T @ (inverse @ images).T
-            turn = np.linalg.eigh((matrix + matrix.T) / 2)[1].T @ inverse
+            matrix = unit.conj().T @ (inverse @ images).T
+            turn = np.linalg.eigh((matrix + matrix.conj().T) / 2)[1].T @ inverse
             for name, array in arrays.items():
                 turned[name][group] = np.tensordot(turn, array[group], axes=1)
         return turned
@@ -127,7 +127,7 @@ class Vectors:
         if squares is None:
             return None, None
         (vector,), (image,) = squares
-        s2 = float(vector @ image / (vector @ vector))
+        s2 = float((np.vdot(vector, image) / np.vdot(vector, vector)).real)
         if np.linalg.norm(image - s2 * vector) > _PURE * np.linalg.norm(vector):
             return None, s2
         multiplicity = isqrt(round(4 * s2 + 1))
@@ -167,7 +167,8 @@ class Vectors:
             places = [orbitals[tensor.spaces[n].name] for n in (*occupied, *virtual)]
             sizes = [self._count(Kind.OCCUPIED)] * len(occupied)
             sizes += [self._count(Kind.VIRTUAL)] * len(virtual)
-            whole = made.setdefault((len(occupied), len(virtual)), np.zeros(sizes))
+            empty = np.zeros(sizes, array.dtype)
+            whole = made.setdefault((len(occupied), len(virtual)), empty)
             # Blocks of several spins stand for those with exchanged spins as well.
             for one in permutations(range(len(occupied))):
                 for two in permutations(range(len(virtual))):
@@ -226,12 +227,16 @@ class Vectors:
     def _amplitudes(
         self, arrays: Mapping[str, Array], k: int
     ) -> tuple[tuple[tuple[float, str], ...], str | None]:
-        """Leading amplitudes of a normalised vector, and the irrep that all amplitudes have."""
+        """Leading amplitudes of a normalised vector, and the irrep that all amplitudes have.
+
+        Complex amplitudes have phases that mean nothing, and only their size is returned.
+        """
         entries = []
         for tensor in self.tensors:
             array = arrays[tensor.name][k]
             part = independent_elements(tensor, array.shape)
             entries.append((tensor, array.shape, part.places, part.pack(array)))
+        entries = [(*of, abs(x) if np.iscomplexobj(x) else x) for *of, x in entries]
         norm = np.sqrt(sum(float(x @ x) for *_, x in entries)) or 1.0
         large = [
             (float(x[n]) / norm, tensor, np.unravel_index(places[n], shape))

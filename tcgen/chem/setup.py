@@ -28,7 +28,6 @@ from ..records.quantity import Quantity
 from ..resources import shipped_specs
 from .complex_orbitals import refuse_real
 from .conventions import is_over_spin_orbitals, with_conventions
-from .crystal import Crystal
 from .equations import Equations, at_zero, infer_roles
 from .hamiltonian import read_reference
 from .inputs import (
@@ -219,11 +218,6 @@ def _infer(
     over_spin = is_over_spin_orbitals(tensors, spaces) if orbitals is None else orbitals == "spin"
     found = with_conventions(probe, equations.amplitudes, roles, spin_orbitals=over_spin)
     if reference.complex_orbitals:
-        if equations.eigenvalue and not isinstance(reference, Crystal):
-            raise ArgumentError(
-                f"{system.name} is an eigenvalue problem, and its matrix over complex orbitals is "
-                f"complex: pass a reference with real orbitals"
-            )
         refuse_real(probe, found, equations)
     blocks = MeanFieldInputs(
         system, spaces, reference, spin_orbitals=over_spin, auxbasis=options.auxbasis

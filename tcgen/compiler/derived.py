@@ -104,22 +104,23 @@ def derived_spec(
 def spec_by_name(name: str) -> str | None:
     """The derived spec of a method, ``cisdt`` or ``cisdt_closed_shell``; None for other names.
 
-    It is read from the cache or written there.
+    ``cisdt_complex`` and ``cisdt_complex_closed_shell`` are for complex orbitals. It is read from
+    the cache or written there.
     """
     stem, spin = name, None
     for form in FORMS:
         if name.endswith(suffix := f"_{form.replace('-', '_')}"):
             stem, spin = name.removesuffix(suffix), form
-    method = (
-        find_method(stem.removesuffix("_spin_orbital")) if re.fullmatch(r"[\w-]+", name) else None
-    )
+    stem = stem.removesuffix("_spin_orbital")
+    real = stem == (stem := stem.removesuffix("_complex"))
+    method = find_method(stem) if re.fullmatch(r"[\w-]+", name) else None
     if method is None:
         return None
-    key = "\n".join((__version__, method.name, method.ansatz, method.kind, str(spin)))
+    key = "\n".join((__version__, method.name, method.ansatz, method.kind, str(spin), str(real)))
     path = cache_folder("specs") / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.spec"
     with suppress(OSError, UnicodeDecodeError):
         return read_text(path)
-    text = derived_spec(stem.removesuffix("_spin_orbital"), spin=spin)
+    text = derived_spec(stem, spin=spin, real=real)
     write_text(path, text)
     return text
 

@@ -116,7 +116,7 @@ def test_rotations_by_complex_numbers(kind: str, blocks: Any) -> None:
     [
         ("ccsd_spin_orbital", "f_oo symmetry complex hermitian"),
         ("mp2_spin_orbital", "e real orbitals complex v_vvoo"),
-        ("eom_ip_ccsd_spin_orbital", "eigenvalue complex real"),
+        ("eom_ip_ccsd_spin_orbital", "f symmetry complex hermitian"),
         (ENERGY.format("v_oovv[i,j,a,b]"), "e real orbitals complex v_vvoo"),
         (
             HEAD.replace("i j", "i j k") + "input f_vv[v,v], f_oo[o,o]\n"
