@@ -2,13 +2,15 @@
 
     python benchmarks/jobs.py water benzene --threads 1 --rounds 3 --json out.json
     python benchmarks/jobs.py benzene --symmetry --threads 1
+    python benchmarks/jobs.py water --mixed --threads 1
 
 A job is coupled cluster with equal thresholds by ``tcgen.chem.solve``, with an empty cache ("cold")
 and with what the first job left there ("warm"), and by PySCF. They take turns. With ``--symmetry``
-the mean field of all has the irreps of its point group, and jobs over blocks are beside the others.
-A row shows medians: processor seconds from the mean field on, the C compiler included, and the peak
-of the resident set of the process, the mean field included. Python compiles modules beforehand, as
-for installed packages. Needs PySCF.
+the mean field of all has the irreps of its point group, and jobs over blocks are beside the others;
+with ``--mixed`` jobs in mixed precision are. A row shows medians: processor seconds from the mean
+field on, the C compiler included, those of tcgen's iterations alone, and the peak of the resident
+set of the process, the mean field included. Python compiles modules beforehand, as for installed
+packages. Needs PySCF.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ SPECS = {
 }
 PROGRAMS = ("cold", "warm", "pyscf")
 BLOCKS = ("blocks cold", "blocks warm")
+MIXED = ("mixed warm",)
 NORM = 1e-6  # convergence of the amplitudes
 
 
@@ -79,22 +82,30 @@ def by_pyscf(mean_field: Any, frozen: int, method: str) -> tuple[float, int]:
 
 
 def by_tcgen(
-    mean_field: Any, frozen: int, method: str, *, symmetry: bool = False
-) -> tuple[float, int]:
-    """The same by one equation after the other."""
+    mean_field: Any, frozen: int, method: str, *, symmetry: bool = False, mixed: bool = False
+) -> tuple[float, int, float]:
+    """The same by one equation after the other, and the processor seconds of iterations."""
     import tcgen.chem
 
-    found, energy, iterations = None, 0.0, 0
+    marks = [0.0, 0.0]
+
+    def show(line: str) -> None:
+        """Note the time at the head of the table and at each row."""
+        now = sum(os.times()[:4])
+        marks[:] = [now, now] if line.startswith("cycle") else [marks[0], now]
+
+    found, energy, iterations, seconds = None, 0.0, 0, 0.0
     for spec in SPECS[method]:
         found = tcgen.chem.solve(
-            spec, mean_field, frozen=frozen, tolerance=NORM, show=False, amplitudes=found,
-            symmetry=symmetry,
+            spec, mean_field, frozen=frozen, tolerance=NORM, show=show, amplitudes=found,
+            symmetry=symmetry, precision="mixed" if mixed else None,
         )  # fmt: skip
         assert "note" not in found.symmetry, found.symmetry
         # Corrections have no residuals, and one energy each.
         own = sum(found.energies.values()) if found.e_corr is None else found.e_corr
         energy, iterations = energy + own, iterations + found.iterations
-    return energy, iterations
+        seconds += (marks[1] - marks[0]) * bool(found.iterations)
+    return energy, iterations, seconds
 
 
 def job(name: str, program: str, *, symmetry: bool) -> dict[str, float]:
@@ -104,15 +115,20 @@ def job(name: str, program: str, *, symmetry: bool) -> dict[str, float]:
     lib.num_threads(int(os.environ["OMP_NUM_THREADS"]))
     mean_field = mean_field_of(name, symmetry=symmetry)
     _, _, frozen, _, method = JOBS[name]
-    before = os.times()
+    before, iterating = os.times(), 0.0
     if program == "pyscf":
         energy, iterations = by_pyscf(mean_field, frozen, method)
     else:
-        energy, iterations = by_tcgen(mean_field, frozen, method, symmetry=program in BLOCKS)
+        energy, iterations, iterating = by_tcgen(
+            mean_field, frozen, method, symmetry=program in BLOCKS, mixed=program in MIXED
+        )
     after = os.times()
     cpu = sum(after[:4]) - sum(before[:4])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {"cpu": cpu, "peak": peak, "energy": float(energy), "iterations": iterations}
+    return {
+        "cpu": cpu, "iterating": iterating, "peak": peak, "energy": float(energy),
+        "iterations": iterations,
+    }  # fmt: skip
 
 
 def in_process(name: str, program: str, cache: str, *, symmetry: bool) -> dict[str, float]:
@@ -122,7 +138,7 @@ def in_process(name: str, program: str, cache: str, *, symmetry: bool) -> dict[s
         modules = {"PYTHONPYCACHEPREFIX": f"{cache}/modules", "PYTHONDONTWRITEBYTECODE": ""}
         folder = {"TCGEN_CACHE_DIR": empty if program.endswith("cold") else cache}
         done = subprocess.run(
-            command, env=os.environ | modules | folder, capture_output=True, check=True
+            command, env=os.environ | modules | folder, stdout=subprocess.PIPE, check=True
         )
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -135,6 +151,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--run", help=argparse.SUPPRESS)
     parser.add_argument("--symmetry", action="store_true", help="also over blocks of irreps")
+    parser.add_argument("--mixed", action="store_true", help="also in mixed precision")
     parser.add_argument("--json", type=Path)
     add_options(parser)
     options = parser.parse_args()
@@ -144,7 +161,7 @@ def main() -> None:
         return
     results: dict[str, Any] = {"machine": machine(options)}
     rows = []
-    programs = (*PROGRAMS, *(BLOCKS if options.symmetry else ()))
+    programs = (*PROGRAMS, *BLOCKS * options.symmetry, *MIXED * options.mixed)
     run = partial(in_process, symmetry=options.symmetry)
     with tempfile.TemporaryDirectory() as cache:
         for name in options.jobs:
@@ -162,10 +179,11 @@ def main() -> None:
                     for other in ("pyscf", "cold" if p.endswith("cold") else "warm")
                 )
                 cycles = f"{rounds[0][p]['iterations']:.0f}"
+                seconds = "" if p == "pyscf" else f"{median(t[p]['iterating'] for t in rounds):.2f}"
                 rows.append([name, p, f"{cpu:.1f}", f"{ratio:.2f}", f"{of_dense:.2f}"])
-                rows[-1] += [f"{peak / 1e9:.2f}", cycles]
-    titles = ("job", "program", "CPU s", "of PySCF's", "of tcgen's", "peak GB", "iterations")
-    print(markdown(titles, rows))
+                rows[-1] += [seconds, f"{peak / 1e9:.2f}", cycles]
+    times = ("CPU s", "of PySCF's", "of tcgen's", "CPU s of iterations")
+    print(markdown(("job", "program", *times, "peak GB", "iterations"), rows))
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))
 

@@ -17,8 +17,8 @@ import numpy as np
 from ..errors import ArgumentError, UnavailableError, pip_install
 from ..ir.layouts import Array
 from .frames import Block, Frame
-from .integral_file import IntegralFile, StoredRows
-from .integrals import Integrals
+from .integral_file import IntegralFile
+from .integrals import Blocks, Integrals
 from .pairs import blocks_of_columns, half_transformed, transposed_parts
 
 # Bytes that PySCF takes to transform integrals that it computes on the way.
@@ -72,17 +72,57 @@ class AtomicIntegrals(Integrals):
 
     def transform_for(
         self,
-        blocks: Iterable[tuple[Block, Block, Block, Block]],
+        blocks: Iterable[Blocks],
         beside: float = 0.0,
         file: IntegralFile | None = None,
+        *,
+        on_disk: bool = False,
+        always: bool = False,
     ) -> None:
-        """Transform all orbitals at once for blocks (pq|rs), if that is less work than each.
+        """Transform all orbitals at once for blocks (pq|rs).
 
-        The result goes to the ``file``, else to memory if ``beside`` bytes of blocks fit beside it.
+        Only if that is less work than each, or ``always``, as with a named file: the result is read
+        from there, or written there. Else it goes to memory if ``beside`` bytes of blocks fit
+        beside it and tiles are not cut out of it later (``on_disk``), or to the ``file``.
         """
-        if self._density_fit is not None or not self._real:
+        apart, wanted = self._plan(blocks)
+        named = file is not None and file.named is not None
+        always = always or named or self._at_once(apart, wanted, on_disk=on_disk)
+        if not (wanted and always):
             return
-        atomic = self._mol.nao
+        if file is not None and (found := file.pairs()):
+            self._stored.update(found)
+            return
+        if named:
+            # Other equations may read those of other spins.
+            wanted = {(k, n) for n in range(len(self._coefficients)) for k in range(n + 1)}
+        elements = sum(self._pair_count(k) * self._pair_count(n) for k, n in wanted)
+        half = max(self._half(self._pair_count(k)) for k, _ in wanted)
+        fits = elements * self._dtype.itemsize + max(half, beside) <= self._memory
+        in_memory = fits and not on_disk and self._density_fit is None
+        if not in_memory and file is None:
+            return
+        for n, c in enumerate(self._coefficients):
+            others = sorted(k for k, m in wanted if m == n)
+            if others and not in_memory:
+                assert file is not None
+                self._to_file(file, n, others)
+                continue
+            first = self._first_half(c, c, compact=self._real) if others else None
+            for k in others:
+                d = self._coefficients[k]
+                made = self._general((d, d, c, c), first, compact=self._real)
+                self._pairs[k, n] = made
+                if named:
+                    assert file is not None
+                    file.create_pairs((k, n), made.shape, made.dtype)[...] = made
+        if file is not None:
+            stored = file.pairs()
+            if not in_memory:
+                self._stored.update(stored)
+
+    def _plan(self, blocks: Iterable[Blocks]) -> tuple[float, set[tuple[int, int]]]:
+        """Flops of a transform for each block, and the sets of both pairs of all of them."""
         apart: dict[object, float] = {}
         wanted: set[tuple[int, int]] = set()
         for p, q, r, s in blocks:
@@ -91,52 +131,74 @@ class AtomicIntegrals(Integrals):
                 at = [self._at(b, spin) for b, spin in ((p, x), (q, x), (r, y), (s, y))]
                 one, two = at[0][0], at[2][0]
                 wanted.add((min(one, two), max(one, two)))
-                apart[sides, one, two] = _flops(atomic, *(len(places) for _, places, _ in at))
+                flops = _flops(self._mol.nao, *(len(places) for _, places, _ in at))
+                apart[sides, one, two] = flops
+        return sum(apart.values()), wanted
+
+    def _at_once(self, apart: float, wanted: set[tuple[int, int]], *, on_disk: bool) -> bool:
+        """True if one transform of all orbitals is less work than one for each block.
+
+        Complex ones would take several times the room of blocks on disk.
+        """
+        if not self._real:
+            return False
+        if self._density_fit is not None:
+            return on_disk
         count = self._counts
-        whole = sum(_flops(atomic, count[k], count[k], count[n], count[n]) for k, n in wanted)
-        elements = sum(comb(count[k] + 1, 2) * comb(count[n] + 1, 2) for k, n in wanted)
-        half = max((self._half(comb(count[k] + 1, 2)) for k, _ in wanted), default=0.0)
-        if whole > sum(apart.values()):
-            return
-        if file is None and elements * 8 + max(half, beside) > self._memory:
-            return
-        for n, c in enumerate(self._coefficients):
-            others = sorted(k for k, m in wanted if m == n)
-            if others and file is not None:
-                self._to_file(file, n, others)
-                continue
-            first = self._first_half(c, c, compact=True) if others else None
-            for k in others:
-                d = self._coefficients[k]
-                self._pairs[k, n] = self._general((d, d, c, c), first, compact=True)
+        of_pairs = ((count[k], count[k], count[n], count[n]) for k, n in wanted)
+        return sum(_flops(self._mol.nao, *own) for own in of_pairs) <= apart
+
+    def _pair_count(self, number: int) -> int:
+        """Pairs of orbitals of a set."""
+        count = self._counts[number]
+        return comb(count + 1, 2) if self._real else count**2
 
     def _to_file(self, file: IntegralFile, n: int, others: Sequence[int]) -> None:
         """Integrals over all pairs, columns those of one set and rows those of others, in a file.
 
-        Half-transformed integrals are there in between, for all columns.
+        Half-transformed integrals are there in between: rows are pairs of orbitals, columns those
+        of atomic orbitals, or fitting functions.
         """
-        c, room = self._coefficients[n], self._memory * _IN_PARTS
-        atomic, columns = comb(len(c) + 1, 2), comb(c.shape[1] + 1, 2)
-        half = file.create("half", (columns, atomic), float)
-        start = 0
-        for parts in batches(self._atomic_columns(), room / (8 * max(1, columns))):
-            width = sum(part.shape[1] for part in parts)
-            half[:, start : start + width] = half_transformed(parts, width, c, c, triangle=True)
-            start += width
-            file.tell(f"making integrals, {start / atomic:.0%} of the first half")
+        half = self._half_in_file(file, n)
+        columns, inner = half.shape
+        room = self._memory * _IN_PARTS
         for k in others:
-            d = self._coefficients[k]
-            rows = comb(d.shape[1] + 1, 2)
-            data = file.create(f"{k}-{n}", (rows, columns), float)
-            most = max(1, int(room / (8 * max(1, atomic, rows))))
+            d, rows = self._coefficients[k], self._pair_count(k)
+            other = half if self._density_fit is None or k == n else self._half_in_file(file, k)
+            data = file.create_pairs((k, n), (rows, columns), self._dtype)
+            most = max(1, int(room / (self._dtype.itemsize * max(1, inner, rows))))
             for start in range(0, columns, most):
                 own = half[start : start + most]
-                made = half_transformed(transposed_parts(own), len(own), d, d, triangle=True)
-                data[:, start : start + most] = made
-                done = min(1.0, (start + most) / columns)
-                file.tell(f"making integrals, {done:.0%} of the second half")
-            self._stored[k, n] = StoredRows(file, data)
-        file.remove("half")
+                if self._density_fit is None:
+                    parts = transposed_parts(own)
+                    made = half_transformed(parts, len(own), d, d, triangle=self._real)
+                    data[:, start : start + most] = made
+                else:
+                    for row in range(0, rows, most):
+                        part = other[row : row + most]
+                        data[row : row + most, start : start + most] = part @ own.T
+                file.told("second half", start + len(own), columns)
+            if other is not half:
+                file.remove(f"half {k}")
+        file.remove(f"half {n}")
+
+    def _half_in_file(self, file: IntegralFile, n: int) -> Any:
+        """Half-transformed integrals of all pairs of a set, as a dataset."""
+        c, rows = self._coefficients[n], self._pair_count(n)
+        if self._density_fit is None:
+            columns, source = comb(len(c) + 1, 2), self._atomic_columns()
+        else:
+            columns = self.auxiliary
+            source = (part for packed in self._built().loop() for part in transposed_parts(packed))
+        half = file.create(f"half {n}", (rows, columns), self._dtype)
+        start, room = 0, self._memory * _IN_PARTS
+        for parts in batches(source, room / (self._dtype.itemsize * max(1, rows))):
+            width = sum(part.shape[1] for part in parts)
+            made = half_transformed(parts, width, c, c, triangle=self._real)
+            half[:, start : start + width] = made
+            start += width
+            file.told("first half", start, columns)
+        return half
 
     def _atomic_columns(self) -> Iterator[Array]:
         """Integrals over atomic orbitals as a matrix of pairs, in blocks of columns.
@@ -173,6 +235,11 @@ class AtomicIntegrals(Integrals):
         ``half`` may have the first half of the transform, that of r and s.
         """
         if half is None:
+            p, q, r, s = (c.shape[1] for c in coefficients)
+            if not self._real and p * q < r * s:
+                # The half of few pairs first: a large block is made in many parts.
+                turned = self._general((*coefficients[2:], *coefficients[:2]), compact=compact)
+                return np.ascontiguousarray(turned.T)
             half = self._first_half(*coefficients[2:], compact=compact)
         if half is not None:
             parts = transposed_parts(half)
@@ -202,17 +269,15 @@ class AtomicIntegrals(Integrals):
         return self._general([self._coefficients[k][:, n] for k, n in sets], compact=False)
 
     def triangles(self, p: Block, r: Block) -> Array | None:
-        """The same, but None if the integrals are fitted."""
-        if self._density_fit is not None:
-            return None
+        """The same, but None if the integrals are fitted and were not made for all pairs."""
         cut = super().triangles(p, r)
-        if cut is not None:
+        if cut is not None or self._density_fit is not None:
             return cut
         parts = [self._of(b, self._common_spins(b, b)[0])[0] for b in (p, p, r, r)]
         return self._general(parts, compact=True)
 
     def _transformed(self, p: Block, q: Block, r: Block, s: Block) -> Array:
-        if self._density_fit is None:
+        if self._density_fit is None or self.has_pairs((p, q, r, s)):
             return super()._transformed(p, q, r, s)
         return np.tensordot(self.three_index(p, q), self.three_index(r, s), axes=(0, 0))
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..blocks.arrays import BlockedArray
 from ..errors import ArgumentError, UnavailableError
+from .integral_file import flush
 from .iterate import State
 from .result import equal_parts
 
@@ -48,6 +49,22 @@ class Checkpoint:
         self._received: int | None = None
         self._handlers: dict[int, Any] = {}
 
+    def check(self) -> None:
+        """Refuse a file that is of another kind or of another job, or a folder that takes none.
+
+        Raises:
+            ArgumentError: the file does not belong to this job.
+            UnavailableError: it cannot be written.
+        """
+        if not os.access(self._path.parent, os.W_OK):
+            raise self._unwritable("no permission, or no such folder")
+        if self._path.exists():
+            import h5py  # noqa: PLC0415  (PySCF brings it)
+
+            with self._reading(), h5py.File(self._path, "r") as file:
+                job = json.loads(file.attrs[_JOB])
+            self._refuse_others(job)
+
     def load(self) -> State | None:
         """The state in the file; None if the file does not exist.
 
@@ -58,28 +75,36 @@ class Checkpoint:
             return None
         import h5py  # noqa: PLC0415  (PySCF brings it)
 
+        with self._reading(), h5py.File(self._path, "r") as file:
+            job = json.loads(file.attrs[_JOB])
+            lists = {n: [file[n][str(k)][...] for k in range(len(file[n]))] for n in _LISTS}
+            state = State(
+                {name: file["amplitudes"][name][...] for name in file.attrs["amplitudes"]},
+                file["norms"][...].tolist(),
+                overlap=file["overlap"][...],
+                **lists,
+            )
+        self._refuse_others(job)
+        self._state = state
+        return state
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """A context in which errors say that the file is none of tcgen's."""
         try:
-            with h5py.File(self._path, "r") as file:
-                job = json.loads(file.attrs[_JOB])
-                lists = {n: [file[n][str(k)][...] for k in range(len(file[n]))] for n in _LISTS}
-                state = State(
-                    {name: file["amplitudes"][name][...] for name in file.attrs["amplitudes"]},
-                    file["norms"][...].tolist(),
-                    overlap=file["overlap"][...],
-                    **lists,
-                )
+            yield
         except (OSError, KeyError, TypeError, ValueError) as error:
             raise ArgumentError(
                 f"{self._path} is not a checkpoint of tcgen: give another name, or remove it"
             ) from error
+
+    def _refuse_others(self, job: Mapping[str, Any]) -> None:
         others = [n for n, part in self._job.items() if not equal_parts(job.get(n), part)]
         if others:
             raise ArgumentError(
                 f"{self._path} is the checkpoint of another job: other {', '.join(others)}: give "
                 f"another name, or remove it"
             )
-        self._state = state
-        return state
 
     def update(self, state: State) -> None:
         """Take the state after an evaluation; each ``every``-th one is written."""
@@ -101,9 +126,6 @@ class Checkpoint:
             self._evaluating = False
 
     def __enter__(self) -> Checkpoint:
-        # An error now is better than after the first iterations.
-        if not os.access(self._path.parent, os.W_OK):
-            raise self._unwritable("no permission, or no such folder")
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._handlers[number] = signal.signal(number, self._receive)
@@ -144,9 +166,9 @@ class Checkpoint:
                     group = file.create_group(name)
                     for number, vector in enumerate(getattr(state, name)):
                         group.create_dataset(str(number), data=vector)
-            _flush(part)
+            flush(part)
             part.replace(self._path)
-            _flush(self._path.parent)
+            flush(self._path.parent)
         except OSError as error:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
@@ -197,12 +219,3 @@ def _mark(array: Any) -> list[float]:
         # Other weights for each axis, so that antisymmetric arrays do not give zero.
         rest = rest @ np.cos(rest.ndim * np.arange(rest.shape[-1]))
     return [float(rest.real), float(rest.imag)]
-
-
-def _flush(path: Path) -> None:
-    """Wait until the file or folder is on the disk."""
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)

@@ -68,6 +68,9 @@ class CrystalIntegrals(Integrals):
         blocks: Iterable[Blocks],
         beside: float = 0.0,  # noqa: ARG002
         file: IntegralFile | None = None,  # noqa: ARG002
+        *,
+        on_disk: bool = False,  # noqa: ARG002
+        always: bool = False,  # noqa: ARG002
     ) -> None:
         """Make the three-index integrals, if equations read some blocks."""
         if not [*blocks] or self._three:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -28,8 +28,9 @@ from .crystal import Crystal, has_kpoints
 from .eigen import Roots
 from .equations import Equations
 from .inputs import IN_MEMORY, MeanFieldInputs
-from .integral_file import IntegralFile
+from .integral_file import IntegralFile, NamedFile
 from .iterate import Step
+from .mean_field import MeanField
 from .memory import Budget
 from .options import SolveOptions, options_of_crystal, solve_options
 from .probe import Probe
@@ -127,11 +128,7 @@ def _solved(
     timings: dict[str, float] = {}
     in_blocks = options.symmetry and not one_block
     setup = set_up(system, mean_field, options, in_blocks=in_blocks)
-    if options.checkpoint is not None and setup.equations.eigenvalue:
-        raise NoCheckpointError(
-            "checkpoint= stores iterated amplitudes, and these equations are an eigenvalue "
-            "problem: leave it out, and start again from a saved solution (amplitudes=)"
-        )
+    checkpoint, named = _checkpoint(system, setup, options), _named_file(setup, options)
     over: _OverBlocks | None = None
     programs: list[Program] = []
     with _timed(timings, "planning"):
@@ -161,10 +158,10 @@ def _solved(
     symmetry: dict[str, Any] = {"group": "C1", "note": one_block} if one_block else {}
     with (
         reported(options.progress, target) as tell,
-        IntegralFile(tell, setup.budget.reading) as file,
+        IntegralFile(tell, setup.budget.reading, named) as file,
     ):
         if over:
-            problem, symmetry = _problem_in_blocks(setup, over.first, options, tell, timings)
+            problem, symmetry = _problem_in_blocks(setup, over.first, options, file, tell, timings)
             table.note(in_words(symmetry))
         else:
             problem = _problem(setup, programs, options, file, tell, timings)
@@ -177,10 +174,10 @@ def _solved(
                 )
                 results = _states(problem, setup, found)
             else:
-                with _checkpoint(system, setup, options) as checkpoint, symmetric():
+                with checkpoint or nullcontext(), symmetric():
                     results = _iterated(problem, setup, table, tell, checkpoint, file)
     disk = {}
-    if file.bytes_written:
+    if file.bytes_written or file.reads:
         timings["disk"] = file.seconds
         disk = {"written": file.bytes_written, "read": file.bytes_read, "reads": file.reads}
     letters = setup.earlier.letters | {t.name: setup.spaces.letters(t) for t in equations.given}
@@ -222,13 +219,14 @@ def opened(
     These are amplitudes, and those of ``options.amplitudes`` that are named ``free``.
     """
     setup = set_up(system, mean_field, options)
+    named = _named_file(setup, options)
     changing = with_inputs(setup.system, {*free}, lambda t: replace(t, volatile=True))
     setup = replace(setup, system=changing)
     program = _compiled(setup, options, options.dtype)
     target = program.manifest.target
     with (
         reported(options.progress, target) as tell,
-        IntegralFile(tell, setup.budget.reading) as file,
+        IntegralFile(tell, setup.budget.reading, named) as file,
     ):
         yield _problem(setup, [program], options, file, tell, {})
 
@@ -296,13 +294,19 @@ def _budget(setup: Setup, program: BlockedProgram, options: SolveOptions) -> Bud
         OneBlock: integrals do not fit into memory.
         MemoryLimitError: the job takes more than the options allow.
     """
+    inputs = {name: float(program.empty(name).nbytes) for name in setup.budget.inputs}
     budget = replace(
         setup.budget,
-        inputs={name: program.empty(name).nbytes for name in setup.budget.inputs},
+        inputs=inputs,
+        # Blocks are cut out of a file one by one.
+        making=inputs if setup.budget.reading else setup.budget.making,
         amplitudes=sum(program.empty(a.tensor.name).nbytes for a in setup.equations.amplitudes),
     )
-    if sum(budget.inputs.values()) > setup.reference.memory * IN_MEMORY:
-        raise OneBlock("integrals go to a file, which has no blocks: raise mf.max_memory")
+    if sum(inputs.values()) > setup.reference.memory * IN_MEMORY:
+        raise OneBlock(
+            f"blocks of integrals are in memory, and take {sum(inputs.values()):,.0f} bytes, more "
+            f"than half of it: raise {'mf.max_memory' if options.memory is None else 'memory'}"
+        )
     limits = [] if options.memory_limit is None else [parse_bytes(options.memory_limit)]
     limits += [] if options.memory is None else [budget.for_program()]
     if limits and program.peak_bytes() > min(limits):
@@ -369,7 +373,7 @@ def _make_arrays(
     release_memory()
     beside = sum(setup.budget.inputs.values())
     # What tiles are cut from stays: in memory it would count beside the program.
-    blocks.transform_for(setup.found.values(), beside, file if setup.on_disk else None)
+    blocks.transform_for(setup.found.values(), beside, file, on_disk=bool(setup.on_disk))
     for name, found in setup.found.items():
         on_disk = name in setup.on_disk
         make = partial(blocks.dataset, file=file) if on_disk else blocks.array
@@ -423,6 +427,7 @@ def _problem_in_blocks(
     setup: Setup,
     program: BlockedProgram,
     options: SolveOptions,
+    file: IntegralFile,
     tell: Progress,
     timings: dict[str, float],
 ) -> tuple[Problem, dict[str, Any]]:
@@ -436,7 +441,9 @@ def _problem_in_blocks(
         program.build()
     with _timed(timings, "integrals"):
         tell("making integrals")
-        blocks.transform_for(setup.found.values(), sum(setup.budget.inputs.values()))
+        beside, always = sum(setup.budget.inputs.values()), setup.budget.reading > 0
+        on_disk = always and file.named is None
+        blocks.transform_for(setup.found.values(), beside, file, on_disk=on_disk, always=always)
         assert setup.labels is not None
         check_integrals(blocks, setup.labels)
         with symmetric():
@@ -482,16 +489,25 @@ def _printer(show: Show | bool) -> Show | None:
     return (lambda line: print(line, flush=True)) if show else None  # noqa: T201
 
 
-def _checkpoint(
-    system: System, setup: Setup, options: SolveOptions
-) -> AbstractContextManager[Checkpoint | None]:
+def _checkpoint(system: System, setup: Setup, options: SolveOptions) -> Checkpoint | None:
     """The checkpoint of equations whose amplitudes are iterated, if there is to be one.
 
     The job is that of ``system``, the equations as they are passed: those of the setup depend on
     the memory that is free.
+
+    Raises:
+        NoCheckpointError: the equations have none.
+        ArgumentError: the file is that of another job.
     """
-    if options.checkpoint is None or not setup.equations.amplitudes:
-        return nullcontext()
+    if options.checkpoint is None:
+        return None
+    if setup.equations.eigenvalue:
+        raise NoCheckpointError(
+            "checkpoint= stores iterated amplitudes, and these equations are an eigenvalue "
+            "problem: leave it out, and start again from a saved solution (amplitudes=)"
+        )
+    if not setup.equations.amplitudes:
+        return None
     inputs = options.inputs or {}
     roles = {name: role for name, role in inputs.items() if isinstance(role, str)}
     job = job_of(
@@ -505,7 +521,30 @@ def _checkpoint(
         dtype=options.dtype,
         extents=setup.extents,
     )
-    return Checkpoint(Path(options.checkpoint), options.checkpoint_every, job)
+    checkpoint = Checkpoint(Path(options.checkpoint), options.checkpoint_every, job)
+    checkpoint.check()
+    return checkpoint
+
+
+def _named_file(setup: Setup, options: SolveOptions) -> NamedFile | None:
+    """The file of integrals of the options.
+
+    Raises:
+        ArgumentError: the reference has no integrals over atomic orbitals, or the file is that of
+            another job.
+    """
+    if options.integral_file is None:
+        return None
+    reference = setup.reference
+    if not isinstance(reference, MeanField):
+        raise ArgumentError(
+            f"integral_file= is for integrals that are transformed from those over atomic orbitals "
+            f"of a molecule, and here they are of {reference.origin}: leave it out"
+        )
+    job = {**reference.fingerprint(), "reference": reference.kind, "integrals": reference.origin}
+    file = NamedFile(Path(options.integral_file), job)
+    file.check()
+    return file
 
 
 def _iterated(

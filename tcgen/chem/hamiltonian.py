@@ -181,7 +181,13 @@ class HeldIntegrals(Integrals):
         return len(self._three(0))
 
     def transform_for(
-        self, blocks: Iterable[Blocks], beside: float = 0.0, file: IntegralFile | None = None
+        self,
+        blocks: Iterable[Blocks],
+        beside: float = 0.0,
+        file: IntegralFile | None = None,
+        *,
+        on_disk: bool = False,
+        always: bool = False,
     ) -> None:
         """Nothing."""
 

@@ -116,11 +116,17 @@ class MeanFieldInputs:
         return float(fock.sum() - np.einsum("ijij->", pairs) / 2)
 
     def transform_for(
-        self, inputs: Iterable[Found], beside: float, file: IntegralFile | None = None
+        self,
+        inputs: Iterable[Found],
+        beside: float,
+        file: IntegralFile,
+        *,
+        on_disk: bool = False,
+        always: bool = False,
     ) -> None:
         """Transform the two-electron integrals of some inputs, at once where that is less work.
 
-        The result goes to the ``file``, else to memory, beside inputs that take ``beside`` bytes.
+        The result goes to memory, beside inputs that take ``beside`` bytes, or to the ``file``.
         """
         blocks: list[tuple[Block, Block, Block, Block]] = []
         for found in inputs:
@@ -130,7 +136,7 @@ class MeanFieldInputs:
                 blocks.append((p, q, r, s) if chemist else (p, r, q, s))
                 if found.quantity is Quantity.ANTISYMMETRISED:
                     blocks.append((p, s, q, r))
-        self._integrals.transform_for(blocks, beside, file)
+        self._integrals.transform_for(blocks, beside, file, on_disk=on_disk, always=always)
 
     def bytes_apart(self, found: Found) -> float:
         """Most bytes while an input is made alone."""

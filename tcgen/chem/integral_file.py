@@ -1,13 +1,19 @@
-"""A temporary file of integrals, which are read in parts."""
+"""Files of integrals, which are read in parts.
+
+A temporary file has what does not fit into memory. Integrals over all pairs of orbitals may be in a
+file with a name, from which later jobs read them. That file is complete when it gets its name, so
+that a job that is killed leaves none, and jobs at the same time do not meet.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -15,53 +21,164 @@ from typing import Any
 import numpy as np
 
 from ..compiler.progress import Progress
-from ..errors import UnavailableError
+from ..errors import ArgumentError, UnavailableError
 from ..ir.layouts import Array, pack
 from ..ir.tensor import Tensor
+from .result import equal_parts
 
 # Most bytes of rows that are read, and kept, at once: all (pq| of one p for up to 300 orbitals.
 MOST_KEPT = 128_000_000
+# Largest difference of numbers that describe the same orbitals, in atomic units: energies from
+# integrals over other ones would differ by about as much.
+_SAME = 1e-8
+_PAIRS, _JOB = "pairs", "job"
+
+
+class NamedFile:
+    """The name of a file of integrals over all pairs of orbitals, and the job that they belong to.
+
+    ``job`` describes a reference by what an error would call it.
+    """
+
+    def __init__(self, path: Path, job: Mapping[str, Any]) -> None:
+        self.path, self.job = path, job
+
+    def check(self) -> None:
+        """Refuse a file of another kind or job, or a folder that takes none.
+
+        Raises:
+            ArgumentError: the file has no integrals, or those of another job.
+            UnavailableError: the file cannot be written.
+        """
+        if not self.path.exists():
+            if not os.access(self.path.parent, os.W_OK):
+                raise UnavailableError(
+                    f"cannot write {self.path} (no permission, or no such folder): give the name "
+                    f"of a file in a folder that you may write to"
+                )
+            return
+        import h5py  # noqa: PLC0415  (PySCF brings it)
+
+        try:
+            with h5py.File(self.path, "r") as file:
+                job, _ = json.loads(file.attrs[_JOB]), file[_PAIRS]
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            raise ArgumentError(
+                f"{self.path} is not a file of integrals of tcgen: give another name, or remove it"
+            ) from error
+        same = {n: equal_parts(job.get(n), part, _SAME) for n, part in self.job.items()}
+        if others := [name for name, equal in same.items() if not equal]:
+            raise ArgumentError(
+                f"{self.path} has the integrals of another job: other {', '.join(others)}: give "
+                f"another name, or remove it; a mean field that is run again must give the same "
+                f"orbitals to {_SAME:.0e}"
+            )
 
 
 class IntegralFile(ExitStack):
-    """A temporary HDF5 file with arrays; it goes when it is closed.
+    """HDF5 files with arrays: a temporary one, which goes when it is closed, and a ``named`` one.
 
     ``bytes_written`` is the room that was asked for. ``reads``, ``bytes_read`` and ``seconds``
-    count what programs read. ``tell`` gets the progress of what is written. ``StoredRows`` keep
-    ``kept`` bytes.
+    count what is read. ``tell`` gets the progress of what is written. ``StoredRows`` keep ``kept``
+    bytes.
     """
 
-    def __init__(self, tell: Progress, kept: float = MOST_KEPT) -> None:
+    def __init__(
+        self, tell: Progress, kept: float = MOST_KEPT, named: NamedFile | None = None
+    ) -> None:
         super().__init__()
         self._file: Any = None
-        self.tell, self.kept = tell, kept
+        self._new: Any = None  # the named one while it is written, under another name
+        self.tell, self.kept, self.named = tell, kept, named
         self.bytes_written = self.bytes_read = self.reads = 0
         self.seconds = 0.0
 
     def create(self, name: str, shape: Sequence[int], dtype: Any) -> Any:
-        """An empty dataset.
+        """An empty dataset in the temporary file.
 
         Raises:
             UnavailableError: the folder of temporary files has too little room, or is read-only.
         """
-        needed = prod(shape) * np.dtype(dtype).itemsize
         try:
             if self._file is None:
                 import h5py  # noqa: PLC0415  (PySCF brings it)
 
                 folder = self.enter_context(tempfile.TemporaryDirectory(prefix="tcgen-"))
                 self._file = self.enter_context(h5py.File(Path(folder) / "integrals.h5", "w"))
-            free = shutil.disk_usage(Path(self._file.filename).parent).free
-            reason = f"{free:,} bytes are free" if free < needed else ""
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno else str(error)
-        if reason:
             raise UnavailableError(
-                f"cannot write {name} to {tempfile.gettempdir()} ({reason}): it needs {needed:,} "
-                f"bytes there; set TMPDIR, or give more memory"
+                f"cannot write {name} to {tempfile.gettempdir()} ({reason}): set TMPDIR, or give "
+                f"more memory"
+            ) from error
+        return self._created(self._file, name, shape, dtype, "set TMPDIR, or give more memory")
+
+    def create_pairs(self, numbers: tuple[int, int], shape: Sequence[int], dtype: Any) -> Any:
+        """An empty dataset for the integrals over pairs of two sets, in the named file if any.
+
+        Raises:
+            UnavailableError: its folder has too little room, or is read-only.
+        """
+        name = f"{_PAIRS}/{numbers[0]}-{numbers[1]}"
+        if self.named is None:
+            return self.create(name, shape, dtype)
+        if self._new is None:
+            import h5py  # noqa: PLC0415  (PySCF brings it)
+
+            part = self.named.path.with_name(f"{self.named.path.name}.{os.getpid()}.part")
+            try:
+                part.unlink(missing_ok=True)
+                self.callback(part.unlink, missing_ok=True)
+                self._new = self.enter_context(h5py.File(part, "x"))
+            except OSError as error:
+                raise UnavailableError(f"cannot write {self.named.path}: {error}") from error
+        return self._created(self._new, name, shape, dtype, "give another name, or make room")
+
+    def _created(self, file: Any, name: str, shape: Sequence[int], dtype: Any, advice: str) -> Any:
+        needed = prod(shape) * np.dtype(dtype).itemsize
+        folder = Path(file.filename).parent
+        free = shutil.disk_usage(folder).free
+        if free < needed:
+            raise UnavailableError(
+                f"cannot write {name} to {folder} ({free:,} bytes are free): it needs {needed:,} "
+                f"bytes there; {advice}"
             )
         self.bytes_written += needed
-        return self._file.create_dataset(name, tuple(shape), dtype)
+        return file.create_dataset(name, tuple(shape), dtype)
+
+    def pairs(self) -> dict[tuple[int, int], StoredRows]:
+        """The integrals over pairs by sets that were created, or that the named file has.
+
+        A new named file gets its name here. {} if there are none.
+        """
+        if self.named is not None:
+            path = self.named.path
+            if self._new is not None:
+                self._new.attrs[_JOB] = json.dumps(self.named.job)
+                part = Path(self._new.filename)
+                self._new.close()
+                flush(part)
+                part.replace(path)
+                with suppress(OSError):
+                    flush(path.parent)
+            elif not path.exists():
+                return {}
+            import h5py  # noqa: PLC0415  (PySCF brings it)
+
+            self._new, file = None, self.enter_context(h5py.File(path, "r"))
+        else:
+            file = self._file
+        if file is None or _PAIRS not in file:
+            return {}
+        found = {}
+        for name, data in file[_PAIRS].items():
+            one, _, two = name.partition("-")
+            found[int(one), int(two)] = StoredRows(self, data)
+        return found
+
+    def told(self, work: str, done: int, count: int) -> None:
+        """Show the progress of a transform."""
+        self.tell(f"making integrals, {done / count:.0%} of the {work}")
 
     def remove(self, name: str) -> None:
         """Remove a dataset; arrays that are created later use its room."""
@@ -135,3 +252,12 @@ class StoredRows:
                 self._file.read(self._data, np.s_[first : first + len(out)], out)
             self._numbers = numbers
         return self._rows
+
+
+def flush(path: Path) -> None:
+    """Wait until the file or folder is on the disk."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

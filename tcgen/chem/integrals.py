@@ -49,11 +49,19 @@ class Integrals(ABC):
 
     @abstractmethod
     def transform_for(
-        self, blocks: Iterable[Blocks], beside: float = 0.0, file: IntegralFile | None = None
+        self,
+        blocks: Iterable[Blocks],
+        beside: float = 0.0,
+        file: IntegralFile | None = None,
+        *,
+        on_disk: bool = False,
+        always: bool = False,
     ) -> None:
-        """Make the integrals over all pairs for blocks (pq|rs), if that is less work than each.
+        """Make the integrals over all pairs for blocks (pq|rs).
 
-        The result goes to the ``file``, else to memory if ``beside`` bytes of blocks fit beside it.
+        Only if that is less work than each block, or ``always``. The result goes to memory if
+        ``beside`` bytes of blocks fit beside it, and if tiles are not cut out of it later
+        (``on_disk``), else to the ``file``.
         """
 
     @abstractmethod
@@ -79,7 +87,8 @@ class Integrals(ABC):
         if self._in_triangles(tensor, blocks):
             left, right = comb(p + 1, 2), comb(r + 1, 2)
             return left * right * 8 + self._half(left)
-        return float(p * q * r * s * self._dtype.itemsize * 2 + self._half(p * q))
+        half = self._half(p * q if self._real else min(p * q, r * s))
+        return float(p * q * r * s * self._dtype.itemsize * 2 + half)
 
     def stored(self, tensor: Tensor, blocks: Blocks) -> Array | None:
         """(pq|rs) in the layout of a tensor, without a dense array.
@@ -159,10 +168,13 @@ class Integrals(ABC):
             i, j = positions(len(own), 2, strict=False)
             of_pairs.append(products[own[i], own[j]])
         worst = 0.0
-        for (k, n), pairs in self._pairs.items():
+        for (k, n), pairs in (self._pairs | self._stored).items():
             differs = [of_pairs[n] != g for g in range(len(products))]
-            for row, g in zip(pairs, of_pairs[k], strict=True):
-                worst = max(worst, float(np.abs(row[differs[g]]).max(initial=0.0)))
+            numbers = np.arange(len(of_pairs[k]))
+            parts = pairs.parts(numbers) if isinstance(pairs, StoredRows) else [(numbers, pairs)]
+            for place, rows in parts:
+                for row, g in zip(rows, of_pairs[k][place], strict=True):
+                    worst = max(worst, float(np.abs(row[differs[g]]).max(initial=0.0)))
         return worst
 
     def physicist(self, p: Block, q: Block, r: Block, s: Block) -> Array:

@@ -42,6 +42,8 @@ class SolveOptions:
         checkpoint: name of an HDF5 file with the state of the iteration; a job that finds it
             continues from there.
         checkpoint_every: number of iterations after which the checkpoint is written again.
+        integral_file: name of an HDF5 file with the integrals over all pairs of orbitals of a
+            molecule. They are transformed into it once; a job that finds it reads them.
         nroots: number of roots of an eigenvalue problem, lowest first.
         irrep: name or number of the irrep or momentum that all roots have, with ``symmetry`` or
             k-points; by default the lowest of all.
@@ -78,6 +80,7 @@ class SolveOptions:
     damping: float = 0.0
     checkpoint: str | Path | None = None
     checkpoint_every: int = 1
+    integral_file: str | Path | None = None
     nroots: int = 1
     irrep: str | int | tuple[int, ...] | None = None
     extents: Mapping[str, int] | None = None

@@ -470,9 +470,9 @@ def _check_given(solution: Solution, names: Sequence[str], fingerprint: Mapping[
         )
 
 
-def equal_parts(one: Any, other: Any) -> bool:
-    """True for equal parts of two fingerprints; numbers may differ by rounding."""
+def equal_parts(one: Any, other: Any, close: float = _CLOSE) -> bool:
+    """True for equal parts of two fingerprints, whose numbers may differ by ``close``."""
     if isinstance(one, str | dict) or isinstance(other, str | dict) or one is None:
         return bool(one == other)
     one, other = np.asarray(one), np.asarray(other)
-    return one.shape == other.shape and np.allclose(one, other, rtol=0, atol=_CLOSE)
+    return one.shape == other.shape and np.allclose(one, other, rtol=0, atol=close)

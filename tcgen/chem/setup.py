@@ -31,6 +31,7 @@ from .conventions import is_over_spin_orbitals, with_conventions
 from .equations import Equations, at_zero, infer_roles
 from .hamiltonian import read_reference
 from .inputs import (
+    IN_MEMORY,
     MeanFieldInputs,
     check_passed,
     in_layout,
@@ -159,13 +160,17 @@ def set_up(
     }
     shapes = [dense_shape(a.tensor, extents) for a in equations.amplitudes]
     element = np.dtype("complex128" if options.dtype == "complex128" else "float64").itemsize
+    kept = min(MOST_KEPT, reference.memory * OF_FILE)
+    # Blocks are cut out of a file where dense arrays would not be in memory.
+    reads = on_disk or options.integral_file is not None
+    reads = reads or (grading is not None and sum(held.values()) > reference.memory * IN_MEMORY)
     budget = Budget(
         memory=reference.memory if options.memory is None else parse_bytes(options.memory),
         inputs=held | {n: getattr(a, "nbytes", 0) for n, a in arrays.items()},
         making={name: blocks.bytes_apart(found[name]) for name in held},
         amplitudes=element * sum(map(prod, shapes)),
         diis=options.diis,
-        reading=min(MOST_KEPT, reference.memory * OF_FILE) if on_disk else 0.0,
+        reading=kept if reads and reference.cells == 1 else 0.0,
     )
     return Setup(
         system, spaces, reference, equations, found, blocks, extents, earlier, given, arrays,

@@ -189,6 +189,12 @@ _solve_options = together(
     option(
         "--checkpoint-every", default=1, help="Iterations after which the checkpoint is written."
     ),
+    option(
+        "--integral-file",
+        type=Written(dir_okay=False),
+        help="File (.h5) with the integrals over pairs of orbitals of the molecule: it is written, "
+        "or read by a job that finds it.  [default: a temporary one for several SPECs]",
+    ),
     option("--timings", is_flag=True, help="Show the seconds of each stage at the end."),
 )
 
@@ -275,7 +281,7 @@ def _solve(
     solution that has not converged is the last one. States are a solution beside that of their
     ground state.
     """
-    from ..chem import load  # noqa: PLC0415  (loads the interpreter)
+    from ..chem import Hamiltonian, load  # noqa: PLC0415  (loads the interpreter)
     from ..chem import solve as solve_equations  # noqa: PLC0415
     from ..chem.checkpoint import NoCheckpointError  # noqa: PLC0415
     from ..chem.setup import read_equations  # noqa: PLC0415
@@ -294,6 +300,15 @@ def _solve(
     with TemporaryDirectory(prefix="tcgen-") as folder:
         # Equations find the amplitudes of those before them in a file.
         kept = file if file is not None or len(systems) == 1 else Path(folder) / "amplitudes.npz"
+        # All equations of a job have one transform of integrals.
+        integrals: Path | None = chosen["integral_file"]
+        follow = [chosen[name] for name in ("states", "properties", "polarizability")]
+        if (
+            integrals is None
+            and not isinstance(reference, Hamiltonian)
+            and (len(systems) > 1 or any(follow))
+        ):
+            integrals = Path(folder) / "integrals.h5"
         for system in systems:
             earlier: Solution | Path | None = kept if kept is not None and kept.exists() else None
             if file is not None and chosen["amplitudes_of"] is not None:
@@ -311,6 +326,7 @@ def _solve(
                 "inputs": {**passed, **{n: role for n, role in roles.items() if n in inputs}},
                 "outputs": {n: role for n, role in roles.items() if n in outputs},
                 "auxbasis": chosen["auxbasis"],
+                "integral_file": integrals,
                 "show": show,
                 "progress": progress,
                 **{name: chosen[name] for name in _ITERATION},
@@ -332,7 +348,7 @@ def _solve(
                     solution.save(written)
             if not solution.converged:
                 return solutions, None
-    return _with_states(solutions, systems[0], reference, keywords, chosen)
+        return _with_states(solutions, systems[0], reference, keywords, chosen)
 
 
 def _with_states(
@@ -368,7 +384,8 @@ def _refuse_files(chosen: Mapping[str, Any]) -> None:
     from ..chem.result import load_all  # noqa: PLC0415
 
     output: Path | None = chosen["output"]
-    for path in (output, chosen["amplitudes"], chosen["spectrum"], chosen["checkpoint"]):
+    files = ("amplitudes", "spectrum", "checkpoint", "integral_file")
+    for path in (output, *(chosen[name] for name in files)):
         if path is not None and not path.parent.is_dir():
             raise UnavailableError(f"cannot write {path}: make the folder {path.parent}")
     if output is None:

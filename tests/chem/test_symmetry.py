@@ -317,6 +317,22 @@ def test_auxiliary_functions_have_irreps() -> None:
     assert 1e-4 < AuxiliaryIrreps([(b, irreps)], products).forbidden < 1
 
 
+def test_blocks_are_cut_out_of_a_file(tmp_path: Path) -> None:
+    reference = mean_field(WATER, basis="6-31g").copy()
+    e_mp3 = solve("mp3_closed_shell", reference, target="numpy").e_corr
+    file = tmp_path / "water.h5"
+    for path in (file, file, None):
+        found = solve("mp3_closed_shell", reference, symmetry=True, integral_file=path)
+        assert "note" not in found.symmetry
+        assert abs(found.e_corr - e_mp3) < 1e-9
+        assert found.disk["written"] or found.disk["reads"]
+        # Half of it takes the blocks, but not dense integrals.
+        reference.max_memory = (found.symmetry["bytes"] + found.symmetry["dense_bytes"]) / 1e6
+    reference.max_memory = 0.01
+    with pytest.warns(RuntimeWarning, match=r"blocks of integrals.*raise mf\.max_memory"):
+        solve("mp3_closed_shell", reference, symmetry=True)
+
+
 def test_what_has_no_blocks_says_so() -> None:
     reference = mean_field(WATER)
     given = {"d": np.ones((2, 5, 2))}
