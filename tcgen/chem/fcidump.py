@@ -227,7 +227,11 @@ class _Reader:
         own = (spins[:, 0] == spins[:, 1]) | (count < 2)
         own &= (spins[:, 2] == spins[:, 3]) | (count < 4)
         if not own.all():
-            self._refuse(int(np.argmin(own)), "an integral between alpha and beta orbitals")
+            self._refuse(
+                int(np.argmin(own)),
+                f"an integral of alpha orbitals, 1 to {n}, and beta orbitals, {n + 1} to {2 * n}: "
+                f"correct it, or NORB={n}",
+            )
         for kind, x, y in product((1, 2, 4), (0, 1), (0, 1)):
             if y and kind < 4:
                 continue
@@ -260,6 +264,15 @@ class _Reader:
 
     def _core(self) -> float:
         """The core energy, from the lines of zeros."""
+        parts = (("core Hamiltonian", self._h), ("core energy", self._zeros))
+        missing = [name for name, lines in parts if not lines]
+        if missing:
+            warnings.warn(
+                f"{self._path} has no line with the {' and the '.join(missing)}, taken as zero: if "
+                f"the file was cut off, integrals are missing as well",
+                RuntimeWarning,
+                stacklevel=4,
+            )
         if not self._zeros:
             return 0.0
         if self._by_spin and len(self._zeros) == 1 and (1, 1) in self._pairs:
@@ -267,6 +280,12 @@ class _Reader:
                 self._zeros[0][0], "the last line, as it is unless sections end in zeros",
                 absolute=True,
             )  # fmt: skip
+        if self._by_spin and 1 < len(self._zeros) < 6:
+            self._refuse(
+                self._zeros[-1][0],
+                "the end of the last of six sections (UHF): the file was cut off",
+                absolute=True,
+            )
         if self._by_spin and len(self._zeros) == 6:
             marks = [number for number, value in self._zeros[:5] if value != 0]
             if marks:

@@ -532,17 +532,21 @@ def _occupations(
                 )
             order = np.argsort(levels, axis=1, kind="stable")
         chosen = [order[min(s, len(order) - 1), : electrons[s]].tolist() for s in range(spins)]
-    filled = np.zeros((len(chosen), count))
+    filled = np.zeros((spins, count))
+    # A closed shell may be given by the lists of both spins, spin orbitals only by one.
+    lists_allowed = (1,) if kind == "GHF" else (1, 2) if kind == "RHF" else (2,)
     for spin, own in enumerate(chosen):
-        if len({*own}) != electrons[spin] or not {*own} <= {*range(count)}:
+        wrong = len(chosen) not in lists_allowed or not {*own} <= {*range(count)}
+        if wrong or len({*own}) != electrons[spin]:
             raise ArgumentError(
                 f"occupied={occupied!r} does not fit: give the numbers, from 0 to {count - 1}, of "
                 f"{' and '.join(str(n) for n in electrons[:spins])} orbitals"
             )
-        filled[spin, own] = 1
+        filled[min(spin, spins - 1), own] = 1
     if kind == "UHF":
         return filled
-    if kind == "ROHF" and np.any(filled[1] > filled[0]):
+    unequal = kind == "RHF" and {*chosen[0]} != {*chosen[-1]}
+    if unequal or (kind == "ROHF" and np.any(filled[1] > filled[0])):
         raise ArgumentError(
             "beta electrons are in orbitals without alpha electrons: exchange the spins (spin=2S "
             "is not negative), or give alpha and beta orbitals of their own"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from itertools import pairwise
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -168,7 +169,8 @@ def pack_pairs(array: npt.ArrayLike, *pairs: tuple[int, ...], antisymmetric: boo
     Raises:
         DtypeError: the array is not float64, float32 or complex128.
         AxisError: there is no such axis.
-        ArgumentError: two axes are not neighbours, or two pairs share an axis.
+        ArgumentError: a group is not a tuple of axes, two axes are not neighbours, or two pairs
+            share an axis.
         ShapeError: the axes of a pair differ in length.
         CheckError: elements that should agree do not.
 
@@ -179,7 +181,12 @@ def pack_pairs(array: npt.ArrayLike, *pairs: tuple[int, ...], antisymmetric: boo
     dense = np.asarray(array)
     if dense.dtype.name not in NAMES:
         raise DtypeError(f"the array is {dense.dtype}: convert it to {' or '.join(NAMES)}")
-    axes = [axis for pair in pairs for axis in pair]
+    try:
+        axes = [index(axis) for pair in pairs for axis in pair]
+    except TypeError:
+        raise ArgumentError(
+            f"{', '.join(map(repr, pairs))} are not groups of axes, such as (0, 1), (2, 3)"
+        ) from None
     for axis in axes:
         if not 0 <= axis < dense.ndim:
             raise AxisError(f"axis {axis}: the array has {dense.ndim} axes", axis, dense.ndim)

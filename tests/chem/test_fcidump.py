@@ -272,7 +272,7 @@ HEADER = " &FCI NORB=3,NELEC=4,MS2=0,\n  ORBSYM=1,1,1,\n  ISYM=1,\n &END\n"
     [
         (HEADER, ["0.5 2 1 1 1", "", "0.1 3 3 0 0", "0.6 1 1 1 2"], "line 8 contradicts line 5"),
         (HEADER, ["0.5 2 1 0 0", "0.25 1 2 0 0"], "line 6 contradicts line 5"),
-        (HEADER, ["1.5 0 0 0 0", "0.25 0 0 0 0"], "line 6 contradicts line 5"),
+        (HEADER, ["1.5 0 0 0 0", "0.25 0 0 0 0", "1 1 1 0 0"], "line 6 contradicts line 5"),
         (HEADER, ["0.5 2 1 1 1", "0.5 2 1 1"], "line 6 0.5 2 1 1 four numbers"),
         (HEADER, ["0.5 2 1 1 1", "0.5 2 1 1 1.5"], "line 6 1.5 four numbers"),
         (HEADER, ["abc 2 1 1 1"], "line 5 abc"),
@@ -281,13 +281,13 @@ HEADER = " &FCI NORB=3,NELEC=4,MS2=0,\n  ORBSYM=1,1,1,\n  ISYM=1,\n &END\n"
         (HEADER, ["0.5 2 0 1 1"], "line 5"),
         (HEADER, ["0.5 2 1 1 0"], "line 5"),
         (HEADER, ["nan 2 1 1 1"], "line 5"),
-        (HEADER, ["0.5 4 1 1 1"], "line 5 alpha and beta"),
-        (HEADER.replace("NELEC=4", "NELEC=3"), ["1 1 1 0 0"], "nelec 3 spin 0"),
-        (HEADER.replace("NELEC=4", "NELEC=8"), ["1 1 1 0 0"], "nelec 8 3 orbitals"),
-        (HEADER.replace("NELEC", "ELEC"), ["1 1 1 0 0"], "NELEC"),
-        (HEADER.replace("NELEC=4", "NELEC=4.5"), ["1 1 1 0 0"], "NELEC=4.5 integers"),
+        (HEADER, ["0.5 4 1 1 1"], "line 5 alpha 1 to 3 beta 4 to 6 NORB"),
+        (HEADER.replace("NELEC=4", "NELEC=3"), ["1 1 1 0 0", *core()], "nelec 3 spin 0"),
+        (HEADER.replace("NELEC=4", "NELEC=8"), ["1 1 1 0 0", *core()], "nelec 8 3 orbitals"),
+        (HEADER.replace("NELEC", "ELEC"), ["1 1 1 0 0", *core()], "NELEC"),
+        (HEADER.replace("NELEC=4", "NELEC=4.5"), ["1 1 1 0 0", *core()], "NELEC=4.5 integers"),
         (HEADER, [], "no integrals"),
-        (HEADER.replace("1,1,1", "1,A,1"), ["1 1 1 0 0"], "ORBSYM"),
+        (HEADER.replace("1,1,1", "1,A,1"), ["1 1 1 0 0", *core()], "ORBSYM"),
         (HEADER.replace("MS2=0", "UHF=T"), ["1 1 1 0 0", *["1 0 0 0 0"] * 6], "line 6 section"),
         (HEADER.replace("MS2=0", "IUHF=1"), [*core(), *lines(H, ERI)], "line 5 last"),
         (HEADER, ["(0,1) 1 1 0 0"], "line 5 conjugate"),
@@ -298,6 +298,18 @@ HEADER = " &FCI NORB=3,NELEC=4,MS2=0,\n  ORBSYM=1,1,1,\n  ISYM=1,\n &END\n"
 def test_files_that_are_wrong(header: str, entries: list[str], words: str, file: Any) -> None:
     with pytest.raises(tcgen.TcgenError, match=mentions(words)):
         read_fcidump(file(header, entries))
+
+
+@pytest.mark.parametrize("dialect", ["block2", "block2, unrestricted"])
+def test_files_that_were_cut_off(dialect: str, file: Any) -> None:
+    """No part of a file is read as a whole one without a word, wherever it ends."""
+    header, rows, _ = DIALECTS[dialect]
+    rows = list(rows)
+    whole = read_fcidump(file(header, rows))
+    assert whole.core == CORE
+    for count in range(1, len(rows)):
+        with pytest.raises((tcgen.ArgumentError, RuntimeWarning), match=mentions("cut off")):
+            read_fcidump(file(header, rows[:count]))
 
 
 def test_no_such_file(tmp_path: Path) -> None:

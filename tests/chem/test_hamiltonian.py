@@ -340,6 +340,52 @@ def test_the_occupied_orbitals(fields: dict[str, Any]) -> None:
     assert any("occupied=[1, 3]" in str(w.message) for w in caught)
 
 
+def energy_of(h: Any, eri: Any, alpha: list[int], beta: list[int]) -> float:
+    """The energy of a determinant, by the rules of Slater and Condon."""
+    both = [(p, 0) for p in alpha] + [(p, 1) for p in beta]
+    energy = sum(h[p, p] for p, _ in both)
+    for p, x in both:
+        for q, y in both:
+            energy += (eri[p, p, q, q] - (x == y) * eri[p, q, q, p]) / 2
+    return float(energy)
+
+
+@pytest.mark.parametrize("kind", ["RHF", "ROHF", "UHF", "GHF"])
+@pytest.mark.parametrize("alpha", [[0, 1], [2, 0], [3, 1]])
+@pytest.mark.parametrize("beta", [[0, 1], [0, 2], [1, 3], [0], [1], []])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_determinant_is_that_of_the_occupied_orbitals(
+    kind: str, alpha: list[int], beta: list[int]
+) -> None:
+    """One list for all spins, or one for each, is that determinant or refused."""
+    n = 4
+    rng = np.random.default_rng(3)
+    h, b = rng.random((n, n)), rng.random((3, n, n))
+    h, b = h + h.T, b + b.transpose(0, 2, 1)
+    eri = np.einsum("xpq,xrs->pqrs", b, b)
+    energy = partial(energy_of, h, eri)
+    arrays: dict[str, Any] = {"h": h, "eri": eri}
+    if kind == "UHF":
+        arrays = {"h": [h, h], "eri": [eri] * 3}
+    if kind == "GHF":
+        held = hamiltonian(**arrays, nelec=2, spin_orbitals=True, occupied=alpha)
+        assert held.e_hf == pytest.approx(energy(alpha, []))
+        with pytest.raises(tcgen.ArgumentError, match="occupied="):
+            hamiltonian(**arrays, nelec=2, spin_orbitals=True, occupied=[alpha, beta])
+        return
+    arrays["nelec"] = (len(alpha), len(beta))
+    if {*alpha} == {*beta}:
+        assert hamiltonian(**arrays, occupied=alpha).e_hf == pytest.approx(energy(alpha, beta))
+    for given in ([alpha, beta], (alpha, np.array(beta, dtype=int)), [range(4), beta]):
+        own = {*given[0]} == {*alpha}
+        if own and (kind == "UHF" or {*beta} <= {*alpha}):
+            held = hamiltonian(**arrays, occupied=given)
+            assert held.e_hf == pytest.approx(energy(alpha, beta))
+        else:
+            with pytest.raises(tcgen.ArgumentError, match=mentions("alpha" if own else "occupied")):
+                hamiltonian(**arrays, occupied=given)
+
+
 # The command line.
 
 

@@ -36,6 +36,9 @@ def test_what_cannot_be_packed_is_refused() -> None:
         tcgen.pack_pairs(whole, (0, 2))
     with pytest.raises(tcgen.ArgumentError, match=mentions("(0, 1) (1, 2) share an axis")):
         tcgen.pack_pairs(whole, (0, 1), (1, 2))
+    for wrong in ((0, 1), ((0.0, 1.0),), ("01",), (None,)):
+        with pytest.raises(tcgen.ArgumentError, match=mentions("groups of axes (0, 1)")):
+            tcgen.pack_pairs(whole, *wrong)
     with pytest.raises(tcgen.ShapeError, match=mentions("(0, 1) same length (2, 3)")):
         tcgen.pack_pairs(np.zeros((2, 3)), (0, 1))
     with pytest.raises(tcgen.DtypeError, match=mentions("int64 float64")):
