@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import factorial
-from typing import TypeAlias, assert_never
+from typing import Literal, TypeAlias, assert_never
 
 from ..artifact.manifest import (
     OperandEntry,
@@ -18,7 +18,7 @@ from ..artifact.manifest import (
     TouchEntry,
 )
 from ..ir.expr import Subscript, operation_count
-from ..ir.loop_analysis import band_of, operands_of
+from ..ir.loop_analysis import band_of, contraction_of, operands_of, statements
 from ..ir.loops import (
     Assign,
     BandVar,
@@ -27,6 +27,7 @@ from ..ir.loops import (
     Gemm,
     Host,
     HostLoop,
+    Kernel,
     Launch,
     Loop,
     LoopVar,
@@ -114,6 +115,12 @@ class _Walk:
         parts = module.parts
         self.chain = () if parts is None else tuple(v.name for v in parts.chain)
         self.once = () if parts is None else parts.once
+        # Statements of nests that blocks of a GPU walk: their number in the kernel, and if each
+        # is a product by tiles.
+        self.by_blocks: dict[_Plain, tuple[int, bool]] = {}
+        for kernel in module.kernels:
+            if kernel.mapping is not None:
+                self.by_blocks |= dict(_statements_of_blocks(kernel))
 
     def all(self, host: tuple[Host, ...]) -> Iterator[tuple[_Plain, tuple[LoopVar, ...], Share]]:
         """Statements and fetches of a phase, the loops around each, and the parts that run it."""
@@ -197,6 +204,13 @@ class _Walk:
 
     def statements(self) -> Iterator[StatementEntry]:
         """Work and traffic of each statement."""
+        items = (item for item, _, _ in self.all(self.module.host_volatile))
+        for item, entry in zip(items, self._entries(), strict=True):
+            number, _ = self.by_blocks.get(item, (None, False))
+            form: Literal["first", "next"] = "next" if number else "first"
+            yield entry if number is None else replace(entry, by_block=form)
+
+    def _entries(self) -> Iterator[StatementEntry]:
         for item, around, share in self.all(self.module.host_volatile):
             outside = [v for v in around if v.name not in self.chain]
             loops = tuple(SpanEntry(v.space, None, v.tile) for v in outside)
@@ -224,9 +238,13 @@ class _Walk:
             flops = 2
         else:
             groups, held = (stmt.band,), stmt.out.variables
+            product = contraction_of(stmt) if self.by_blocks.get(stmt, (0, False))[1] else None
+            if product is not None:
+                groups = (product.batch, product.m, product.n, product.k)
             adds = stmt.accumulate or any(v.name not in held for v in stmt.band)
             scaled = abs(stmt.coeff) != 1
             flops = operation_count(stmt.expr) + adds + scaled + len(stmt.orbit)
+            place = {v.name: n for n, v in enumerate(v for group in groups for v in group)}
         passes = {stmt.out: 2 if stmt.accumulate else 1}
         passes |= {r: 1 for r in operands_of(stmt) if r != stmt.out}
         return StatementEntry(
@@ -247,3 +265,14 @@ class _Walk:
         if var.base in self.chain:
             return SpanEntry(var.space, var.base, var.tile)
         return SpanEntry(var.space, None, var.tile)
+
+
+def _statements_of_blocks(kernel: Kernel) -> Iterator[tuple[_Plain, tuple[int, bool]]]:
+    """The statements of a nest that blocks of a GPU walk, numbered, and which go by tiles."""
+    from ..ir.thread_mapping import Nest  # noqa: PLC0415  (loaded for GPUs)
+
+    if isinstance(kernel.mapping, Nest):
+        inside = [stmt for stmt, _ in statements(kernel.body)]
+        products = kernel.mapping.products or (None,) * len(inside)
+        for number, (stmt, tiles) in enumerate(zip(inside, products, strict=True)):
+            yield stmt, (number, tiles is not None)

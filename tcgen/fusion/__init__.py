@@ -63,7 +63,7 @@ def plan_fusion(program: FormulaSequence, options: Options) -> FusionPlan:
     - ``kernels`` puts element-wise steps into common kernels so that few bytes pass memory.
 
     Generated inputs that share no loop are held tile by tile. For a GPU, loops around matrix
-    products run on the host, over tiles (:mod:`.time.nests_on_gpu`).
+    products run on the host, over tiles, or in one kernel (:mod:`.time.nests_on_gpu`).
 
     Of the options, ``objective``, ``extents`` of all base spaces (or defaults in the spaces),
     ``dtype``, ``target``, ``effort`` and ``thresholds`` are read; for ``time``, and for the target
@@ -87,11 +87,17 @@ def plan_fusion(program: FormulaSequence, options: Options) -> FusionPlan:
         ('library', 0)
     """
     plan = _plan_of_objective(program, options)
-    if options.target == "cuda" and options.objective != "time" and plan.loops:
-        from .time.nests_on_gpu import nests_on_gpu  # noqa: PLC0415
+    if options.target != "cuda":
+        return plan
+    from .time.nests_on_gpu import nests_in_kernels, nests_on_gpu  # noqa: PLC0415
 
-        return nests_on_gpu(plan, options)
-    return plan
+    if options.objective == "time":
+        few = options.thresholds.planner.fusion.time.few_statements
+        if not 1 < len(program.steps) <= few:
+            return plan
+        linear = replace(options, objective="linear")
+        return nests_in_kernels(plan, _plan_of_objective(program, linear), options)
+    return nests_on_gpu(plan, options) if plan.loops else plan
 
 
 def _plan_of_objective(program: FormulaSequence, options: Options) -> FusionPlan:

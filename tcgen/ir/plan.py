@@ -154,13 +154,13 @@ class NestForm:
     """Which of two forms a nest for a GPU has: one kernel, or launches in loops of the host.
 
     Attributes:
-        steps: its steps, in order of their visits.
+        visits: positions of its visits.
         kernel: it is one kernel.
         seconds: predicted time in that form.
         other: predicted time in the other form; None where no tiles of it fit a thread block.
     """
 
-    steps: tuple[int, ...]
+    visits: tuple[int, ...]
     kernel: bool
     seconds: Fraction
     other: Fraction | None

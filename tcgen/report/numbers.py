@@ -96,7 +96,7 @@ def _nests(plan: FusionPlan) -> list[dict[str, Any]]:
     """The form of each nest, and the predicted seconds of both forms."""
     return [
         {
-            "steps": list(nest.steps),
+            "steps": [plan.visits[n].step for n in nest.visits],
             "form": "kernel" if nest.kernel else "host",
             "seconds": _number(nest.seconds),
             "other_seconds": _number(nest.other),

@@ -9,14 +9,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
 from ..artifact.manifest import Manifest, SpanEntry, StatementEntry, array_bytes
 from ..dtypes import BY_NAME
 from ..records.parts import count_iterations, iterations
-from ..thresholds.time_model import PICOSECONDS_PER_SECOND, Machine
+from ..thresholds.time_model import (
+    NEST_CACHE_RATE,
+    NEST_ELEMENT_FLOPS,
+    NEST_STATEMENT_PICOSECONDS,
+    PICOSECONDS_PER_SECOND,
+    Machine,
+)
 from .parts import runs_in
 
 _PRODUCT = 4  # groups of the loops of a matrix product: the batch, m, n and k
@@ -51,7 +57,7 @@ def _seconds(
 ) -> float:
     passing = _passing(manifest, machine, extents)
     picoseconds = sum(
-        times * work.picoseconds(machine, passing, manifest.dtype) for work, times in works
+        work.picoseconds(machine, passing, manifest.dtype, times) for work, times in works
     )
     return picoseconds / PICOSECONDS_PER_SECOND
 
@@ -67,36 +73,64 @@ class _Work:
     """A statement at some lengths of the tiles of the chain, with the loops around it.
 
     It runs ``calls`` times in an iteration of the chain, or outside of it; ``lengths`` has those of
-    the spans of its groups.
+    the spans of its groups. Of the iterations of one launch, those that come first have the launch.
     """
 
     statement: StatementEntry
     calls: int
     lengths: tuple[tuple[int, ...], ...]
+    launches: bool = True
 
     @property
     def points(self) -> int:
         """Points of all calls."""
         return self.calls * prod(map(prod, self.lengths)) >> self.statement.halves
 
-    def picoseconds(self, machine: Machine, passing: Mapping[str, int], dtype: str) -> int:
-        """Time of all calls.
+    def _by_block(
+        self, machine: Machine, passing: Mapping[str, int], dtype: str, times: int
+    ) -> int:
+        """Time of a statement that blocks compute, each with a multiprocessor for itself."""
+        alone = replace(machine, multiprocessors=1)
+        points, slowness = prod(map(prod, self.lengths)), (1, 1)
+        flops = points * NEST_ELEMENT_FLOPS
+        if len(self.lengths) == _PRODUCT:
+            batch, m, n, k = (max(1, prod(group)) for group in self.lengths)
+            slowness = alone.slowness(batch, m, n, k, dtype=dtype)
+            flops = points * (self.statement.flops or 0)
+        block = alone.picoseconds(flops, slowness, 0, 0) * machine.multiprocessors
+        calls = self.calls * times
+        waves = -(-calls // machine.multiprocessors)
+        launches = int(self.launches and self.statement.by_block == "first")
+        loaded = calls * self._held(passing) // NEST_CACHE_RATE
+        busy = waves * (block + NEST_STATEMENT_PICOSECONDS)
+        return busy + machine.picoseconds(0, (1, 1), loaded, launches)
+
+    def _held(self, passing: Mapping[str, int]) -> int:
+        """Bytes of one call that pass between memory and caches."""
+        flat = [n for group in self.lengths for n in group]
+        return sum(
+            passing.get(o.buffer, 0) * o.passes * prod(flat[n] for n in o.spans)
+            for o in self.statement.operands
+        )
+
+    def picoseconds(
+        self, machine: Machine, passing: Mapping[str, int], dtype: str, times: int
+    ) -> int:
+        """Time of all calls of ``times`` iterations.
 
         ``passing`` has the bytes of an element of each buffer that passes between memory and
         caches.
         """
         slowness = (1, 1)
+        if self.statement.by_block is not None and machine.multiprocessors:
+            return self._by_block(machine, passing, dtype, times)
         if len(self.lengths) == _PRODUCT:
             batch, m, n, k = (max(1, prod(group)) for group in self.lengths)
             slowness = machine.slowness(batch, m, n, k, dtype=dtype)
         given = self.statement.flops
         flops = machine.generated if given is None else given
-        flat = [n for group in self.lengths for n in group]
-        held = sum(
-            passing.get(o.buffer, 0) * o.passes * prod(flat[n] for n in o.spans)
-            for o in self.statement.operands
-        )
-        return machine.picoseconds(self.points * flops, slowness, self.calls * held, self.calls)
+        moved = self.calls * self._held(passing)
+        return times * machine.picoseconds(self.points * flops, slowness, moved, self.calls)
 
 
 def _passing(manifest: Manifest, machine: Machine, extents: Mapping[str, int]) -> dict[str, int]:
@@ -129,10 +163,10 @@ def _works(
             continue
         calls = prod(-(-s.space.extent_in(extents) // (s.length or 1)) for s in statement.loops)
         own = runs if statement.share == "iteration" else {(): 1}
-        for tiles, times in own.items():
+        for number, (tiles, times) in enumerate(own.items()):
             length = partial(_length, tiles=dict(tiles), extents=extents)
             lengths = tuple(tuple(map(length, group)) for group in statement.groups)
-            yield _Work(statement, calls, lengths), times
+            yield _Work(statement, calls, lengths, launches=not number), times
 
 
 def _length(span: SpanEntry, tiles: Mapping[str, int], extents: Mapping[str, int]) -> int:

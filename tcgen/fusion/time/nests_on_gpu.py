@@ -43,7 +43,7 @@ _UNLIMITED = 2**63 - 1
 def nests_on_gpu(plan: FusionPlan, options: Options) -> FusionPlan:
     """The plan whose nests are kernels of single threads, or loops of the host over tiles.
 
-    The plan has any objective but ``time``. Of the options, ``objective``, ``memory_limit``,
+    The plan shares loops over single elements. Of the options, ``objective``, ``memory_limit``,
     ``dtype``, ``machine`` and ``thresholds`` are read.
     """
     thresholds = options.thresholds.gpu
@@ -93,10 +93,40 @@ def nests_on_gpu(plan: FusionPlan, options: Options) -> FusionPlan:
         if found is not None and chosen:
             tiles |= found.tiles
             kept |= around
-        forms.append(_form(plan, nest, found, whole, kernel=chosen))
+        forms.append(_form(nest, found, whole, kernel=chosen))
     plan = replace(plan, solve=replace(plan.solve, nests=tuple(forms)))
     tiled = with_tiles(plan, tiles, options.dtype)
-    return _valued(regrouped(tiled, _kept_with(tiled, plan, kept)), plan, options)
+    return _valued(regrouped(tiled, _kept_with(tiled, plan, kept)), plan, options, request)
+
+
+def nests_in_kernels(best: FusionPlan, linear: FusionPlan, options: Options) -> FusionPlan:
+    """The best plan of the objective ``time``, or nests of another one if these are faster.
+
+    ``linear`` shares the loops that the objective ``linear`` does. Without a memory limit, nests
+    save more than the error of the prediction.
+    """
+    limit, time = options.memory_limit, best.solve.value
+    if not linear.loops or best.solve.unit != "seconds" or time is None:
+        return best
+    found = nests_on_gpu(replace(linear, solve=best.solve), options)
+    fits = (
+        limit is None
+        or plan_peak(found) + output_bytes(found.program, found.extent_of, options.dtype) <= limit
+    )
+    gain = options.thresholds.planner.fusion.time.worthwhile if limit is None else 0
+    faster = found.solve.value is not None and found.solve.value < (1 - gain) * time
+    in_kernels = any(nest.kernel for nest in found.solve.nests)
+    if not (fits and faster and in_kernels):
+        return best
+    return packed(found, options.thresholds.planner.fusion.offset_seconds)
+
+
+def _seconds(plan: FusionPlan, request: Request) -> Fraction:
+    """Predicted time of a plan whose nests have forms: ``solve.nests`` are in order."""
+    inside = {n for nest in plan.solve.nests for n in nest.visits}
+    others = tuple(n for n in range(len(plan.visits)) if n not in inside)
+    rest = Fraction(_picoseconds(plan, others, request), PICOSECONDS_PER_SECOND)
+    return rest + sum(nest.seconds for nest in plan.solve.nests)
 
 
 def _picoseconds(plan: FusionPlan, nest: tuple[int, ...], request: Request) -> int:
@@ -105,16 +135,13 @@ def _picoseconds(plan: FusionPlan, nest: tuple[int, ...], request: Request) -> i
     return sum(visit_picoseconds(plan, n, machine, dtype, nothing_saved, calls) for n in nest)
 
 
-def _form(
-    plan: FusionPlan, nest: tuple[int, ...], found: BlockNest | None, host: int, *, kernel: bool
-) -> NestForm:
+def _form(nest: tuple[int, ...], found: BlockNest | None, host: int, *, kernel: bool) -> NestForm:
     """The form of a nest, with its predicted times."""
     inside = None if found is None else Fraction(found.picoseconds, PICOSECONDS_PER_SECOND)
     outside = Fraction(host, PICOSECONDS_PER_SECOND)
-    steps = tuple(plan.visits[n].step for n in nest)
     if kernel and inside is not None:
-        return NestForm(steps, True, inside, outside)
-    return NestForm(steps, False, outside, inside)
+        return NestForm(nest, True, inside, outside)
+    return NestForm(nest, False, outside, inside)
 
 
 def _kept_with(tiled: FusionPlan, plan: FusionPlan, kept: frozenset[LoopId]) -> frozenset[LoopId]:
@@ -127,7 +154,9 @@ def _kept_with(tiled: FusionPlan, plan: FusionPlan, kept: frozenset[LoopId]) -> 
     return frozenset(loop for n in inside for loop in tiled.visits[n].loops)
 
 
-def _valued(plan: FusionPlan, untiled: FusionPlan, options: Options) -> FusionPlan:
+def _valued(
+    plan: FusionPlan, untiled: FusionPlan, options: Options, request: Request
+) -> FusionPlan:
     """The plan with offsets where it promises a peak, and with its value."""
     solve = plan.solve
     match options.objective:
@@ -138,6 +167,10 @@ def _valued(plan: FusionPlan, untiled: FusionPlan, options: Options) -> FusionPl
             value = static_elements(plan)
         case "none":
             return replace(plan, solve=replace(solve, value=static_elements(plan)))
+        case "time":
+            return replace(
+                plan, solve=replace(solve, status="FEASIBLE", value=_seconds(plan, request))
+            )
         case "linear":
             value = saved_elements(untiled, plan)
         case _:
