@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, count
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -220,8 +220,8 @@ class _Writer:
         return named
 
     def _equation(self, node: int) -> Equation:
-        letters = _Letters()
-        here = [letters.new(space) for space in self.spaces.of(node)]
+        letter = _letters()
+        here = [letter(space) for space in self.spaces.of(node)]
         lhs = self._reference(node, here)
         sums: tuple[Index, ...] = ()
         reduction = Reduction.SUM
@@ -230,7 +230,7 @@ class _Writer:
             case Reduce(_, axes, kind):
                 below = iter(here)
                 inner = [
-                    letters.new(space) if axis in axes else next(below)
+                    letter(space) if axis in axes else next(below)
                     for axis, space in enumerate(self.spaces.of(operands[0]))
                 ]
                 sums = tuple(i for a in axes if (i := inner[a]) is not None)
@@ -246,7 +246,7 @@ class _Writer:
                     for axis, space in enumerate(self.spaces.of(operand)):
                         label = axes[axis]
                         if space is not None and of_label.get(label) is None:
-                            of_label[label] = letters.new(space)
+                            of_label[label] = letter(space)
                         places.append(None if space is None else of_label[label])
                     parts += self._factors(operand, places)
                 factors = tuple(parts)
@@ -378,18 +378,10 @@ def _equal_axes(line: Linearized, node: int) -> Iterator[tuple[Axis, Axis]]:
             pass
 
 
-class _Letters:
-    """New indices of one equation."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def new(self, space: Space | None) -> Index | None:
-        """An index of the space; None for an axis of extent 1."""
-        if space is None:
-            return None
-        self.count += 1
-        return Index(label_names(range(self.count))[-1], space)
+def _letters() -> Callable[[Space | None], Index | None]:
+    """A function for new indices of one equation; None for an axis of extent 1."""
+    names = (label_names(range(n))[-1] for n in count(1))
+    return lambda space: None if space is None else Index(next(names), space)
 
 
 class _Spaces:

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 
 from ..compiler.program_cache import LeastRecentlyUsed
 from ..environment import lazy_min_elements
@@ -159,35 +160,17 @@ def form_of(key: Hashable) -> Form:
     return form
 
 
-class _Background:
-    """One thread of the process that compiles; a forked process starts its own."""
-
-    def __init__(self) -> None:
-        self.worker: ThreadPoolExecutor | None = None
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._forget)
-
-    def _forget(self) -> None:
-        self.worker = None
-
-    def submit(self, work: Callable[[], object]) -> None:
-        if self.worker is None:
-            self.worker = ThreadPoolExecutor(1, "tcgen-lazy")
-        self._last = self.worker.submit(work)
-
-    def wait(self) -> None:
-        if self.worker is not None:
-            self._last.result()
-
-
-_BACKGROUND = _Background()
+@cache
+def _worker(process: int) -> ThreadPoolExecutor:
+    """One thread that compiles; a forked process starts its own."""
+    return ThreadPoolExecutor(1, f"tcgen-lazy-{process}")
 
 
 def in_background(work: Callable[[], object]) -> None:
     """Run the work in another thread, after all earlier work."""
-    _BACKGROUND.submit(work)
+    _worker(os.getpid()).submit(work)
 
 
 def wait_for_background() -> None:
     """Return when the other thread has done all its work."""
-    _BACKGROUND.wait()
+    _worker(os.getpid()).submit(int).result()

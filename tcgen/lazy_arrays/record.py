@@ -376,17 +376,13 @@ def rolled(array: Any, shift: Any, axis: Any = None) -> Node | None:
         return None
     if axis is None and array.ndim != 1:
         return None
-    try:
-        axes = (0,) if axis is None else axis if isinstance(axis, tuple) else (index(axis),)
-        steps = shift if isinstance(shift, tuple) else (index(shift),) * len(axes)
-        pairs = [(index(a), index(s)) for a, s in zip(axes, steps, strict=True)]
-    except (TypeError, ValueError):
-        return None
     shifts = [0] * array.ndim
-    for place, step in pairs:
-        if not -array.ndim <= place < array.ndim:
-            return None
-        shifts[place] += step
+    try:
+        pairs = np.broadcast(shift, 0 if axis is None else axis)
+        for step, place in pairs if pairs.ndim < 2 else [(0, None)]:
+            shifts[index(place)] += index(step)
+    except (TypeError, ValueError, IndexError):
+        return None
     found = tuple(s % n for s, n in zip(shifts, array.shape, strict=True))
     if not any(found):
         return None

@@ -60,22 +60,37 @@ def viewed(node: Node, take: Callable[[Array], Array]) -> Node | None:
     view = take(whole)
     found = picked(whole, view)
     if found is None:
-        as_whole = view.size == whole.size and view.flags.c_contiguous
-        return reshaped(node, view.shape) if as_whole else None
+        return _viewed_operands(node, take, view.shape)
     picks, source = found
     made: Node | None = node
     if not _are_whole(picks, node.shape):
-        axes = zip(node.shape, picks, strict=True)
-        shape = tuple([len(range(*p.indices(n))) for n, p in axes if type(p) is slice])
         if _is_cheap(node):
             made = part_of(node, picks)
-        elif isinstance(node.work, Elementwise | Join):
+        elif isinstance(work, Elementwise | Join):
+            axes = zip(node.shape, picks, strict=True)
+            shape = tuple([len(range(*p.indices(n))) for n, p in axes if type(p) is slice])
             made = Node(Part((node,), picks), shape, node.dtype)
         else:
             return None
     if made is None or source == tuple(range(made.ndim)):
         return made
     return with_axes(made, source)
+
+
+def _viewed_operands(
+    node: Node, take: Callable[[Array], Array], shape: tuple[int, ...]
+) -> Node | None:
+    """Cheap work on elements of the views of its operands, if those have its shape."""
+    work = node.work
+    if not isinstance(work, Elementwise) or not _is_cheap(node):
+        return None
+    number = () if node.shape else None  # it is broadcast, whatever the axes
+    whole = all(o.shape in (number, node.shape) for o in work.operands)
+    parts = [o if o.shape == number else viewed(o, take) for o in work.operands if whole]
+    known = tuple(p for p in parts if p is not None)
+    if len(known) < len(work.operands):
+        return None
+    return Node(Elementwise(work.operation, known, work.exponent), shape, node.dtype)
 
 
 def picked(whole: Array, view: Array) -> tuple[tuple[Pick, ...], tuple[int | None, ...]] | None:
@@ -116,26 +131,6 @@ def picked(whole: Array, view: Array) -> tuple[tuple[Pick, ...], tuple[int | Non
         places.append(place)
     kept = [axis for axis, pick in enumerate(picks) if type(pick) is slice]
     return tuple(picks), tuple([None if place is None else kept.index(place) for place in places])
-
-
-def reshaped(node: Node, shape: tuple[int, ...]) -> Node | None:
-    """A node with other axes, in C order; None for work that is not on elements of all operands."""
-    match node.work:
-        case Scalar():
-            return node
-        case Leaf(array) if array.flags.c_contiguous:
-            return node.part(array.reshape(shape))
-        case Elementwise(operation, operands, exponent) if _is_cheap(node):
-            whole = all(o.shape in ((), node.shape) for o in operands)
-            # A number is broadcast, whatever the axes.
-            number = () if node.shape else None
-            parts = [o if o.shape == number else reshaped(o, shape) for o in operands if whole]
-            known = tuple(p for p in parts if p is not None)
-            if len(known) == len(operands):
-                return Node(Elementwise(operation, known, exponent), shape, node.dtype)
-        case _:
-            pass
-    return None
 
 
 def part_of(node: Node, picks: tuple[Pick, ...]) -> Node | None:

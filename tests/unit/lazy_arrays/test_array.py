@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import tcgen
-from support.campaigns import cases
 from support.messages import mentions
-from support.paths import ROOT
 from tcgen.errors import ArgumentError
 from tcgen.lazy_arrays import compile as kernels
 from tcgen.lazy_arrays import run as evaluation
 from tcgen.lazy_arrays.compile import lazy_system
 from tcgen.lazy_arrays.graph import linearize
-
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.array_programs import delayrepay
 
 Array = npt.NDArray[Any]
 
@@ -47,7 +38,6 @@ def drawn(*shape: int, dtype: str = "float64", seed: int = 0) -> Array:
 
 # Forms of the paper on T2.
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
-    **{name: (program.run, program.small) for name, program in delayrepay.PROGRAMS.items()},
     "softmax": (lambda x: np.exp(x) / np.exp(x).sum(1, keepdims=True), ((4, 5),)),
     "centred": (lambda x: (x - x.mean(axis=0)) / np.sqrt((x**2).sum(0)), ((5, 3),)),
     "outer": (lambda x, y: np.sin(x**2) + np.cos(y**2), ((1, 6), (5, 1))),
@@ -66,7 +56,6 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
 }
 
 
-@pytest.mark.few(36)
 @pytest.mark.parametrize("least", ["0", "1000000"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_give_what_numpy_gives(name: str, least: str, monkeypatch) -> None:
@@ -90,7 +79,7 @@ def test_other_element_types(dtype: str) -> None:
 
 def test_generated_c_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TCGEN_EINSUM_TARGET")
-    for name in ("softmax", "pairwise", "matrix chain"):
+    for name in ("softmax", "outer", "matrix chain"):
         program, shapes = PROGRAMS[name]
         arrays = [drawn(*shape, seed=n) for n, shape in enumerate(shapes)]
         found = program(*map(tcgen.lazy, arrays))
@@ -102,22 +91,6 @@ def test_empty_arrays_and_those_without_axes(shape: tuple[int, ...]) -> None:
     values = np.ones(shape)
     found = (tcgen.lazy(values) * 2 + 1).sum(axis=0) if shape else tcgen.lazy(values) * 2
     np.testing.assert_array_equal(found, (values * 2 + 1).sum(axis=0) if shape else values * 2)
-
-
-def test_a_sum_of_products_is_a_contraction() -> None:
-    """Fig. 15 of the T2 paper: no array of three axes is made."""
-    a, b = tcgen.lazy(drawn(3, 4)), tcgen.lazy(drawn(4, 5))
-    text = (a[:, :, None] * b[None, :, :]).sum(1).explain()
-    assert "y0[i,j] = sum(k) x0[i,k] * x1[k,j]" in text
-    assert "product_0 (library)" in text
-
-
-def test_several_readers_share_one_value() -> None:
-    """Cases 4 and 6: computed once, and kept in a register where the readers are one loop nest."""
-    e = np.exp(tcgen.lazy(drawn(30, 40)))
-    text = (e * e + e).explain()
-    assert text.count("exp(") == 2  # the sequence and the loop nest
-    assert "t1[1,1] register" in text
 
 
 def ratio(x: Any) -> Any:
@@ -298,16 +271,6 @@ def test_operations_read_what_was_there_when_they_were_recorded() -> None:
     assert values[0, 0] != 7  # the caller's array is never written to
 
 
-def test_updates_keep_the_type() -> None:
-    single = tcgen.lazy(np.ones(3, "float32"))
-    single += np.float64(0.5)
-    assert single.dtype == np.float32
-    np.testing.assert_allclose(single, 1.5)
-    whole = tcgen.lazy(np.arange(3))
-    with pytest.raises(TypeError, match="Cannot cast"):
-        whole += 0.5
-
-
 def test_element_types_follow_numpy() -> None:
     x = tcgen.lazy(drawn(3, dtype="float32"))
     for found, wanted in (
@@ -320,14 +283,6 @@ def test_element_types_follow_numpy() -> None:
         (x > 0, "bool"),
     ):
         assert found.dtype == np.dtype(wanted)
-
-
-def test_long_chains_are_run_in_parts() -> None:
-    x, wanted = tcgen.lazy(drawn(6)), drawn(6)
-    for _ in range(500):
-        x, wanted = x * 0.99 + x * 0.01 + 0.001, wanted * 0.99 + wanted * 0.01 + 0.001
-        assert x.pending <= 200
-    np.testing.assert_allclose(x, wanted, rtol=1e-10)
 
 
 def test_what_it_is_in_python() -> None:
@@ -346,53 +301,6 @@ def test_what_it_is_in_python() -> None:
 def test_the_former_name_of_pending_warns() -> None:
     with pytest.deprecated_call(match="LazyArray.pending"):
         assert (tcgen.lazy(np.ones(3)) + 1).waiting == 1
-
-
-@st.composite
-def random_work(draw: st.DrawFn) -> list[tuple[Any, ...]]:
-    steps: list[tuple[Any, ...]] = []
-    for k in range(draw(st.integers(1, 6))):
-        one, two = draw(st.integers(0, k + 2)), draw(st.integers(0, k + 2))
-        kind = draw(st.sampled_from(["+", "-", "*", "/", "tanh", "sum", "keep", "T", "number"]))
-        steps.append((kind, one, two))
-    return steps
-
-
-def run_work(steps: list[tuple[Any, ...]], arrays: list[Any]) -> Any:
-    values = list(arrays)
-    for kind, one, two in steps:
-        a, b = values[one], values[two]
-        match kind:
-            case "+":
-                made = a + b
-            case "-":
-                made = a - b
-            case "*":
-                made = a * b
-            case "/":
-                made = a / (b * b + 1)
-            case "tanh":
-                made = np.tanh(a)
-            case "sum":
-                made = a.sum(axis=0, keepdims=True)
-            case "keep":
-                made = a - a.mean(axis=1, keepdims=True)
-            case "T":
-                made = (a.T * b if a.shape == b.shape else a).T
-            case _:
-                made = 2 * a - 0.5
-        values.append(made)
-    return values[-1]
-
-
-@cases(40, 400)
-@given(random_work(), st.sampled_from([1, 3]))
-def test_random_work_gives_what_numpy_gives(steps: list[tuple[Any, ...]], n: int) -> None:
-    arrays = [drawn(n, n), drawn(n, 1, seed=1), drawn(1, n, seed=2)]
-    wanted = run_work(steps, arrays)
-    found = run_work(steps, [tcgen.lazy(a) for a in arrays])
-    assert found.shape == wanted.shape
-    np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("axis", [0, -1])

@@ -11,17 +11,10 @@ from hypothesis import strategies as st
 
 import tcgen
 from support.campaigns import cases
-from support.lazy_programs import RECORDED, check
+from support.lazy_programs import RECORDED
 from support.lazy_programs import given as given_arrays
 from tcgen.lazy_arrays.compile import lazy_system
 from tcgen.lazy_arrays.graph import linearize
-
-
-@pytest.mark.parametrize("name", ["numbers", "condition as a factor", "escaped"])
-def test_values_by_the_c_compiler(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TCGEN_EINSUM_TARGET", "cpu")
-    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "0")
-    check(RECORDED[f"complex: {name}"], tcgen.lazy)
 
 
 def test_what_is_not_chosen_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:

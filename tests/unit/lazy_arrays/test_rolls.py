@@ -29,15 +29,6 @@ def arrays(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     return random.standard_normal(shape), random.standard_normal(shape)
 
 
-def test_rolled_arrays_wait_and_are_not_stored() -> None:
-    x, y = arrays((6, 5))
-    lazy = tcgen.lazy(x)
-    moved = np.roll(lazy, 1, 0) + np.roll(lazy, (2, -1), (0, 1)) * y
-    assert moved.pending == 6
-    wanted = np.roll(x, 1, 0) + np.roll(x, (2, -1), (0, 1)) * y
-    np.testing.assert_allclose(moved, wanted, rtol=1e-14)
-
-
 def test_blocks_of_a_result() -> None:
     x, _ = arrays((6, 5))
 
@@ -80,18 +71,6 @@ def test_updates_after_a_roll_do_not_change_it() -> None:
     wanted[0] = 7
     wanted[1:] -= np.roll(wanted, 1, 0)[1:] * 2
     np.testing.assert_allclose(lazy, wanted, rtol=1e-14)
-
-
-@pytest.mark.parametrize(("shift", "axis"), [(1, 2), (1.5, 0), ((1, 2), (0, 5)), (1, None)])
-def test_what_numpy_refuses_or_does_is_left_to_it(shift, axis) -> None:
-    x, _ = arrays((6, 5))
-    try:
-        wanted = np.roll(x, shift, axis)
-    except Exception as error:
-        with pytest.raises(type(error)):
-            np.roll(tcgen.lazy(x), shift, axis)
-    else:
-        assert_array_equal(np.roll(tcgen.lazy(x), shift, axis), wanted)
 
 
 @cases(15, 300)
