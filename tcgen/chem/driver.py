@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..blocks.arrays import BlockedArray
 from ..blocks.program import BlockedProgram
 from ..compiler.api import compiled, formula_sequence, signature_with
 from ..compiler.progress import Progress, reported
@@ -520,7 +521,7 @@ def _iterated(
 
     on_disk = setup.budget.diis_on_disk
     found = problem.iterate(setup.earlier, show, diis_on_disk=on_disk, checkpoint=checkpoint)
-    outputs = found.last.outputs
+    outputs: Mapping[str, Any] = found.last.outputs
     tolerance = problem.options.tolerance
     energies = {n: real_number(n, outputs[n], tolerance) for n in equations.energies}
     correlation = None
@@ -533,7 +534,10 @@ def _iterated(
         "e_corr": correlation,
         "energies": energies,
         "amplitudes": found.amplitudes,
-        "values": {name: np.asarray(outputs[name]) for name in equations.values},
+        "values": {
+            name: x if isinstance(x := outputs[name], BlockedArray) else np.asarray(x)
+            for name in equations.values
+        },
         "iterations": found.iterations,
         "residual_norms": found.last.norms,
     }

@@ -113,6 +113,11 @@ _solve_options = together(
         help="Compute with blocks of the irreps of the molecule's abelian point group.",
     ),
     option(
+        "--irrep",
+        metavar="NAME",
+        help="Irrep of the roots of the last SPEC, such as B1.  [default: all]",
+    ),
+    option(
         "--amplitudes",
         type=FILE,
         help="File to start from if it exists; the solution is added at the end (.npz).",
@@ -292,7 +297,7 @@ def _solve(
     with TemporaryDirectory(prefix="tcgen-") as folder:
         # Equations find the amplitudes of those before them in a file.
         kept = file if file is not None or len(systems) == 1 else Path(folder) / "amplitudes.npz"
-        for system in systems:
+        for number, system in enumerate(systems, 1):
             earlier: Solution | Path | None = kept if kept is not None and kept.exists() else None
             if file is not None and chosen["amplitudes_of"] is not None:
                 earlier = load(file, chosen["amplitudes_of"])
@@ -309,6 +314,7 @@ def _solve(
                 "show": show,
                 "progress": progress,
                 **{name: chosen[name] for name in _ITERATION},
+                "irrep": chosen["irrep"] if number == len(systems) else None,
                 **compilation,
             }
             solution = solve_equations(system, reference, **keywords)
