@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -150,6 +150,39 @@ class BlockedArray:
             irreps = np.array(self.grading.orbitals(space), np.int64)
             group.create_dataset(f"irreps/{number}", data=irreps).attrs["space"] = space
 
+    def description(self) -> dict[str, Any]:
+        """All but the elements, as plain data for JSON."""
+        grading = self.grading
+        return {
+            "spaces": list(self.spaces),
+            "signs": list(self.signs),
+            "charge": self.charge,
+            "extents": list(self.shape),
+            "moduli": list(grading.moduli),
+            "group": grading.name,
+            "names": list(grading.names),
+            "irreps": {space: list(grading.orbitals(space)) for space in grading.spaces},
+        }
+
+    @staticmethod
+    def described(data: Array, description: Mapping[str, Any], name: str) -> BlockedArray:
+        """The array of such elements that has this description.
+
+        Raises:
+            ArgumentError: the number of elements is another one.
+        """
+        own = description
+        grading = Grading(own["moduli"], own["irreps"], own["names"], name=own["group"])
+        pairs = zip(own["spaces"], own["extents"], strict=True)
+        dims = [orbitals_by_irrep(grading, space, extent) for space, extent in pairs]
+        layout = BlockLayout(Group(grading), dims, own["signs"], own["charge"])
+        if data.shape != (layout.size,):
+            raise ArgumentError(
+                f"{name} has {data.size} elements, but its blocks have {layout.size}: the file is "
+                f"damaged"
+            )
+        return BlockedArray(data, grading, own["spaces"], layout)
+
     @staticmethod
     def load(file: Any, name: str) -> BlockedArray:
         """Read an array that :meth:`save` wrote.
@@ -162,27 +195,17 @@ class BlockedArray:
         group = file[name]
         attributes = group.attrs
         irreps = group["irreps"].values() if "irreps" in group else ()
-        grading = Grading(
-            [int(m) for m in attributes["moduli"]],
-            {str(one.attrs["space"]): one[...].tolist() for one in irreps},
-            [name.decode() for name in group["names"][...]],
-            name=str(attributes["group"]),
-        )
-        spaces = [s if isinstance(s, str) else s.decode() for s in attributes["spaces"]]
-        extents = map(int, attributes["extents"])
-        layout = BlockLayout(
-            Group(grading),
-            [orbitals_by_irrep(grading, s, n) for s, n in zip(spaces, extents, strict=True)],
-            [int(s) for s in attributes["signs"]],
-            int(attributes["charge"]),
-        )
-        data = group["data"][...]
-        if data.shape != (layout.size,):
-            raise ArgumentError(
-                f"{name} has {data.size} elements, but its blocks have {layout.size}: the file is "
-                f"damaged"
-            )
-        return BlockedArray(data, grading, spaces, layout)
+        description = {
+            "spaces": [s if isinstance(s, str) else s.decode() for s in attributes["spaces"]],
+            "signs": [int(s) for s in attributes["signs"]],
+            "charge": int(attributes["charge"]),
+            "extents": [int(n) for n in attributes["extents"]],
+            "moduli": [int(m) for m in attributes["moduli"]],
+            "group": str(attributes["group"]),
+            "names": [name.decode() for name in group["names"][...]],
+            "irreps": {str(one.attrs["space"]): one[...].tolist() for one in irreps},
+        }
+        return BlockedArray.described(group["data"][...], description, name)
 
     def __repr__(self) -> str:
         names = self.grading.names

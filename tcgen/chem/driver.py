@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..blocks.arrays import BlockedArray
 from ..blocks.program import BlockedProgram
 from ..compiler.api import compiled, formula_sequence, signature_with
 from ..compiler.progress import Progress, reported
@@ -573,7 +574,7 @@ def _iterated(
 
     on_disk = setup.budget.diis_on_disk
     found = problem.iterate(setup.earlier, show, diis_on_disk=on_disk, checkpoint=checkpoint)
-    outputs = found.last.outputs
+    outputs: Mapping[str, Any] = found.last.outputs
     tolerance = problem.options.tolerance
     energies = {n: real_number(n, outputs[n], tolerance) for n in equations.energies}
     correlation = None
@@ -586,7 +587,10 @@ def _iterated(
         "e_corr": correlation,
         "energies": energies,
         "amplitudes": found.amplitudes,
-        "values": {name: np.asarray(outputs[name]) for name in equations.values},
+        "values": {
+            name: x if isinstance(x := outputs[name], BlockedArray) else np.asarray(x)
+            for name in equations.values
+        },
         "iterations": found.iterations,
         "residual_norms": found.last.norms,
     }

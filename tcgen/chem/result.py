@@ -26,6 +26,7 @@ from .states import States, states_from_json
 
 _NUMBERS = "solution.json"  # name of the array with all other fields
 _ARRAYS = ("amplitudes", "values")
+_BLOCKS = "blocks"  # first part of the name of JSON about the elements of blocks
 _BESIDE = ("letters", "fingerprint", "molecule", "solved")  # internal fields of the file
 _HDF5 = (".h5", ".hdf5")
 _CLOSE = 1e-4  # largest difference of equal numbers of two fingerprints, in atomic units
@@ -163,27 +164,21 @@ class Solution:
         record of QCSchema in their place, and cannot be read again.
 
         Raises:
-            ArgumentError: the file exists, and ``save`` has not written it; QCSchema has no place
-                for this solution; or amplitudes are blocked arrays, those of k-points, which are
-                written by their own ``save``.
+            ArgumentError: the file exists, and ``save`` has not written it; or QCSchema has no
+                place for this solution.
             UnavailableError: the file cannot be written, or h5py is not installed.
         """
         path = Path(path)
         if path.suffix == ".json":
             save_text(path, json.dumps(self.as_qcschema(), indent=1) + "\n")
             return path
-        if any(isinstance(a, BlockedArray | list) for a in self.amplitudes.values()):
-            raise ArgumentError(
-                f"amplitudes of {self.name} are blocked arrays: write each into an open HDF5 file, "
-                f"as by result.amplitudes['t2'].save(file, 't2'), read it with "
-                f"tcgen.BlockedArray.load, and pass amplitudes={{'t2': ...}}"
-            )
         groups = _groups(path) if path.is_file() and path.stat().st_size else {}
         groups.pop(self.name, None)
         numbers = self.as_json() | {name: getattr(self, name) for name in _BESIDE}
         own: dict[str, Any] = {_NUMBERS: np.asarray(json.dumps(numbers))}
         for kind in _ARRAYS:
-            own |= {f"{kind}.{name}": a for name, a in getattr(self, kind).items()}
+            for name, array in getattr(self, kind).items():
+                own |= _plain(f"{kind}.{name}", array)
         groups[self.name] = own
         arrays: dict[str, Any] = {
             f"{name}/{k}": a for name, group in groups.items() for k, a in group.items()
@@ -250,8 +245,8 @@ def _solution(path: Path, group: Mapping[str, Array]) -> Solution:
         kinds: dict[str, dict[str, Array]] = {kind: {} for kind in _ARRAYS}
         for name, array in group.items():
             kind, _, own = name.partition(".")
-            if name != _NUMBERS:
-                kinds[kind][own] = array
+            if kind in kinds:
+                kinds[kind][own] = _with_blocks(array, group.get(f"{_BLOCKS}.{name}"), name)
         # Files of version 0.2.0 have no states.
         states = states_from_json(numbers.pop("states", ()))
         everything: dict[str, Any] = {**numbers, **kinds, "roots": tuple(numbers["roots"])}
@@ -259,6 +254,31 @@ def _solution(path: Path, group: Mapping[str, Array]) -> Solution:
         return Solution(**everything)
     except (KeyError, TypeError, ValueError) as error:
         raise _not_saved(path) from error
+
+
+def _plain(name: str, array: Any) -> dict[str, Array]:
+    """An array as arrays of NumPy by name: of blocked ones the elements, and JSON about them.
+
+    Vectors of several roots are a list of blocked arrays.
+    """
+    if not isinstance(array, BlockedArray | list):
+        return {name: array}
+    every = array if isinstance(array, list) else [array]
+    records = [x.description() | {"size": x.data.size} for x in every]
+    text = json.dumps({"list": array is every, "arrays": records})
+    data = np.concatenate([x.data for x in every])
+    return {name: data, f"{_BLOCKS}.{name}": np.asarray(text)}
+
+
+def _with_blocks(data: Array, text: Array | None, name: str) -> Any:
+    if text is None:
+        return data
+    record = json.loads(str(text))
+    found, start = [], 0
+    for own in record["arrays"]:
+        found.append(BlockedArray.described(data[start : start + own["size"]], own, name))
+        start += own["size"]
+    return found if record["list"] else found[0]
 
 
 def _not_saved(path: Path) -> ArgumentError:
@@ -274,8 +294,8 @@ def _as_hdf5(groups: Mapping[str, Mapping[str, Array]]) -> bytes:
     with _h5py().File(buffer, "w") as file:
         for name, group in groups.items():
             for key, array in group.items():
-                text = key == _NUMBERS
-                place = key if text else key.replace(".", "/", 1)
+                text = np.asarray(array).dtype.kind == "U"
+                place = key if key == _NUMBERS else key.replace(".", "/")
                 file[f"{name}/{place}"] = str(array) if text else array
     return buffer.getvalue()
 
@@ -287,7 +307,7 @@ def _from_hdf5(path: Path) -> dict[str, Array]:
     def read(place: str, item: Any) -> None:
         if hasattr(item, "shape"):
             name, *own = place.split("/")
-            text = own[-1:] == [_NUMBERS]
+            text = item.dtype.kind == "O"
             value = item.asstr()[()] if text else item[...]
             found[f"{name}/{'.'.join(own)}"] = np.asarray(value)
 

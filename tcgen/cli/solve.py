@@ -113,6 +113,11 @@ _solve_options = together(
         help="Compute with blocks of the irreps of the molecule's abelian point group.",
     ),
     option(
+        "--irrep",
+        metavar="NAME",
+        help="Irrep of the roots of the last SPEC, such as B1.  [default: all]",
+    ),
+    option(
         "--amplitudes",
         type=Written("solutions", dir_okay=False),
         help="File to start from if it exists; the solution is added at the end (.npz).",
@@ -309,7 +314,7 @@ def _solve(
             and (len(systems) > 1 or any(follow))
         ):
             integrals = Path(folder) / "integrals.h5"
-        for system in systems:
+        for number, system in enumerate(systems, 1):
             earlier: Solution | Path | None = kept if kept is not None and kept.exists() else None
             if file is not None and chosen["amplitudes_of"] is not None:
                 earlier = load(file, chosen["amplitudes_of"])
@@ -331,6 +336,7 @@ def _solve(
                 "progress": progress,
                 **{name: chosen[name] for name in _ITERATION},
                 "checkpoint": checkpoint,
+                "irrep": chosen["irrep"] if number == len(systems) else None,
                 **compilation,
             }
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -125,16 +126,22 @@ def test_amplitudes_are_those_of_pyscf() -> None:
         np.testing.assert_allclose(block, expected.t2[i, j, a], rtol=0, atol=1e-6)
 
 
-def test_amplitudes_are_saved_as_blocks(tmp_path: Path) -> None:
-    h5py = pytest.importorskip("h5py")
+@pytest.mark.parametrize("suffix", ["npz", "h5"])
+def test_amplitudes_are_saved_as_blocks(tmp_path: Path, suffix: str) -> None:
+    pytest.importorskip("h5py")
     found = ccsd(mean_field())
-    with pytest.raises(ArgumentError, match="HDF5"):
-        found.save(tmp_path / "h2.npz")
-    with h5py.File(tmp_path / "h2.h5", "w") as file:
-        for name, array in found.amplitudes.items():
-            array.save(file, name)
-        read = {name: BlockedArray.load(file, name) for name in found.amplitudes}
-    again = solve("ccsd_complex_closed_shell", mean_field(), amplitudes=read)
+    blocks = found.amplitudes["t2"]
+    file = tmp_path / f"h2.{suffix}"
+    vectors = replace(found, name="roots", amplitudes={"r1": [blocks, blocks]}, solved=["r1"])
+    found.save(file)
+    vectors.save(file)
+    read = tcgen.chem.load(file, "roots").amplitudes["r1"]
+    assert [x.grading for x in read] == [blocks.grading] * 2
+    np.testing.assert_array_equal(read[1].data, blocks.data)
+    stored = tcgen.chem.load(file, found.name)
+    again = solve("ccsd_complex_closed_shell", mean_field(), amplitudes=stored)
+    assert again.iterations == 1
+    again = solve("ccsd_complex_closed_shell", mean_field(), amplitudes=stored.amplitudes)
     assert again.iterations == 1
 
 

@@ -359,6 +359,16 @@ def test_command_line() -> None:
     assert "A1" in result.stderr
 
 
+@pytest.mark.slow
+def test_irreps_of_roots_on_the_command_line() -> None:
+    result = invoke("solve", "ccsd_closed_shell", "eom_ee_ccsd_closed_shell", "--atom", WATER,
+                    "--basis", "sto-3g", "--symmetry", "--irrep", "A2", "--json",
+                    "--no-optimize")  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    states = json.loads(result.stdout)["solutions"][1]["states"]
+    assert {state["irrep"] for state in states} == {"A2"}
+
+
 @pytest.mark.parametrize(
     ("atoms", "vectors", "ground"),
     [
