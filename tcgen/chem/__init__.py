@@ -15,7 +15,8 @@ equations; ``symmetry`` does so over blocks of irreps, and ``sectors`` for the r
 ``states`` are what ``root_vectors`` make of roots, over spatial orbitals by ``vector_spins``;
 ``table`` prints, and ``result`` is returned and read again. ``driver`` does these in order. The
 ``lagrangian`` of a ground state has derivatives, of which ``excited`` makes states with transition
-moments, and ``properties`` densities and moments; ``dyson`` makes ionised states.
+moments, and ``properties`` densities and moments; ``dyson`` makes ionised states. Both kinds of
+states are ``vector_pairs`` of left and right vectors.
 ``transfer`` exchanges amplitudes with PySCF and ebcc. ``spin_notes`` annotates equations that were
 integrated over spins.
 PySCF is imported when a mean field is run or read.

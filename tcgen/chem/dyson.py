@@ -9,9 +9,9 @@ Source: C. M. Oana, A. I. Krylov, J. Chem. Phys. 127, 234106 (2007).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -22,16 +22,14 @@ from ..compiler.derived import derive, spec_by_name
 from ..errors import ArgumentError, ConvergenceError
 from ..frontend.spec.reader import read_spec
 from ..ir.layouts import Array
+from ..ir.system import System
 from ..options import Planning
-from .driver import opened, solve
+from .driver import inferred, opened, solve
 from .options import SolveOptions, solve_options
 from .result import Solution
-from .root_vectors import groups
-from .states import States
-
-_MORE = 2  # roots beyond those asked for, which show whether a group of equal roots is whole
-_SAME = 1e-5  # largest difference of roots of left and right vectors, in Hartree
-_DEPENDENT = 1e-6  # smallest singular value of the overlap of left and right vectors of a group
+from .root_vectors import Vectors
+from .spaces import ORBITAL, classify
+from .vector_pairs import first_states, lowest, paired, whole_groups, with_roots
 
 
 def ionised_states(
@@ -46,18 +44,20 @@ def ionised_states(
 
     Args:
         mean_field: a reference with real orbitals, as in :func:`solve`.
-        options: a :class:`SolveOptions`.
+        options: a :class:`SolveOptions`. With ``orbitals="spatial"`` the equations are those of a
+            closed shell, which are smaller; otherwise they are over spin orbitals.
         method: a coupled-cluster method by name, such as "CCSD" or "CCSDT".
         attachment: attach an electron in place of removing one.
         keywords: fields of ``options`` or of its ``planning``, such as ``nroots=4``.
 
     Returns:
-        A :class:`Solution` over spin orbitals, with ``roots`` and ``states``, whose ``dyson`` are
-        Dyson norms of one component. ``values`` has Dyson orbitals by root, occupied before virtual
-        spin orbitals: ``dyson_left`` is <k|a_p|0>, ``dyson_right`` <0|a+_p|k>.
+        A :class:`Solution` with ``roots`` and ``states``, whose ``dyson`` are Dyson norms of one
+        component, and the correlation energy and amplitudes of the ground state. ``values`` has
+        Dyson orbitals by root, occupied before virtual orbitals: ``dyson_left`` is <k|a_p|0>,
+        ``dyson_right`` <0|a+_p|k>, over spatial orbitals for one spin of the electron.
 
     Raises:
-        ArgumentError: the method has no such states by name.
+        ArgumentError: the method has no such states by name, or orbitals do not fit.
         ConvergenceError: equations are not converged, or left and right vectors do not match.
         UnavailableError: wickd is not installed.
 
@@ -65,60 +65,72 @@ def ionised_states(
 
         print(tcgen.chem.ionised_states(mf, nroots=2).states)
     """
+    clock = time.perf_counter()
     options = solve_options(options, keywords)
     sector, short = ("ea" if attachment else "ip"), method.lower().replace("-", "_")
-    texts = [spec_by_name(f"eom_{sector}_{short}{end}") for end in ("", "_left")]
+    spatial = options.orbitals == "spatial"
+    form = "closed_shell" if spatial else "spin_orbital"
+    names = [f"eom_{sector}_{short}{end}_{form}" for end in ("", "_left")]
+    texts = [spec_by_name(name) for name in names]
     if None in texts:
         raise ArgumentError(f"method={method!r}: give a coupled-cluster method such as 'CCSD'")
-    base = replace(options, show=False, orbitals="spin", checkpoint=None, precision=None)
+    base = replace(
+        options, show=False, orbitals="spatial" if spatial else "spin", checkpoint=None,
+        precision=None,
+    )  # fmt: skip
     one = replace(base, nroots=1)
-    ground = _converged(solve(f"{short}_spin_orbital", mean_field, one))
-    lambdas = f"{short}_lambda_spin_orbital"
+    ground = _converged(solve(f"{short}_{form}", mean_field, one))
+    lambdas = f"{short}_lambda_{form}"
     multipliers = _converged(solve(lambdas, mean_field, replace(one, amplitudes=ground)))
-    o, v = ground.amplitudes["t1"].shape
     ranks = [n for n in ground.amplitudes if n.startswith("t")]
-    more, less = (v, o) if attachment else (o, v)
-    rows = sum(comb(more, n) * comb(less, n - 1) for n in range(1, len(ranks) + 1))
-    count = max(options.nroots, min(rows, options.nroots + _MORE))
-    several = replace(base, amplitudes=ground, nroots=count)
-    right, left = (_converged(solve(read_spec(str(x)), mean_field, several)) for x in texts)
-    vectors = {
-        x: {n: s.amplitudes[n] for n in s.solved or ()}
-        for x, s in zip("rl", (right, left), strict=True)
-    }
-    kept = _biorthonormal(
-        vectors["r"], vectors["l"], right, left, options.nroots, whole=count == rows
-    )
     arrays = {n: ground.amplitudes[n] for n in ranks}
-    arrays |= {f"z{n[1:]}": multipliers.amplitudes[f"l{n[1:]}"] for n in ranks}
+    several = replace(base, amplitudes=arrays)
+    systems = [read_spec(str(text), name) for text, name in zip(texts, names, strict=True)]
+    with opened(systems[0], mean_field, several) as problem:
+        found = whole_groups(problem, options.nroots)
+    vectors = _vectors(systems[0], mean_field, several)
+    right = vectors.pure(found.values, found.amplitudes)
+    ansatz = _Ansatz(ranks, attachment, spatial)
+    duals = [
+        {n.removeprefix("d_S_"): a for n, a in outputs.items()}
+        for outputs in _evaluated(mean_field, base, ansatz.overlap(), {}, right)
+    ]
+    with opened(systems[1], mean_field, several) as problem:
+        own = {f"l{n[1:]}": a for n, a in right.items()}
+        other = lowest(problem, own, len(found.values))
+    overlap = np.array(
+        [[sum(np.vdot(other.amplitudes[n][k], dual[n]) for n in own) for dual in duals]
+         for k in range(len(found.values))]
+    )  # fmt: skip
+    left = paired(ground.name, found.values, other, overlap / ansatz.components, base.tolerance)
+    known = arrays | {f"z{n[1:]}": multipliers.amplitudes[f"l{n[1:]}"] for n in ranks}
     orbitals = [
-        _orbitals(mean_field, base, text, arrays, vectors[x], kept)
-        for x, text in zip("lr", _ansatz(ranks, attachment), strict=True)
+        np.array([np.concatenate([*outputs.values()]) for outputs in one]) / ansatz.components
+        for one in (
+            _evaluated(mean_field, base, ansatz.left(), known, left),
+            _evaluated(mean_field, base, ansatz.right(), known, right),
+        )
     ]
     norms = np.einsum("kp,kp->k", *orbitals)
-    roots = min(kept, options.nroots)
-    states = States(
-        replace(
-            s,
-            dyson=float(norms[list(s.roots)].mean()),
-            roots=tuple(k for k in s.roots if k < roots),
-        )
-        for s in right.states
-        if s.roots[0] < roots
+    count = options.nroots
+    states = first_states(
+        (
+            replace(s, dyson=float(norms[list(s.roots)].mean()))
+            for s in vectors.states(found.values, right)
+        ),
+        count,
     )
-    if callable(options.show) or options.show:
-        show = options.show if callable(options.show) else print
-        for line in states.lines():
-            show(line)
-    whole = {n: a[:roots] for x in vectors.values() for n, a in x.items()}
-    return replace(
-        right,
-        name=f"eom_{sector}_{short}",
-        roots=right.roots[:roots],
-        states=states,
-        amplitudes={n: arrays[n] for n in ranks} | whole,
-        values={"dyson_left": orbitals[0][:roots], "dyson_right": orbitals[1][:roots]},
-    )
+    whole = {n: a[:count] for x in (right, left) for n, a in x.items()}
+    letters = {t.name: f"x{vectors.spaces.letters(t)}" for t in vectors.tensors}
+    letters |= {f"l{n[1:]}": x for n, x in letters.items()}
+    return with_roots(
+        ground, f"eom_{sector}_{short}", found, states, options,
+        amplitudes=arrays | whole,
+        letters=ground.letters | letters,
+        values={"dyson_left": orbitals[0][:count], "dyson_right": orbitals[1][:count]},
+        solved=[*right],
+        seconds=time.perf_counter() - clock,
+    )  # fmt: skip
 
 
 ionised_states.__signature__ = signature_with(  # type: ignore[attr-defined]
@@ -136,44 +148,69 @@ def _converged(found: Solution) -> Solution:
     return found
 
 
-def _ansatz(ranks: list[str], attachment: bool) -> tuple[str, str]:
-    """The amplitudes of a state with a left vector, and with a right one, times an operator x.
+def _vectors(system: System, mean_field: Any, options: SolveOptions) -> Vectors:
+    """What names the vectors of equations."""
+    system, equations, _, blocks, reference = inferred(system, mean_field, options)
+    spaces = classify(system)
+    bases = tuple(s for s in system.spaces if spaces.kind(s) in ORBITAL)
+    tensors = tuple(a.tensor for a in equations.amplitudes)
+    return Vectors(tensors, bases, spaces, blocks, reference)
 
-    The operator removes an electron from the ground state for the left vector of ionisation.
+
+class _Ansatz:
+    """Numbers that are linear in a left or a right vector, as derivatives by what they multiply.
+
+    Over spatial orbitals they are sums over the ``components`` of a state: two spins.
     """
-    count = len(ranks)
-    holes, particles = (0, 1) if attachment else (1, 0)
 
-    def sums(letter: str, up: str, down: str, more: tuple[int, int]) -> str:
-        each = (
-            f"{letter}{n}{{{' '.join([up] * (n - 1 + more[1]) + [down] * (n - 1 + more[0]))}}}"
-            for n in range(1, count + 1)
-        )
-        return " + ".join(each)
+    def __init__(self, ranks: list[str], attachment: bool, spatial: bool) -> None:
+        self._spin = "closed-shell" if spatial else None
+        self.components = 2 if spatial else 1
+        count = len(ranks)
+        holes, particles = (0, 1) if attachment else (1, 0)
 
-    lines = [
-        f"T = {' + '.join(ranks)}",
-        f"R = {sums('r', 'v+', 'o', (holes, particles))}",
-        f"L = {sums('l', 'v', 'o+', (holes, particles))}",
-        f"Z = {sums('z', 'v', 'o+', (1, 1))}",
-    ]
-    removes, creates = "x1{o} + x2{v}", "x1{o+} + x2{v+}"
-    first, second = (creates, removes) if attachment else (removes, creates)
-    left = [*lines, f"X = {first}", "S = <0| L exp(-T) X exp(T) |0>"]
-    right = [*lines, f"X = {second}", "S = <0| (1 + Z) exp(-T) X exp(T) R |0>"]
-    return "\n".join(left), "\n".join(right)
+        def sums(letter: str, up: str, down: str, more: tuple[int, int]) -> str:
+            each = (
+                f"{letter}{n}{{{' '.join([up] * (n - 1 + more[1]) + [down] * (n - 1 + more[0]))}}}"
+                for n in range(1, count + 1)
+            )
+            return " + ".join(each)
+
+        self._operators = [
+            f"T = {' + '.join(ranks)}",
+            f"R = {sums('r', 'v+', 'o', (holes, particles))}",
+            f"L = {sums('l', 'v', 'o+', (holes, particles))}",
+            f"Z = {sums('z', 'v', 'o+', (1, 1))}",
+        ]
+        one_electron = ("X = x1{o} + x2{v}", "X = x1{o+} + x2{v+}")
+        self._to_left, self._to_right = reversed(one_electron) if attachment else one_electron
+
+    def overlap(self) -> System:
+        """The derivative of the product of a left and a right vector by the left one."""
+        return self._derived("S = <0| L R |0>", "l")
+
+    def left(self) -> System:
+        """The amplitude of a state with a left vector: the operator acts on the ground state."""
+        return self._derived(f"{self._to_left}\nS = <0| L exp(-T) X exp(T) |0>", "x")
+
+    def right(self) -> System:
+        """The amplitude with a right vector, by the left ground state 1 + Z."""
+        return self._derived(f"{self._to_right}\nS = <0| (1 + Z) exp(-T) X exp(T) R |0>", "x")
+
+    def _derived(self, lines: str, letter: str) -> System:
+        system = derive("\n".join([*self._operators, lines]), spin=self._spin)
+        wrt = [t.name for t in system.inputs if t.name.startswith(letter)]
+        return derivative(system, wrt, of="S")
 
 
-def _orbitals(
+def _evaluated(
     mean_field: Any,
     options: SolveOptions,
-    ansatz: str,
+    system: System,
     arrays: Mapping[str, Array],
     vectors: Mapping[str, Array],
-    count: int,
-) -> Array:
-    """Dyson orbitals of all roots: the derivative of an ansatz by the operator x."""
-    system = derivative(derive(ansatz), ("x1", "x2"), of="S")
+) -> list[dict[str, Array]]:
+    """The outputs of a system for each of some vectors, which have roots first."""
     known = {**arrays, **{n: a[0] for n, a in vectors.items()}}
     read = {t.name for t in system.inputs}
     outputs = [t.name for t in system.outputs]
@@ -183,50 +220,7 @@ def _orbitals(
         outputs=dict.fromkeys(outputs, "value"),
         nroots=1,
     )
-    found = []
+    free = {n: a for n, a in vectors.items() if n in read}
     with opened(system, mean_field, options, free=vectors) as problem:
-        for k in range(count):
-            values = problem.values(**{n: a[k] for n, a in vectors.items() if n in read})
-            found.append(np.concatenate([values[name] for name in outputs]))
-    return np.array(found)
-
-
-def _biorthonormal(
-    right: Mapping[str, Array],
-    left: dict[str, Array],
-    of_right: Solution,
-    of_left: Solution,
-    wanted: int,
-    *,
-    whole: bool,
-) -> int:
-    """Turn left vectors to be biorthonormal to right ones in groups of equal roots; their number.
-
-    The sum of l*r has each independent element once.
-    """
-    values = of_right.roots
-    difference = float(np.abs(np.subtract(values, of_left.roots)).max())
-    overlap: Any = 0.0
-    for (r, one), (_, two) in zip(sorted(right.items()), sorted(left.items()), strict=True):
-        flat = [x.reshape(len(x), -1) for x in (two, one)]
-        overlap = overlap + flat[0] @ flat[1].T / _equal_elements(of_right.letters[r])
-    kept = [g for g in groups(values) if g[0] < wanted]
-    cut = kept[-1][-1] == len(values) - 1 and not whole
-    for group in kept:
-        own = overlap[np.ix_(group, group)]
-        singular = np.linalg.svd(own, compute_uv=False)[-1]
-        if difference > _SAME or singular < _DEPENDENT or cut:
-            raise ConvergenceError(
-                f"{of_right.name}: left and right vectors of the root {values[group[0]]:.6f} have "
-                f"no pairs: ask for more or fewer roots, or raise max_cycle"
-            )
-        for name, array in left.items():
-            left[name] = array.copy()
-            left[name][group] = np.tensordot(np.linalg.inv(own), array[group], axes=1)
-    return kept[-1][-1] + 1
-
-
-def _equal_elements(letters: str) -> int:
-    """The number of elements that antisymmetry in occupied and in virtual axes makes equal."""
-    counts = (letters.count(x) for x in "ov")
-    return int(np.prod([np.prod(np.arange(1, n + 1)) for n in counts]))
+        count = len(next(iter(vectors.values())))
+        return [problem.values(**{n: a[k] for n, a in free.items()}) for k in range(count)]

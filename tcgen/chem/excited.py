@@ -27,21 +27,17 @@ from ..ir.system import System
 from ..ir.tensor import Tensor, symmetry_group
 from ..options import Planning
 from .driver import inferred, opened, solve
-from .eigen import independent_elements
+from .eigen import Roots
 from .inputs import MeanFieldInputs
 from .lagrangian import Lagrangian, lagrangian
 from .linear import solve_linear
 from .options import SolveOptions, solve_options
-from .problem import Problem
 from .reference import Reference
-from .result import Earlier, Solution, equal_parts
-from .root_vectors import EQUAL, Vectors, groups
+from .result import Solution, equal_parts
+from .root_vectors import Vectors
 from .spaces import ORBITAL, OrbitalSpaces, classify
 from .states import State, States
-
-_MORE = 2  # roots beyond those asked for, which show whether a group of equal roots is whole
-_SAME = 1e-5  # largest difference of roots of left and right vectors, in Hartree
-_DEPENDENT = 1e-6  # smallest singular value of the overlap of left and right vectors of a group
+from .vector_pairs import first_states, lowest, paired, silent, whole_groups, with_roots
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -230,7 +226,8 @@ def excited_states(
     clock = time.perf_counter()
     options = solve_options(options, keywords)
     state = ground_state(source, mean_field, options, nroots=options.nroots)
-    values, right, norms, products = _right(state)
+    roots, right = _right(state)
+    values = roots.values
     vectors = Vectors(
         tuple(state.tensor(n) for n in state.lagrangian.amplitudes),
         tuple(s for s in state.lagrangian.ground.spaces if state.spaces.kind(s) in ORBITAL),
@@ -245,33 +242,18 @@ def excited_states(
         arrays |= {_name("l", n): a for n, a in left.items()}
         found = States(_with_moments(s, strengths, along) for s in found)
     count = options.nroots
-    found = States(
-        replace(s, roots=tuple(k for k in s.roots if k < count))
-        for s in found
-        if s.roots[0] < count
-    )
     letters = {n: f"x{state.spaces.letters(state.tensor(o))}" for o, n in _pairs(state, arrays)}
-    solution = replace(
-        state.solution,
-        name=f"{state.solution.name}_states",
-        converged=max(norms[:count]) <= options.tolerance,
-        roots=tuple(values[:count]),
+    solution = with_roots(
+        state.solution, f"{state.solution.name}_states", roots, first_states(found, count), options,
         amplitudes=state.solution.amplitudes | {n: a[:count] for n, a in arrays.items()},
         letters=state.solution.letters | letters,
-        states=found,
         solved=[_name("r", n) for n in state.lagrangian.amplitudes],
-        iterations=products,
-        residual_norms={f"root {n}": norm for n, norm in enumerate(norms[:count], 1)},
         seconds=time.perf_counter() - clock,
-    )
-    if callable(options.show) or options.show:
-        show = options.show if callable(options.show) else print
-        for line in found.lines():
-            show(line)
+    )  # fmt: skip
     if not solution.converged:
         warnings.warn(
             f"{solution.name}: roots are not converged: the largest residual norm is "
-            f"{max(norms[:count]):.1e}: raise max_cycle",
+            f"{max(roots.norms[:count]):.1e}: raise max_cycle",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -295,11 +277,8 @@ def _pairs(state: GroundState, arrays: Mapping[str, Array]) -> list[tuple[str, s
     return [(own, new) for own, new in names if new in arrays]
 
 
-def _right(state: GroundState) -> tuple[list[float], dict[str, Array], list[float], int]:
-    """Roots, right vectors by amplitude, and norms of residuals, in whole groups of equal roots.
-
-    There are at least as many as were asked for, and those equal to the last of them.
-    """
+def _right(state: GroundState) -> tuple[Roots, dict[str, Array]]:
+    """Roots in whole groups of equal ones, and right vectors by amplitude."""
     made = state.lagrangian
     system = made.right_product()
     roles = {
@@ -307,38 +286,9 @@ def _right(state: GroundState) -> tuple[list[float], dict[str, Array], list[floa
         for a in made.equations.amplitudes
     }
     options = state.options_for(system, state.amplitudes, roles)
-    rows = sum(
-        independent_elements(state.tensor(n), a.shape).places.size
-        for n, a in state.amplitudes.items()
-    )
-    wanted = state.options.nroots
-    count, start = min(rows, wanted + _MORE), dict[str, Array]()
     with opened(system, state.source, options) as problem:
-        products = 0
-        while True:
-            if wanted > rows:
-                count = wanted  # refused with the number of rows
-            found = _roots(problem, start, count)
-            products += found.products
-            start = found.amplitudes
-            if count == rows or found.values[-1] - found.values[wanted - 1] > EQUAL:
-                break
-            count = min(rows, count + 2 * _MORE)
-    whole = next(g for g in groups(found.values) if wanted - 1 in g)
-    kept = whole[-1] + 1
-    vectors = {own: found.amplitudes[new][:kept] for own, new in made.right.items()}
-    return list(found.values[:kept]), vectors, list(found.norms[:kept]), products
-
-
-def _roots(problem: Problem, start: Mapping[str, Array], count: int) -> Any:
-    """Lowest roots, from vectors with roots first."""
-    own = replace(problem, options=replace(problem.options, nroots=count))
-    earlier = Earlier(dict(start) or None, "", problem.spaces, problem.extents, (), {})
-    return own.roots(earlier, silent)
-
-
-def silent(_products: int) -> None:
-    """Shows nothing."""
+        found = whole_groups(problem, state.options.nroots)
+    return found, {own: found.amplitudes[new] for own, new in made.right.items()}
 
 
 def _moments(
@@ -364,8 +314,13 @@ def _moments(
     options = state.options_for(system, state.amplitudes, roles)
     with opened(system, state.source, options) as problem:
         start = {made.left[own]: array for own, array in right.items()}
-        found = _roots(problem, start, len(values))
-        left = _biorthonormal(state, values, right, found)
+        found = lowest(problem, start, len(values))
+        by_name = {own: found.amplitudes[new] for own, new in made.left.items()}
+        turned = paired(
+            state.solution.name, values, found, state.overlap(by_name, right),
+            state.options.tolerance,
+        )  # fmt: skip
+        left = {own: turned[new] for own, new in made.left.items()}
         multiply, parts, diagonal = problem.matrix(silent)
         response = solve_linear(
             multiply, parts, diagonal,
@@ -396,33 +351,6 @@ def _moments(
             products.append(one * two)
     along = np.array(products)
     return left, 2 / 3 * np.asarray(values) * along.sum(axis=1), along
-
-
-def _biorthonormal(
-    state: GroundState, values: Sequence[float], right: Mapping[str, Array], found: Any
-) -> dict[str, Array]:
-    """Left vectors whose products with right ones are 1 for a pair and 0 for others."""
-    difference = np.abs(np.asarray(found.values) - values).max()
-    if difference > _SAME or max(found.norms) > state.options.tolerance:
-        raise ConvergenceError(
-            f"the roots of left vectors of {state.solution.name} differ from those of right ones "
-            f"by {difference:.1e}, residual norm {max(found.norms):.1e}: ask for more or fewer "
-            f"roots, or raise max_cycle"
-        )
-    left = {own: found.amplitudes[new].copy() for own, new in state.lagrangian.left.items()}
-    overlap = state.overlap(left, right)
-    for group in groups(values):
-        own = overlap[np.ix_(group, group)]
-        if np.linalg.svd(own, compute_uv=False)[-1] < _DEPENDENT:
-            raise ConvergenceError(
-                f"{state.solution.name}: the {len(group)} left and right vectors of the root "
-                f"{values[group[0]]:.6f} have no pairs: states of equal energy without as many "
-                f"vectors, or roots that are not converged"
-            )
-        turn = np.linalg.inv(own)
-        for array in left.values():
-            array[group] = np.tensordot(turn, array[group], axes=1)
-    return left
 
 
 def _with_moments(state: State, strengths: Array | None, along: Array | None) -> State:

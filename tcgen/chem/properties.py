@@ -16,10 +16,11 @@ from ..errors import ArgumentError, ConvergenceError
 from ..ir.layouts import Array
 from ..options import Planning
 from .driver import opened
-from .excited import GroundState, ground_state, silent
+from .excited import GroundState, ground_state
 from .linear import solve_linear
 from .options import SolveOptions, solve_options
 from .result import Solution
+from .vector_pairs import silent
 
 DEBYE = 2.541746473  # debye of an atomic unit of the dipole moment (CODATA 2022)
 _OCCUPIED = 1e-8  # smallest eigenvalue of the overlap of basis functions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -24,6 +25,7 @@ EQUAL = 1e-6  # largest difference of roots that are taken as equal, in Hartree
 _PURE = 1e-4  # largest element of a normalised vector that another irrep or spin may have
 # Multiples of numbers of irreps, 0 to 7, and of Sz beside S^2, so that no two sums are equal.
 _OF_IRREP, _OF_Z = 0.17, 0.013
+_SPINS = re.compile(r"\w*_([ab]+)")  # a block of a closed shell, such as r2_aba
 _LEADING = 0.1  # smallest leading amplitude of a normalised vector
 _SHOWN = 3  # leading amplitudes of a state
 
@@ -48,7 +50,8 @@ def groups(values: Sequence[float], width: float = EQUAL) -> list[list[int]]:
 class Vectors:
     """Right vectors of roots: tensors without the axis of roots, arrays that have it first.
 
-    ``bases`` are the spaces of orbitals; ``multiplicity`` is that of all states, if it is known.
+    ``bases`` are the spaces of orbitals; ``multiplicity`` is that of all states whose vectors do
+    not show it.
     """
 
     tensors: tuple[Tensor, ...]
@@ -120,10 +123,10 @@ class Vectors:
 
     def _spin(self, arrays: Mapping[str, Array], k: int) -> tuple[int | None, float | None]:
         """2S + 1 and the expectation value of S^2 of a vector, if known."""
-        if self.multiplicity is not None:
+        squares = self._squared(arrays, [k])
+        if squares is None and self.multiplicity is not None:
             spin = (self.multiplicity - 1) / 2
             return self.multiplicity, spin * (spin + 1)
-        squares = self._squared(arrays, [k])
         if squares is None:
             return None, None
         (vector,), (image,) = squares
@@ -140,7 +143,9 @@ class Vectors:
 
         The reference must be a closed shell, so that S^2 times its determinant is zero.
         """
-        if self.blocks.orbitals == "spatial" or SPATIAL not in self.reference.frames:
+        if SPATIAL not in self.reference.frames:
+            return None
+        if self._spatial and any(self._spins(t) is None for t in self.tensors):
             return None
         if any(self.spaces.spin(s) is None for t in self.tensors for s in t.spaces):
             return None
@@ -156,7 +161,8 @@ class Vectors:
         """A vector by numbers of holes and particles, all of the first before all of the second.
 
         Blocks of alpha and beta orbitals are put together, beta after alpha. Exchanges change the
-        sign of amplitudes, but not of other numbers.
+        sign of amplitudes, but not of other numbers. A block over spatial orbitals is also that of
+        the other spins.
         """
         orbitals = self._orbitals()
         made: dict[tuple[int, int], Array] = {}
@@ -164,30 +170,53 @@ class Vectors:
             occupied = [n for n, s in enumerate(tensor.spaces) if self._is(s, Kind.OCCUPIED)]
             virtual = [n for n, s in enumerate(tensor.spaces) if self._is(s, Kind.VIRTUAL)]
             array = arrays[tensor.name].transpose(occupied + virtual)
-            places = [orbitals[tensor.spaces[n].name] for n in (*occupied, *virtual)]
             sizes = [self._count(Kind.OCCUPIED)] * len(occupied)
             sizes += [self._count(Kind.VIRTUAL)] * len(virtual)
             empty = np.zeros(sizes, array.dtype)
             whole = made.setdefault((len(occupied), len(virtual)), empty)
-            # Blocks of several spins stand for those with exchanged spins as well.
-            for one in permutations(range(len(occupied))):
-                for two in permutations(range(len(virtual))):
-                    axes = [*one, *(len(one) + n for n in two)]
-                    own = np.ix_(*(places[n] for n in axes))
-                    sign = parity(one) * parity(two) if signed else 1
-                    whole[own] = sign * array.transpose(axes)
+            for spins in self._both_spins(tensor):
+                places = [orbitals[tensor.spaces[n].name + spins[n]] for n in (*occupied, *virtual)]
+                # Blocks of several spins stand for those with exchanged spins as well.
+                for one in permutations(range(len(occupied))):
+                    for two in permutations(range(len(virtual))):
+                        axes = [*one, *(len(one) + n for n in two)]
+                        own = np.ix_(*(places[n] for n in axes))
+                        sign = parity(one) * parity(two) if signed else 1
+                        whole[own] = sign * array.transpose(axes)
         return made
 
+    @property
+    def _spatial(self) -> bool:
+        return self.blocks.orbitals == "spatial"
+
+    def _spins(self, tensor: Tensor) -> str | None:
+        """Spins of the axes of a block over spatial orbitals, which its name has; or None."""
+        match = _SPINS.fullmatch(tensor.name)
+        if match and len(match[1]) == tensor.rank:
+            return match[1]
+        return "a" if tensor.rank == 1 else None
+
+    def _both_spins(self, tensor: Tensor) -> list[Sequence[str]]:
+        """Spins of axes, and these exchanged; none where spaces of orbitals have spins."""
+        if not self._spatial:
+            return [[""] * tensor.rank]
+        own = self._spins(tensor) or ""
+        return [own, own.translate(str.maketrans("ab", "ba"))]
+
     def _orbitals(self) -> dict[str, Array]:
-        """The places of the orbitals of each base space among all occupied or virtual ones."""
+        """The places of the orbitals of each base space among all occupied or virtual ones.
+
+        Spatial orbitals have two places each, by the name of their space and a spin.
+        """
         starts = {Kind.OCCUPIED: 0, Kind.VIRTUAL: 0}
         found = {}
         for kind in starts:
             names = [n for n, k in self.spaces.kinds.items() if k is kind]
             for name in sorted(names, key=lambda n: self.spaces.spins[n]):
-                count = self._extent(name)
-                found[name] = np.arange(starts[kind], starts[kind] + count)
-                starts[kind] += count
+                for spin in "ab" if self._spatial else ("",):
+                    count = self._extent(name)
+                    found[name + spin] = np.arange(starts[kind], starts[kind] + count)
+                    starts[kind] += count
         return found
 
     def _s2(
@@ -213,6 +242,10 @@ class Vectors:
             names = [n for n, k in self.spaces.kinds.items() if k is kind]
             for name in sorted(names, key=lambda n: self.spaces.spins[n]):
                 frame, places = self._frame(name)
+                if self._spatial:
+                    spins += ["a"] * len(places) + ["b"] * len(places)
+                    numbers += [*places, *places]
+                    continue
                 for place in places:
                     for spin, part in frame.parts.items():
                         if part.places[place] >= 0:
@@ -257,13 +290,14 @@ class Vectors:
         return leading, irrep
 
     def _named(self, tensor: Tensor, place: Sequence[Any]) -> str:
-        """Occupied orbitals, an arrow, virtual ones."""
+        """Occupied orbitals, an arrow, virtual ones; with spins where the block's name has them."""
         sides: dict[Kind, list[str]] = {Kind.OCCUPIED: [], Kind.VIRTUAL: []}
-        for space, n in zip(tensor.spaces, place, strict=True):
+        spins = (self._spatial and tensor.rank > 1 and self._spins(tensor)) or [""] * tensor.rank
+        for space, n, spin in zip(tensor.spaces, place, spins, strict=True):
             frame, places = self._frame(space.name)
             kind = self.spaces.kinds[space.name]
             if kind in sides:
-                sides[kind].append(self.reference.labels(frame)[places[n]])
+                sides[kind].append(f"{self.reference.labels(frame)[places[n]]}{spin}")
         left, right = (",".join(x) for x in sides.values())
         return f"{left} ->{' ' * bool(right)}{right}" if left else f"-> {right}"
 
@@ -295,7 +329,8 @@ class Vectors:
         return len(self._frame(name)[1])
 
     def _count(self, kind: Kind) -> int:
-        return sum(self._extent(n) for n, k in self.spaces.kinds.items() if k is kind)
+        count = sum(self._extent(n) for n, k in self.spaces.kinds.items() if k is kind)
+        return 2 * count if self._spatial else count
 
     def _is(self, space: Any, kind: Kind) -> bool:
         return self.spaces.kind(space) is kind

@@ -34,6 +34,12 @@ def examples() -> SimpleNamespace:
     return SimpleNamespace(folder=EXAMPLES, diis=diis, term_loop=term_loop)
 
 
+@pytest.fixture
+def wickd() -> None:
+    """Skips where wickd is missing."""
+    pytest.importorskip("wickd", reason="wickd is not installed")
+
+
 @pytest.fixture(scope="session")
 def blocks(examples: SimpleNamespace) -> Any:
     """The module examples/pyscf_blocks.py; skips where PySCF is missing."""

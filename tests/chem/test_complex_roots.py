@@ -82,8 +82,9 @@ def dense(spec: str, field: Any, ground: Any) -> tuple[np.ndarray, Layout]:
 
 
 @pytest.mark.parametrize("sector", ["ip", *slow("ea", "ee", "dip")])
-def test_left_vectors_belong_to_the_transpose(sector: str, field: Any, ground: Any) -> None:
-    pytest.importorskip("wickd", reason="wickd is not installed")
+def test_left_vectors_belong_to_the_transpose(
+    sector: str, field: Any, ground: Any, wickd: None
+) -> None:
     names = [f"eom_{sector}_ccsd{end}_complex_spin_orbital" for end in ("", "_left")]
     right, left = (solve(name, field, amplitudes=ground, nroots=4) for name in names)
     matrix, layout = dense(names[0], field, ground)
@@ -104,9 +105,8 @@ def test_left_vectors_belong_to_the_transpose(sector: str, field: Any, ground: A
 
 
 @pytest.mark.slow
-def test_closed_shells() -> None:
+def test_closed_shells(wickd: None) -> None:
     """Singlets and doublets over complex spatial orbitals, of spin orbitals' equations."""
-    pytest.importorskip("wickd", reason="wickd is not installed")
     field = in_a_field("RHF")
     ground = solve("ccsd_complex_closed_shell", field)
     spins = solve("ccsd_complex_spin_orbital", field)
@@ -145,9 +145,8 @@ def test_roots_that_are_complex(rows: int, imaginary: float) -> None:
 
 
 def test_methods_over_complex_orbitals_by_name(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, wickd: None
 ) -> None:
-    pytest.importorskip("wickd", reason="wickd is not installed")
     monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path))
     read: Callable[[str], Any] = read_equations
     real, other = read("lccd"), read("lccd_complex")

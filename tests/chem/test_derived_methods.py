@@ -50,11 +50,6 @@ def lih(chemistry: Chemistry) -> Any:
     return chemistry("lih_sto3g")
 
 
-@pytest.fixture
-def wickd() -> None:
-    pytest.importorskip("wickd", reason="wickd is not installed")
-
-
 @pytest.mark.parametrize("name", [*slow(*list(DERIVED)[:5]), *list(DERIVED)[5:]])
 def test_shipped_specs_are_derived(name: str, wickd: None) -> None:
     """The same equations, whatever version of wickd the heading names."""

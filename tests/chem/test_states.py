@@ -15,11 +15,12 @@ import tcgen
 from support.marks import slow
 from support.messages import mentions
 from tcgen.chem.driver import opened
-from tcgen.chem.eigen import Layout
-from tcgen.chem.excited import _biorthonormal, ground_state
+from tcgen.chem.eigen import Layout, Roots
+from tcgen.chem.excited import ground_state
 from tcgen.chem.options import solve_options
 from tcgen.chem.root_vectors import groups
 from tcgen.chem.states import State, States
+from tcgen.chem.vector_pairs import paired
 
 Chemistry = Callable[[str], Any]
 FAST: dict[str, Any] = {"target": "numpy", "optimize": False, "show": False}
@@ -303,18 +304,19 @@ def test_a_picture_needs_matplotlib_and_states(
     assert not path.exists()
 
 
-def test_vectors_without_pairs_are_refused(lih: Any) -> None:
+def test_vectors_without_pairs_are_refused() -> None:
     """Two equal roots with one vector: left and right vectors are orthogonal."""
-    state = ground_state("ccsd_closed_shell", lih, solve_options(None, FAST))
-    one = {n: np.array([np.ones_like(a)]) for n, a in state.amplitudes.items()}
-    found = type("Found", (), {})()
-    found.values, found.norms = (0.3,), (0.0,)
-    found.amplitudes = {f"l_{n}": 0.0 * a for n, a in one.items()}
-    with pytest.raises(tcgen.ConvergenceError, match="have no pairs"):
-        _biorthonormal(state, [0.3], one, found)
-    found.values = (0.4,)
-    with pytest.raises(tcgen.ConvergenceError, match=r"right ones by 1\.0e-01"):
-        _biorthonormal(state, [0.3], one, found)
+    vectors = {"l": np.eye(2)}
+    overlap = np.diag([2.0, 0.0])
+    with pytest.raises(tcgen.ConvergenceError, match=r"the root 0\.300000 have no pairs"):
+        paired("ccsd", (0.3, 0.3), Roots((0.3, 0.3), vectors, (0.0, 0.0), 1), overlap, 1e-9)
+    for values, norms in (((0.3, 0.4), (0.0, 0.0)), ((0.3, 0.3), (0.0, 1e-3))):
+        with pytest.raises(tcgen.ConvergenceError, match=r"roots of left vectors of ccsd differ"):
+            paired("ccsd", (0.3, 0.3), Roots(values, vectors, norms, 1), overlap, 1e-9)
+    left = paired(
+        "ccsd", (0.2, 0.3), Roots((0.2, 0.3), vectors, (0.0, 0.0), 1), 2 * np.eye(2), 1e-9
+    )
+    np.testing.assert_allclose(left["l"], np.eye(2) / 2)
 
 
 def test_groups_of_equal_roots() -> None:
@@ -369,9 +371,8 @@ def test_a_ground_state_that_does_not_converge(states: Any, lih: Any) -> None:
 
 
 @pytest.mark.slow
-def test_dyson_norms_of_two_electrons_are_those_of_full_ci(blocks: Any) -> None:
+def test_dyson_norms_of_two_electrons_are_those_of_full_ci(blocks: Any, wickd: None) -> None:
     """Ionisation is exact; attachment misses what three electrons do together."""
-    pytest.importorskip("wickd")
     from pyscf import ao2mo, fci
 
     field = blocks.mean_field(blocks.molecule("H 0 0 0; H 0 0 1.0", "6-31g"), "RHF")
@@ -398,3 +399,31 @@ def test_dyson_norms_of_two_electrons_are_those_of_full_ci(blocks: Any) -> None:
     assert "Dyson" in str(found.states)
     with pytest.raises(tcgen.ArgumentError, match="CCSD"):
         tcgen.chem.ionised_states(field, method="qcisd")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attachment", [False, True])
+def test_closed_shells_have_the_dyson_norms_of_spin_orbitals(
+    attachment: bool, lih: Any, wickd: None
+) -> None:
+    """Quartets have none; two roots of a doublet are one."""
+    ionised = partial(tcgen.chem.ionised_states, lih, attachment=attachment, **FAST)
+    found, whole = ionised(nroots=5, orbitals="spatial"), ionised(nroots=12)
+    names = [(s.multiplicity, round(s.energy, 7), round(s.dyson or 0.0, 7)) for s in whole.states]
+    assert [
+        (s.multiplicity, round(s.energy, 7), round(s.dyson or 0.0, 7)) for s in found.states
+    ] == names[:5]
+    assert {s.multiplicity for s in found.states} == ({2, 4} if attachment else {2})
+    assert found.values["dyson_left"].shape == (5, 6)
+    axes = {letters for n, letters in found.letters.items() if n.startswith("r2_")}
+    assert axes == {"xovv" if attachment else "xoov"}
+
+
+def test_quartets_of_a_closed_shell(solve: Any, lih: Any, wickd: None) -> None:
+    """Blocks of several spins hold the component of a quartet that has one hole of each spin."""
+    ground = solve("ccsd_closed_shell", lih)
+    found = solve("eom_ip_ccsd_closed_shell", lih, amplitudes=ground, nroots=22)
+    assert Counter(s.multiplicity for s in found.states) == {2: 18, 4: 4}
+    assert {s.s2 for s in found.states} == {0.75, 3.75}
+    quartet = next(s for s in found.states if s.multiplicity == 4)
+    assert all(name.count("a") + name.count("b") == 3 for _, name in quartet.leading)
