@@ -157,7 +157,7 @@ class NestForm:
         visits: positions of its visits.
         kernel: it is one kernel.
         seconds: predicted time in that form.
-        other: predicted time in the other form; None where no tiles of it fit a thread block.
+        other: predicted time in the other form; None where it cannot be one kernel.
     """
 
     visits: tuple[int, ...]

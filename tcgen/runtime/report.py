@@ -166,7 +166,7 @@ def nest_form_text(nest: Mapping[str, Any]) -> str:
     steps = ", ".join(f"s{n}" for n in nest["steps"])
     text = f"{steps}: {nest['seconds']:.3g} s {form}"
     if nest["other_seconds"] is None:
-        return f"{text}; no tiles of it fit a thread block"
+        return f"{text}, predicted; it cannot be one kernel"
     return f"{text}, predicted; {nest['other_seconds']:.3g} s {other}"
 
 

@@ -62,6 +62,12 @@ input t[o,v], w[o,v], c
 output r
 r[i,a] = c*t[i,a]*abs(w[i,a]) + t[i,a]
 """
+NEST_OF_PRODUCTS = """
+input t[o,v,v], e_o[o] real, e_v[v] real
+output e
+g[i,a,j,b] = t[i,a,c]*t[j,b,c]
+e = g[i,a,j,b]*(2*g[i,a,j,b] - g[i,b,j,a])/(e_o[i] + e_o[j] - e_v[a] - e_v[b])
+"""
 FAMILIES = {
     "elements in step": Family(IN_STEP),
     "elements in step in single precision": Family(IN_STEP, "float32"),
@@ -138,6 +144,16 @@ output r
 r[i,a] = (t[i,c,b]*u[i,c,a])*w[i,b]
 """,
         objective="linear",
+    ),
+    "a nest of products": Family(
+        NEST_OF_PRODUCTS, objective="linear", planned=(("o", 12), ("v", 24))
+    ),
+    "a nest of products of complex numbers": Family(
+        NEST_OF_PRODUCTS,
+        dtype="complex128",
+        objective="linear",
+        planned=(("o", 12), ("v", 24)),
+        extents=(("o", 2), ("v", 17)),
     ),
     "a triangle": Family("""
 input t[o,v,v] antisymmetric (1,2), u[o,o,v,v]

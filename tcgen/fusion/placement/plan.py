@@ -295,7 +295,8 @@ def _place(array: ArrayPlan, group_of: Mapping[int, int]) -> Place:
         case Role.OUTPUT:
             return Place.CALLER
         case Role.TEMP:
-            single = len(array.contracted) == array.tensor.rank
+            elements = all(loop.tile is None for _, loop in array.contracted)
+            single = elements and len(array.contracted) == array.tensor.rank
             first, last = array.live
             inside = group_of[first] == group_of[last]
             return Place.REG if single and inside else Place.ARENA

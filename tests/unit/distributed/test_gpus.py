@@ -255,6 +255,40 @@ def test_a_dask_worker_runs_on_its_gpu(program: tcgen.Program) -> None:
         check(bound(t=given["t"]), program(**given))
 
 
+def own_device(folder: str, dask_worker: Any) -> str:
+    """Give the process of a worker a GPU, the stand-in; the name of the worker."""
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    from support import cupy_stand_in as stand_in
+
+    sys.modules["cupy"] = stand_in.module
+    stand_in.Device.count = 1
+    return str(dask_worker.address)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("gpus")
+def test_each_dask_worker_runs_on_a_gpu_of_its_own() -> None:
+    """Two processes with a device each; what tasks read passes through memory of the CPU."""
+    distributed = pytest.importorskip("distributed")
+    program = tcgen.compile(LADDER, extents={"o": 4, "v": 12}, target="cuda")
+    given = inputs(LADDER, {"o": 4, "v": 12})
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        client.wait_for_workers(2)
+        assert len(set(client.run(own_device, str(ROOT / "tests")).values())) == 2
+        with program.distribute(client, "100MiB", along="v", task_seconds=0) as run:
+            bound = run.bind(v_vvvv=given["v_vvvv"], f=given["f"])
+            for _ in range(2):
+                check(bound(t=given["t"]), program(**given))
+            busy = [w for w in bound.report.workers if w.tasks]
+            assert len(busy) == 2
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("gpus")
 def test_references_are_read_once_for_each_gpu(tmp_path: Path) -> None:
