@@ -40,11 +40,29 @@ _MOST_WORK = 13
 _MOST_BLOCKS = 27  # three along each of three axes; more take too many calls
 
 
-def viewed(node: Node, take: Callable[[Array], Array]) -> Node | None:
+class _Unread:
+    """Memory that is never read: views of it tell which elements a function takes."""
+
+    array = np.empty(0, bool)
+
+    def in_shape(self, shape: tuple[int, ...]) -> Array:
+        """An array in C order."""
+        size, array = prod(shape), self.array
+        if size > array.size:
+            self.array = array = np.empty(size, bool)
+        return array[:size].reshape(shape)
+
+
+UNREAD = _Unread()
+
+
+def viewed(
+    node: Node, take: Callable[[Array], Array], parts: tuple[Array, Array] | None = None
+) -> Node | None:
     """The node of the view that a function takes of an array; None if it must be computed.
 
-    The function gets an array in C order whose elements nobody reads: the place of its view in the
-    memory tells which part of the values it takes.
+    The function gets an array in C order whose elements nobody reads, unless it is given with its
+    view: the place of the view in the memory tells which part of the values it takes.
 
     Example:
         >>> from tcgen.lazy_arrays.graph import leaf
@@ -56,8 +74,8 @@ def viewed(node: Node, take: Callable[[Array], Array]) -> Node | None:
     work = node.work
     if type(work) is Leaf:
         return node.part(take(work.array))
-    whole = np.empty(node.shape, bool)
-    view = take(whole)
+    whole = UNREAD.in_shape(node.shape) if parts is None else parts[0]
+    view = take(whole) if parts is None else parts[1]
     found = picked(whole, view)
     if found is None:
         return _viewed_operands(node, take, view.shape)
