@@ -113,13 +113,13 @@ class Join:
 
 @dataclass(slots=True, eq=False)
 class Part:
-    """A slice of work on elements: a pick for each axis, of which integers drop theirs.
+    """A view of work on elements, which a function takes of their array.
 
     When it runs, it becomes work on slices if nothing else needs the operand.
     """
 
     operands: tuple[Node]
-    picks: tuple[int | slice, ...]
+    take: Callable[[Array], Array]
 
 
 @dataclass(slots=True, eq=False)

@@ -34,6 +34,11 @@ Step: TypeAlias = Callable[[Any], Any]  # takes a part of an array
 _STATE = Lock()
 
 
+def _followed(steps: tuple[Step, ...], array: Any) -> Any:
+    """The part of an array to which steps lead."""
+    return reduce(lambda part, take: take(part), steps, array)
+
+
 def _one(take: Step, place: int, array: Any) -> Any:
     """One of several views."""
     return take(array)[place]
@@ -121,7 +126,7 @@ class Memory:
                 return None
             view = self._view(partial(_one, take, n) if several else take)
             view._seen = pending
-            view._pending = viewed(pending, view._part_of, (whole, part))
+            view._pending = viewed(pending, partial(_followed, view._steps))
             if view._pending is None or part.size < min(LIMITS.elements, whole.size):
                 return None
             root._in_order |= type(take) is not itemgetter and picked(whole, part) is None
@@ -135,7 +140,7 @@ class Memory:
 
     def _part_of(self, array: Any) -> Any:
         """The part of an array of the owner that this one is."""
-        return reduce(lambda part, take: take(part), self._steps, array)
+        return _followed(self._steps, array)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -280,7 +285,7 @@ class Memory:
                     return pending
                 if self._pending is not None and self._seen is pending:
                     return self._pending
-                node = viewed(pending, self._part_of)
+                node = viewed(pending, partial(_followed, self._steps))
                 if node is not None:
                     self._seen, self._pending = pending, node
                     return node
