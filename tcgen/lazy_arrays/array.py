@@ -25,6 +25,7 @@ from .calls import (
     NUMBERS,
     Calls,
     is_in_order,
+    is_little,
     is_number,
     refuse_other_arrays,
     settle,
@@ -35,6 +36,7 @@ from .functions import METHODS, UPDATING_METHODS, VIEW_METHODS
 from .graph import in_order, linearize
 from .record import record_ufunc
 from .run import take_parts
+from .ufuncs import RECORDED
 
 
 def _assigned(name: str) -> Any:
@@ -86,11 +88,16 @@ def _binary(name: str, ufunc: np.ufunc) -> tuple[Binary, Binary, Binary]:
     """The three methods of a binary operator: forward, reflected, in place."""
     operate: Binary = getattr(operator, name, divmod)
     recorder = partial(record_ufunc, ufunc)
+    of_elements = ufunc in RECORDED and ufunc is not np.matmul
 
     def forward(self: Any, other: Any) -> Any:
         array, kind = self._plain(), type(other)
-        if array is not None and kind in NUMBERS:  # the usual case is short
+        if array is not None and kind in NUMBERS:  # the usual cases are short
             return operate(array, other)
+        if array is None and of_elements and kind in (type(self), float, int):
+            node = recorder(self._node, other._node if kind is type(self) else other)
+            if node is not None and not is_little(node):
+                return self._of_node(node)
         if getattr(other, "__array_ufunc__", True) is None:
             return NotImplemented  # its own operators must be called
         return self._called(recorder, operate, (self, other), {})

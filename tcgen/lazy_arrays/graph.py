@@ -11,7 +11,7 @@ work of each node once, so the result does not change.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 from typing import Any, ClassVar, TypeAlias
@@ -113,13 +113,13 @@ class Join:
 
 @dataclass(slots=True, eq=False)
 class Part:
-    """A slice of work on elements: a pick for each axis, of which integers drop theirs.
+    """A view of work on elements, which a function takes of their array.
 
     When it runs, it becomes work on slices if nothing else needs the operand.
     """
 
     operands: tuple[Node]
-    picks: tuple[int | slice, ...]
+    take: Callable[[Array], Array]
 
 
 @dataclass(slots=True, eq=False)
@@ -236,7 +236,7 @@ class Node:
         work = self.work
         assert isinstance(work, Leaf)
         made = leaf(array)
-        made.work = replace(work, array=array, whole=work.whole or self)
+        made.work = Leaf(array, work.whole or self, work.is_new, work.is_open)
         return made
 
     def set_array(self, array: Array, whole: Node | None = None) -> None:

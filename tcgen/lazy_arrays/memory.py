@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial, reduce
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, Self, TypeAlias
 from weakref import ref
 
@@ -26,11 +27,16 @@ from .backend import BACKENDS, HOST, Backend, backend_of
 from .dispatch import LIMITS
 from .graph import Array, Leaf, Node, Product, Reduce, leaf, with_axes
 from .run import evaluate, evaluate_into
-from .views import picked, viewed
+from .views import UNREAD, picked, viewed
 
 Step: TypeAlias = Callable[[Any], Any]  # takes a part of an array
 # Held while threads that read an array find out, or change, who else reads or writes its memory.
 _STATE = Lock()
+
+
+def _followed(steps: tuple[Step, ...], array: Any) -> Any:
+    """The part of an array to which steps lead."""
+    return reduce(lambda part, take: take(part), steps, array)
 
 
 def _one(take: Step, place: int, array: Any) -> Any:
@@ -111,18 +117,19 @@ class Memory:
         pending = root._pending
         if self._number or pending is None:
             return None
-        whole = np.empty(pending.shape, bool)
+        whole = UNREAD.in_shape(pending.shape)
         found = take(self._part_of(whole))
         several = type(found) in (tuple, list)
         made = []
         for n, part in enumerate(found if several else (found,)):
-            if not isinstance(part, np.ndarray) or (part.base is not whole and part is not whole):
+            if type(part) is not np.ndarray or part.base is not whole.base:
                 return None
             view = self._view(partial(_one, take, n) if several else take)
-            view._seen, view._pending = pending, viewed(pending, view._part_of)
+            view._seen = pending
+            view._pending = viewed(pending, partial(_followed, view._steps))
             if view._pending is None or part.size < min(LIMITS.elements, whole.size):
                 return None
-            root._in_order |= picked(whole, part) is None
+            root._in_order |= type(take) is not itemgetter and picked(whole, part) is None
             made.append(view)
         return type(found)(made) if several else made[0]
 
@@ -133,7 +140,7 @@ class Memory:
 
     def _part_of(self, array: Any) -> Any:
         """The part of an array of the owner that this one is."""
-        return reduce(lambda part, take: take(part), self._steps, array)
+        return _followed(self._steps, array)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -278,7 +285,7 @@ class Memory:
                     return pending
                 if self._pending is not None and self._seen is pending:
                     return self._pending
-                node = viewed(pending, self._part_of)
+                node = viewed(pending, partial(_followed, self._steps))
                 if node is not None:
                     self._seen, self._pending = pending, node
                     return node

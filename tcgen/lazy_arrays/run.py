@@ -102,10 +102,10 @@ def take_parts(nodes: Sequence[Node]) -> None:
             node.set_array(array[mask])
         elif type(work) is Part:
             (operand,) = work.operands
-            made = None if operand.is_held((node,)) else part_of(operand, work.picks)
+            made = None if operand.is_held((node,)) else part_of(operand, work.take)
             if made is None:
                 evaluate((operand,))
-                made = part_of(operand, work.picks)
+                made = part_of(operand, work.take)
             assert made is not None, "values have all parts"
             if isinstance(made.work, Leaf):
                 node.set_array(made.work.array, made.work.whole)

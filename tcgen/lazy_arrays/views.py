@@ -13,8 +13,10 @@ periodic boundaries is one of slices, and neither rolled nor joined arrays are s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise, product
 from math import prod
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,6 +32,7 @@ from .graph import (
     Transpose,
     in_order,
     with_axes,
+    with_axes_of_array,
 )
 from .ufuncs import CHEAP
 
@@ -40,11 +43,24 @@ _MOST_WORK = 13
 _MOST_BLOCKS = 27  # three along each of three axes; more take too many calls
 
 
+class _Unread:
+    """Memory that is never read: views of it tell which elements a function takes."""
+
+    array = np.empty(0, bool)
+
+    def in_shape(self, shape: tuple[int, ...]) -> Array:
+        """An array in C order."""
+        size, array = prod(shape), self.array
+        if size > array.size:
+            self.array = array = np.empty(size, bool)
+        return array[:size].reshape(shape)
+
+
+UNREAD = _Unread()
+
+
 def viewed(node: Node, take: Callable[[Array], Array]) -> Node | None:
     """The node of the view that a function takes of an array; None if it must be computed.
-
-    The function gets an array in C order whose elements nobody reads: the place of its view in the
-    memory tells which part of the values it takes.
 
     Example:
         >>> from tcgen.lazy_arrays.graph import leaf
@@ -53,44 +69,16 @@ def viewed(node: Node, take: Callable[[Array], Array]) -> Node | None:
         >>> viewed(twice, lambda a: a[1:]).work.operands[0].work.array
         array([1., 2., 3.])
     """
-    work = node.work
-    if type(work) is Leaf:
-        return node.part(take(work.array))
-    whole = np.empty(node.shape, bool)
+    if type(node.work) is Leaf:
+        return node.part(take(node.work.array))
+    whole = UNREAD.in_shape(node.shape)
     view = take(whole)
-    found = picked(whole, view)
-    if found is None:
-        return _viewed_operands(node, take, view.shape)
-    picks, source = found
-    made: Node | None = node
-    if not _are_whole(picks, node.shape):
-        if _is_cheap(node):
-            made = part_of(node, picks)
-        elif isinstance(work, Elementwise | Join):
-            axes = zip(node.shape, picks, strict=True)
-            shape = tuple([len(range(*p.indices(n))) for n, p in axes if type(p) is slice])
-            made = Node(Part((node,), picks), shape, node.dtype)
-        else:
-            return None
-    if made is None or source == tuple(range(made.ndim)):
-        return made
-    return with_axes(made, source)
-
-
-def _viewed_operands(
-    node: Node, take: Callable[[Array], Array], shape: tuple[int, ...]
-) -> Node | None:
-    """Cheap work on elements of the views of its operands, if those have its shape."""
-    work = node.work
-    if not isinstance(work, Elementwise) or not _is_cheap(node):
-        return None
-    number = () if node.shape else None  # it is broadcast, whatever the axes
-    whole = all(o.shape in (number, node.shape) for o in work.operands)
-    parts = [o if o.shape == number else viewed(o, take) for o in work.operands if whole]
-    known = tuple(p for p in parts if p is not None)
-    if len(known) < len(work.operands):
-        return None
-    return Node(Elementwise(work.operation, known, work.exponent), shape, node.dtype)
+    picks, source = picked(whole, view) or (None, ())
+    if picks == _whole(node.shape):
+        return with_axes(node, source) if source != tuple(range(node.ndim)) else node
+    if isinstance(node.work, Elementwise | Join) and not _is_cheap(node):
+        return Node(Part((node,), take), view.shape, node.dtype)
+    return part_of(node, take)
 
 
 def picked(whole: Array, view: Array) -> tuple[tuple[Pick, ...], tuple[int | None, ...]] | None:
@@ -133,13 +121,78 @@ def picked(whole: Array, view: Array) -> tuple[tuple[Pick, ...], tuple[int | Non
     return tuple(picks), tuple([None if place is None else kept.index(place) for place in places])
 
 
-def part_of(node: Node, picks: tuple[Pick, ...]) -> Node | None:
-    """The node of some picks of known values, or of work on elements; None for other work."""
-    return _part(node, node.shape, picks, {})
+def part_of(
+    node: Node, take: Callable[[Array], Array], made: dict[Any, Node | None] | None = None
+) -> Node | None:
+    """The node of a view of known values, or of work on elements; None for other work.
+
+    Axes to which the function broadcasts an array have the extent 1. ``made`` has the parts of
+    other nodes.
+    """
+    made = {} if made is None else made
+    if type(node.work) is Scalar:
+        return node
+    whole = UNREAD.in_shape(node.shape)
+    view = take(whole)
+    if view.base is not whole.base:
+        return None
+    key = (id(node), view.__array_interface__["data"][0], view.shape, view.strides)
+    if key not in made:
+        axes = zip(view.shape, view.strides, strict=True)
+        # With the dots one element is an array too, not a number of NumPy.
+        once = (*[slice(1 if n > 1 and not stride else None) for n, stride in axes], ...)
+        made[key] = _own_part(node, take, whole, view[once], once, made)
+    return made[key]
 
 
-def _are_whole(picks: Sequence[Pick], shape: Sequence[int]) -> bool:
-    return all(pick == slice(0, n, 1) for pick, n in zip(picks, shape, strict=True))
+def _own_part(
+    node: Node,
+    take: Callable[[Array], Array],
+    whole: Array,
+    view: Array,
+    once: Any,
+    made: dict[Any, Node | None],
+) -> Node | None:
+    work = node.work
+    match work:
+        case Leaf(array):
+            found = take(array)[once]
+            return node.part(found) if np.may_share_memory(found, array) else None
+        case Elementwise(operation, operands, exponent):
+            parts = [
+                part_of(o, take if o.shape == node.shape else _broadcasting(take, node), made)
+                for o in operands
+            ]
+            known = tuple(p for p in parts if p is not None)
+            if len(known) < len(parts):
+                return None
+            return Node(Elementwise(operation, known, exponent), view.shape, node.dtype)
+        case Transpose((operand,), source):
+            return part_of(operand, lambda a: take(with_axes_of_array(a, source)), made)
+        case Join(operands, axis):
+            picks, source = picked(whole, view) or ((), ())
+            first = 0
+            for operand in operands if picks else ():
+                own = _moved(picks, axis, first, operand.shape[axis])
+                if own is not None:
+                    return part_of(operand, partial(_taken, own, source), made)
+                first += operand.shape[axis]
+            return None
+        case _:
+            return None
+
+
+def _broadcasting(take: Callable[[Array], Array], node: Node) -> Callable[[Array], Array]:
+    """A function of an array that is broadcast to the shape of a node first."""
+    return lambda array: take(np.broadcast_to(array, node.shape))
+
+
+def _taken(picks: Sequence[Pick], source: tuple[int | None, ...], array: Array) -> Array:
+    return with_axes_of_array(array[(*picks, ...)], source)
+
+
+def _whole(shape: Sequence[int]) -> tuple[Pick, ...]:
+    return tuple([slice(0, extent, 1) for extent in shape])
 
 
 def _is_cheap(node: Node) -> bool:
@@ -151,77 +204,19 @@ def _is_cheap(node: Node) -> bool:
     return cheap and all(map(_is_cheap, work.operands))
 
 
-def _part(
-    node: Node, shape: Sequence[int], picks: Sequence[Pick], made: dict[tuple[int, str], Node]
-) -> Node | None:
-    """The picks of a shape, taken of a node that is broadcast to it.
-
-    None for work that is not on elements, for a part of a new axis, and for one that has elements
-    of several joined arrays. ``made`` has the parts of other nodes.
-    """
-    first = len(picks) - node.ndim
-    own: list[Pick] = []
-    for extent, whole, pick in zip(node.shape, shape[first:], picks[first:], strict=True):
-        repeated = extent == 1 and whole != 1
-        own.append(pick if not repeated else 0 if type(pick) is int else slice(0, 1, 1))
-    key = (id(node), str(own))
-    if key not in made:
-        found = node if _are_whole(own, node.shape) else _own_part(node, own, made)
-        if found is None:
-            return None
-        made[key] = found
-    return made[key]
-
-
-def _own_part(node: Node, picks: list[Pick], made: dict[tuple[int, str], Node]) -> Node | None:
-    match node.work:
-        case Leaf(array):
-            # With the dots one element is an array too, not a number of NumPy.
-            return node.part(array[(*picks, ...)])
-        case Join(operands, along):
-            first = 0
-            for operand in operands:
-                extent = operand.shape[along]
-                moved = _moved(picks[along], node.shape[along], first, extent)
-                if moved is not None:
-                    own = [*picks[:along], moved, *picks[along + 1 :]]
-                    return _part(operand, operand.shape, own, made)
-                first += extent
-            return None
-        case Elementwise(operation, operands, exponent):
-            parts = [_part(o, node.shape, picks, made) for o in operands]
-            known = tuple(p for p in parts if p is not None)
-            if len(known) < len(parts):
-                return None
-            shape = np.broadcast_shapes(*[p.shape for p in known])
-            return Node(Elementwise(operation, known, exponent), shape, node.dtype)
-        case Transpose((operand,), source):
-            below: list[Pick] = [slice(0, extent, 1) for extent in operand.shape]
-            for axis, pick in zip(source, picks, strict=True):
-                if axis is not None:
-                    below[axis] = pick
-                elif type(pick) is slice and len(range(*pick.indices(1))) != 1:
-                    return None
-            part = _part(operand, operand.shape, below, made)
-            kept = [axis for axis, pick in enumerate(below) if type(pick) is slice]
-            left = [a for a, pick in zip(source, picks, strict=True) if type(pick) is slice]
-            order = tuple(None if a is None else kept.index(a) for a in left)
-            return None if part is None else with_axes(part, order)
-        case Scalar():
-            return node
-        case _:
-            return None
-
-
-def _moved(pick: Pick, length: int, first: int, extent: int) -> Pick | None:
-    """The pick of a joined axis within one of the arrays; None if it has elements of others."""
-    if not isinstance(pick, slice):
-        return pick - first if 0 <= pick - first < extent else None
-    places = range(*pick.indices(length))
-    if not places or min(places) < first or max(places) >= first + extent:
+def _moved(picks: Sequence[Pick], axis: int, first: int, extent: int) -> list[Pick] | None:
+    """Picks of joined arrays within one of them; None if they have elements of others."""
+    pick = picks[axis]
+    if isinstance(pick, slice):
+        # The reverse of a slice that ends at the first element has no end.
+        places = range(pick.start, -1 if pick.stop is None else pick.stop, pick.step)
+        stop = places[-1] - first + (1 if pick.step > 0 else -1)
+        own: Pick = slice(pick.start - first, None if stop < 0 else stop, pick.step)
+    else:
+        places, own = range(pick, pick + 1), pick - first
+    if min(places) < first or max(places) >= first + extent:
         return None
-    stop = places[-1] - first + (1 if places.step > 0 else -1)
-    return slice(places.start - first, None if stop < 0 else stop, places.step)
+    return [*picks[:axis], own, *picks[axis + 1 :]]
 
 
 def blocks_of(root: Node) -> list[tuple[Block, Node]] | None:
@@ -247,7 +242,7 @@ def blocks_of(root: Node) -> list[tuple[Block, Node]] | None:
     ]
     if prod(map(len, ranges)) > _MOST_BLOCKS:
         return None
-    parts = [(block, _part(root, root.shape, block, {})) for block in product(*ranges)]
+    parts = [(block, part_of(root, itemgetter((*block, ...)))) for block in product(*ranges)]
     known = [(block, part) for block, part in parts if part is not None]
     return known if len(known) == len(parts) else None
 

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
 
 import tcgen
 from support.paths import ROOT
-from tcgen.compiler.program_cache import ProgramCache
-from tcgen.fusion.kernels import objective
-from tcgen.fusion.kernels.partition import Partitioned
-from tcgen.lazy_arrays import compile as kernels
-from tcgen.lazy_arrays import dispatch, namespace
-from tcgen.runtime.program import Program
+from tcgen.lazy_arrays import namespace
 
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.array_programs import bohrium, delayrepay
-from benchmarks.array_programs.cost_models import partitioned
 from benchmarks.array_programs.counts import calls_of, kernels_counted
+from benchmarks.array_programs.searches import SEARCHES, results, searched_by
 
 SIZES: dict[str, dict[str, int]] = {
     "black_scholes": {"count": 50},
@@ -34,32 +27,6 @@ SIZES: dict[str, dict[str, int]] = {
     "n_body_nice": {"planets": 3, "asteroids": 7},
     "lattice_boltzmann": {"side": 5},
 }
-
-
-class Make:
-    """Makes the arrays of a program, the same ones at each run."""
-
-    def __init__(self, lazy: Callable[[Any], Any]) -> None:
-        self.lazy, self.rng = lazy, np.random.default_rng(7)
-
-    def given(self, *shape: int) -> Any:
-        return self.lazy(self.rng.random(shape) + 0.5)
-
-    random = given
-
-    def zeros(self, *shape: int) -> Any:
-        return self.lazy(np.zeros(shape))
-
-    def arange(self, count: int) -> Any:
-        return self.lazy(np.arange(float(count)))
-
-
-def results(
-    program: Callable[..., Any], size: dict[str, int], lazy: Callable[[Any], Any]
-) -> list[Any]:
-    made = program(Make(lazy), **size)
-    made = made if type(made) is tuple else (made,)
-    return list(tcgen.compute(*made))
 
 
 # Kernels of all evaluations: one for each equation, and those that any search finds. An update
@@ -84,25 +51,18 @@ KERNELS = {
 
 
 @pytest.mark.few(15)
-@pytest.mark.parametrize("algorithm", ["optimal", "greedy", "linear", "singleton"])
+@pytest.mark.parametrize("algorithm", SEARCHES)
 @pytest.mark.parametrize("name", bohrium.PROGRAMS)
 def test_values_and_kernels(name: str, algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "0")
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", "numpy")
-    monkeypatch.setattr(kernels, "PROGRAMS", ProgramCache(Program, lambda: 99))
-    monkeypatch.setattr(objective, "partition", searching(algorithm))
-    dispatch.FORMS.clear()
     program, size = bohrium.PROGRAMS[name], SIZES.get(name, {"side": 9})
     wanted = results(program, size, lambda a: a)
-    with kernels_counted() as counts:
+    with searched_by(algorithm), kernels_counted() as counts:
         found = results(program, size, partial(tcgen.lazy, copy=True))
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
     assert sum(counts) == KERNELS[name][algorithm != "singleton"]
-
-
-def searching(algorithm: str) -> Callable[..., Partitioned]:
-    return lambda operations, most_blocks: partitioned(operations, algorithm, "bytes", most_blocks)
 
 
 # Calls of NumPy, and kernels.
