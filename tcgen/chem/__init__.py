@@ -8,7 +8,8 @@ from an ``fcidump`` or a ``trexio_file``. A ``crystal`` is that of k-points, wit
 ``crystal_integrals``. ``setup`` is what a calculation needs: ``quantities`` infers the quantity of
 each input, ``equations`` the role of each output from a ``probe`` at small extents, and
 ``conventions`` the notation of integrals; ``complex_orbitals`` refuses equations of real ones.
-``inputs`` makes arrays, of which an ``integral_file`` has what does not fit into ``memory``.
+``inputs`` makes arrays, of which an ``integral_file`` has what does not fit into ``memory``, or
+what later jobs read, while a ``planner`` makes programs.
 ``bound_program`` has arrays but no amplitudes, ``problem`` evaluates it, ``iterate`` solves for
 amplitudes, whose ``checkpoint`` is a file, ``eigen`` for roots, and ``linear`` for linear
 equations; ``symmetry`` does so over blocks of irreps, and ``sectors`` for the roots of each.

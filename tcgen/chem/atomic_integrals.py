@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.progress import Progress
 from ..errors import ArgumentError, UnavailableError, pip_install
 from ..ir.layouts import Array
 from .frames import Block, Frame
-from .integral_file import IntegralFile
+from .integral_file import IntegralFile, progress_of
 from .integrals import Blocks, Integrals
 from .pairs import blocks_of_columns, half_transformed, transposed_parts
 
@@ -58,6 +59,7 @@ class AtomicIntegrals(Integrals):
         super().__init__(frames, [c.shape[1] for c in coefficients], np.result_type(*coefficients))
         self._memory, self._coefficients, self._mol, self._eri = memory, coefficients, mol, eri
         self._density_fit, self._auxbasis = density_fit, auxbasis
+        self._tell: Progress = lambda _: None
         self._fit: Any = None
 
     @property
@@ -87,6 +89,8 @@ class AtomicIntegrals(Integrals):
         """
         apart, wanted = self._plan(blocks)
         named = file is not None and file.named is not None
+        if file is not None:
+            self._tell = file.tell
         always = always or named or self._at_once(apart, wanted, on_disk=on_disk)
         if not (wanted and always):
             return
@@ -167,6 +171,7 @@ class AtomicIntegrals(Integrals):
             other = half if self._density_fit is None or k == n else self._half_in_file(file, k)
             data = file.create_pairs((k, n), (rows, columns), self._dtype)
             most = max(1, int(room / (self._dtype.itemsize * max(1, inner, rows))))
+            show = progress_of(self._tell, "second half", columns)
             for start in range(0, columns, most):
                 own = half[start : start + most]
                 if self._density_fit is None:
@@ -177,7 +182,7 @@ class AtomicIntegrals(Integrals):
                     for row in range(0, rows, most):
                         part = other[row : row + most]
                         data[row : row + most, start : start + most] = part @ own.T
-                file.told("second half", start + len(own), columns)
+                show(start + len(own))
             if other is not half:
                 file.remove(f"half {k}")
         file.remove(f"half {n}")
@@ -192,12 +197,13 @@ class AtomicIntegrals(Integrals):
             source = (part for packed in self._built().loop() for part in transposed_parts(packed))
         half = file.create(f"half {n}", (rows, columns), self._dtype)
         start, room = 0, self._memory * _IN_PARTS
+        show = progress_of(self._tell, "first half", columns)
         for parts in batches(source, room / (self._dtype.itemsize * max(1, rows))):
             width = sum(part.shape[1] for part in parts)
             made = half_transformed(parts, width, c, c, triangle=self._real)
             half[:, start : start + width] = made
             start += width
-            file.told("first half", start, columns)
+            show(start)
         return half
 
     def _atomic_columns(self) -> Iterator[Array]:
@@ -242,7 +248,7 @@ class AtomicIntegrals(Integrals):
                 return np.ascontiguousarray(turned.T)
             half = self._first_half(*coefficients[2:], compact=compact)
         if half is not None:
-            parts = transposed_parts(half)
+            parts = self._shown(transposed_parts(half), "second half", len(half))
             return half_transformed(parts, len(half), *coefficients[:2], triangle=compact)
         from pyscf import ao2mo  # noqa: PLC0415
 
@@ -260,7 +266,16 @@ class AtomicIntegrals(Integrals):
             return None
         eri = self._mol.intor("int2e", aosym="s4") if self._eri is None else self._eri
         pairs = comb(len(r) + 1, 2)
-        return half_transformed(_columns(eri, pairs), pairs, r, s, triangle=compact)
+        parts = self._shown(_columns(eri, pairs), "first half", pairs)
+        return half_transformed(parts, pairs, r, s, triangle=compact)
+
+    def _shown(self, parts: Iterable[Array], work: str, count: int) -> Iterator[Array]:
+        """Parts of a matrix of ``count`` columns, whose transform is shown as progress."""
+        show, done = progress_of(self._tell, work, count), 0
+        for part in parts:
+            yield part
+            done += part.shape[1]
+            show(done)
 
     def _over(self, sets: Sequence[tuple[int, Array]]) -> Array:
         one, two = sorted((sets[0][0], sets[2][0]))

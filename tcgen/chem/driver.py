@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from .iterate import Step
 from .mean_field import MeanField
 from .memory import Budget
 from .options import SolveOptions, options_of_crystal, solve_options
+from .planner import Planner
 from .probe import Probe
 from .problem import Problem, real_number, without_axis
 from .quantities import Found
@@ -41,7 +42,7 @@ from .reference import Reference
 from .result import Solution
 from .root_vectors import Vectors
 from .sectors import symmetric_roots, targets
-from .setup import Setup, read_equations, set_up, with_inputs
+from .setup import Setup, planned_extents, read_equations, set_up, with_inputs
 from .spaces import ORBITAL
 from .states import State, States
 from .symmetry import (
@@ -126,20 +127,20 @@ def _solved(
     Raises:
         OneBlock: the reference or the equations have no blocks.
     """
-    timings: dict[str, float] = {}
+    timings = dict.fromkeys(("planning", "integrals", "compiling", "iterations"), 0.0)
     in_blocks = options.symmetry and not one_block
     setup = set_up(system, mean_field, options, in_blocks=in_blocks)
     checkpoint, named = _checkpoint(system, setup, options), _named_file(setup, options)
     over: _OverBlocks | None = None
-    programs: list[Program] = []
+    planner = Planner(partial(_programs, setup, options))
+    # What a large job takes is counted before the transform begins.
+    large = options.memory is not None or 2 * setup.budget.beside > setup.budget.memory
     with _timed(timings, "planning"):
-        types = [options.dtype] if options.precision is None else ["float32", options.dtype]
-        if setup.grading is None:
-            programs = [_fitting(setup, options, dtype) for dtype in types]
-        else:
+        if setup.grading is not None:
             over = _over_blocks(setup, options)
             setup = replace(setup, budget=_budget(setup, over.first, options))
-    target = programs[-1].manifest.target if programs else "cpu"
+        elif large:
+            planner.programs()
     equations, reference = setup.equations, setup.reference
     table = Table(
         _printer(options.show),
@@ -147,25 +148,22 @@ def _solved(
         [a.output.name for a in equations.amplitudes],
     )
     table.title(setup.system.name, reference.kind, setup.extents)
-    if over is None and options.memory is None:
-        needed = setup.budget.peak(max(p.peak_bytes(setup.extents) for p in programs))
-        if needed > setup.budget.memory:
-            table.note(
-                f"the job takes up to {needed:,.0f} bytes, more than mf.max_memory allows: raise "
-                f"that, or give memory="
-            )
+    if over is None and large:
+        _note_excess(setup, planner.programs(), options, table)
     if one_block:
         table.note(f"one block: {one_block}")
     symmetry: dict[str, Any] = {"group": "C1", "note": one_block} if one_block else {}
     with (
-        reported(options.progress, target) as tell,
+        reported(options.progress, options.target or "cpu") as tell,
         IntegralFile(tell, setup.budget.reading, named) as file,
     ):
         if over:
             problem, symmetry = _problem_in_blocks(setup, over.first, options, file, tell, timings)
             table.note(in_words(symmetry))
         else:
-            problem = _problem(setup, programs, options, file, tell, timings)
+            problem = _problem(setup, planner, options, file, tell, timings)
+            if not large:
+                _note_excess(setup, planner.programs(), options, table)
         with _timed(timings, "iterations"):
             if equations.eigenvalue and over:
                 results = _roots_in_blocks(problem, setup, over, tell)
@@ -177,8 +175,17 @@ def _solved(
             else:
                 with checkpoint or nullcontext(), symmetric():
                     results = _iterated(problem, setup, table, tell, checkpoint, file)
+    programs = () if over else planner.programs()
+    allocated = over.first.peak_bytes() if over else programs[-1].peak_bytes(setup.extents)
+    held = sum(setup.budget.inputs.values())
+    work = {
+        "planning": {"calls": len(programs) or len(over.elements if over else ())},
+        "integrals": {"calls": len(setup.found), "bytes": int(held)},
+        "iterations": {"calls": results["iterations"] or 1, "bytes": int(allocated)},
+    }
     disk = {}
     if file.bytes_written or file.reads:
+        work["disk"] = {"calls": file.reads, "bytes": file.bytes_read}
         timings["disk"] = file.seconds
         disk = {"written": file.bytes_written, "read": file.bytes_read, "reads": file.reads}
     letters = setup.earlier.letters | {t.name: setup.spaces.letters(t) for t in equations.given}
@@ -196,6 +203,7 @@ def _solved(
         solved=[a.tensor.name for a in equations.amplitudes],
         seconds=time.perf_counter() - clock,
         timings=timings,
+        work=work,
         disk=disk,
         **results,
     )
@@ -229,7 +237,7 @@ def opened(
         reported(options.progress, target) as tell,
         IntegralFile(tell, setup.budget.reading, named) as file,
     ):
-        yield _problem(setup, [program], options, file, tell, {})
+        yield _problem(setup, Planner(lambda: [program]), options, file, tell, {})
 
 
 def inferred(
@@ -273,6 +281,7 @@ def _over_blocks(setup: Setup, options: SolveOptions) -> _OverBlocks:
     assert grading is not None
     extents = {name: max(1, extent) for name, extent in setup.extents.items()}
     planning = options.planning or Planning()
+    planned = planned_extents(setup.system, setup.spaces, setup.extents)
     eigenvalue = setup.equations.eigenvalue
     if options.irrep is not None and not eigenvalue:
         raise ArgumentError(
@@ -280,7 +289,7 @@ def _over_blocks(setup: Setup, options: SolveOptions) -> _OverBlocks:
             f"it out"
         )
     elements = targets(grading, options.irrep) if eigenvalue else [0]
-    sequence = formula_sequence(setup.system, extents, options.dtype, planning, options.progress)
+    sequence = formula_sequence(setup.system, planned, options.dtype, planning, options.progress)
 
     def program_of(element: int) -> BlockedProgram:
         return blocked_program(sequence, grading, extents, options.dtype, element)
@@ -318,6 +327,24 @@ def _budget(setup: Setup, program: BlockedProgram, options: SolveOptions) -> Bud
     return budget
 
 
+def _programs(setup: Setup, options: SolveOptions) -> list[Program]:
+    """The program, in mixed precision after that in single precision."""
+    types = [options.dtype] if options.precision is None else ["float32", options.dtype]
+    return [_fitting(setup, options, dtype) for dtype in types]
+
+
+def _note_excess(
+    setup: Setup, programs: Sequence[Program], options: SolveOptions, table: Table
+) -> None:
+    """A line of the table if a job takes more than the memory of its mean field."""
+    needed = setup.budget.peak(max(p.peak_bytes(setup.extents) for p in programs))
+    if options.memory is None and needed > setup.budget.memory:
+        table.note(
+            f"the job takes up to {needed:,.0f} bytes, more than mf.max_memory allows: raise that, "
+            f"or give memory="
+        )
+
+
 def _fitting(setup: Setup, options: SolveOptions, dtype: str) -> Program:
     """The program, planned within mf.max_memory if it takes more and no memory was given."""
     program = _compiled(setup, options, dtype)
@@ -341,10 +368,14 @@ def _compiled(setup: Setup, options: SolveOptions, dtype: str) -> Program:
         rounded = sum(setup.budget.inputs.values()) / 2 if dtype != options.dtype else 0.0
         remaining = setup.budget.for_program() - int(rounded)
         limit = max(1, remaining if limit is None else min(remaining, parse_bytes(limit)))
+    extents = {name: max(1, extent) for name, extent in setup.extents.items()}
+    # Bytes within a limit, tiles on a disk, and kernels of a GPU depend on the extents.
+    if limit is None and not setup.on_disk and options.target in (None, "cpu", "numpy"):
+        extents = planned_extents(setup.system, setup.spaces, setup.extents)
     try:
         return compiled(
             setup.system,
-            {name: max(1, extent) for name, extent in setup.extents.items()},
+            extents,
             options.target,
             dtype,
             limit,
@@ -388,23 +419,23 @@ def _make_arrays(
 
 def _problem(
     setup: Setup,
-    programs: Sequence[Program],
+    planner: Planner,
     options: SolveOptions,
     file: IntegralFile,
     tell: Progress,
     timings: dict[str, float],
 ) -> Problem:
-    """Make the arrays while C is compiled, and bind them, in mixed precision to both programs."""
+    """Make the arrays while programs are planned and compiled, and bind them to each program."""
     system, equations, arrays, dtype = setup.system, setup.equations, setup.arrays, options.dtype
-    *others, program = programs
-    on_cpu = [one for one in programs if one.manifest.target == "cpu"]
-    with _timed(timings, "integrals"), ExitStack() as compilers:
-        for one in on_cpu:
-            compilers.enter_context(one.building())
-        energies, of_reference = _make_arrays(setup, dtype, file, tell)
+    with planner.beside():
+        with _timed(timings, "integrals"):
+            energies, of_reference = _make_arrays(setup, dtype, file, tell)
+        with _timed(timings, "planning"):
+            *others, program = planner.programs()
     with _timed(timings, "compiling"):
-        for one in on_cpu:
-            one.build()
+        for one in (*others, program):
+            if one.manifest.target == "cpu":
+                one.build()
     with _timed(timings, "iterations"):
         at_zero = outputs_at_zero(
             system, equations, setup.extents, arrays, setup.on_disk, dtype,
@@ -560,7 +591,7 @@ def _iterated(
     equations = problem.equations
     if equations.amplitudes:
         table.header()
-    first = 0.0
+    first, clock = 0.0, time.perf_counter()
     before = file.bytes_read, file.seconds
 
     def show(number: int, step: Step) -> None:
@@ -570,7 +601,8 @@ def _iterated(
         before = now
         worst = max(step.norms.values())
         first = first or worst
-        tell(stage(number, worst, first, problem.options.tolerance))
+        seconds = (time.perf_counter() - clock) / number
+        tell(stage(number, worst, first, problem.options.tolerance, seconds))
 
     on_disk = setup.budget.diis_on_disk
     found = problem.iterate(setup.earlier, show, diis_on_disk=on_disk, checkpoint=checkpoint)

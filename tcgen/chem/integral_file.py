@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from math import prod
 from pathlib import Path
@@ -176,10 +176,6 @@ class IntegralFile(ExitStack):
             found[int(one), int(two)] = StoredRows(self, data)
         return found
 
-    def told(self, work: str, done: int, count: int) -> None:
-        """Show the progress of a transform."""
-        self.tell(f"making integrals, {done / count:.0%} of the {work}")
-
     def remove(self, name: str) -> None:
         """Remove a dataset; arrays that are created later use its room."""
         del self._file[name]
@@ -252,6 +248,18 @@ class StoredRows:
                 self._file.read(self._data, np.s_[first : first + len(out)], out)
             self._numbers = numbers
         return self._rows
+
+
+def progress_of(tell: Progress, work: str, count: int) -> Callable[[int], None]:
+    """A function that shows how many of ``count`` columns are done, and the seconds left."""
+    clock = time.perf_counter()
+
+    def show(done: int) -> None:
+        seconds = time.perf_counter() - clock
+        left = f", {seconds * (count / done - 1):.0f} s left" if seconds > 1 else ""
+        tell(f"making integrals, {done / count:.0%} of the {work}{left}")
+
+    return show
 
 
 def flush(path: Path) -> None:

@@ -59,9 +59,12 @@ class Solution:
         iterations: evaluations of the equations.
         residual_norms: 2-norms by the name of the residual.
         seconds: wall time of ``solve``.
-        timings: wall seconds of planning, integrals, compiling (what is left of it after them) and
-            iterations (with the constants that follow from integrals); also ``disk``, the seconds
-            in which the program waited for a file of integrals.
+        timings: wall seconds of integrals, planning and compiling (what is left of both after
+            them, unless the job is large) and iterations (with the constants that follow from
+            integrals); also ``disk``, the seconds in which the program waited for a file of
+            integrals.
+        work: ``calls`` and ``bytes`` by stage: programs that were planned, inputs that were made
+            and their bytes, calls of the program and bytes that it allocates, reads of a file.
         disk: bytes that were ``written`` to this file and ``read`` from it, and the number of
             ``reads``; {} without a file.
     """
@@ -86,6 +89,7 @@ class Solution:
     residual_norms: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     timings: dict[str, float] = field(default_factory=dict)
+    work: dict[str, dict[str, int]] = field(default_factory=dict)
     disk: dict[str, int] = field(default_factory=dict)
 
     @property

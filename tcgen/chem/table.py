@@ -111,18 +111,19 @@ class Table:
             self._show(f"{name}  {shape}  norm {np.linalg.norm(array.ravel()):.12f}")
 
 
-def stage(number: int, worst: float, first: float, tolerance: float) -> str:
-    """An iteration in words, with an estimate of those that remain.
+def stage(number: int, worst: float, first: float, tolerance: float, seconds: float) -> str:
+    """An iteration in words, with an estimate of those that remain, of so many seconds each.
 
     Example:
-        >>> stage(3, 1e-3, 1e-1, 1e-9)
-        'iteration 3, residual 1.0e-03, about 6 more'
+        >>> stage(3, 1e-3, 1e-1, 1e-9, seconds=2.0)
+        'iteration 3, residual 1.0e-03, about 6 more, 12 s left'
     """
     text = f"iteration {number}, residual {worst:.1e}"
     if number < 3 or not tolerance < worst < first:
         return text
     rate = log(first / worst) / (number - 1)
-    return f"{text}, about {ceil(log(worst / tolerance) / rate)} more"
+    more = ceil(log(worst / tolerance) / rate)
+    return f"{text}, about {more} more, {ceil(more * seconds)} s left"
 
 
 def _nothing(_line: str) -> None:

@@ -200,7 +200,11 @@ _solve_options = together(
         help="File (.h5) with the integrals over pairs of orbitals of the molecule: it is written, "
         "or read by a job that finds it.  [default: a temporary one for several SPECs]",
     ),
-    option("--timings", is_flag=True, help="Show the seconds of each stage at the end."),
+    option(
+        "--timings",
+        is_flag=True,
+        help="Show the seconds, calls and bytes of each stage at the end.",
+    ),
 )
 
 
@@ -249,10 +253,14 @@ def solve_command(
         )
     if chosen["timings"]:
         for solution in solutions:
+            click.echo(f"{'stage':<10} {'seconds':>10} {'calls':>8} {'bytes':>18}", err=as_json)
             for stage, seconds in (*solution.timings.items(), ("in all", solution.seconds)):
-                click.echo(f"{stage:<10} {seconds:10.2f} s", err=as_json)
-            for what, count in solution.disk.items():
-                click.echo(f"disk: {what:<7} {count:,}", err=as_json)
+                counts = solution.work.get(stage, {})
+                calls, size = (f"{counts[n]:,}" if n in counts else "" for n in ("calls", "bytes"))
+                line = f"{stage:<10} {seconds:10.2f} {calls:>8} {size:>18}"
+                click.echo(line.rstrip(), err=as_json)
+            if "written" in solution.disk:
+                click.echo(f"disk: {solution.disk['written']:,} bytes written", err=as_json)
     if as_json:
         records = [solution.as_json() for solution in solutions]
         if found is not None:

@@ -101,7 +101,7 @@ def test_json_keeps_the_contract(tmp_path: Path) -> None:
     found = json.loads(result.stdout)
     keys = (
         "schema name reference converged e_hf e_corr e_tot energies roots integrals symmetry "
-        "iterations residual_norms seconds timings states"
+        "iterations residual_norms seconds timings work states"
     )
     assert set(found) == set(keys.split())
     assert found["converged"] is True
@@ -109,6 +109,10 @@ def test_json_keeps_the_contract(tmp_path: Path) -> None:
     assert found["integrals"] == "PySCF, sto-3g, 2 atoms"
     assert list(found["timings"]) == ["planning", "integrals", "compiling", "iterations"]
     assert 0 < sum(found["timings"].values()) <= found["seconds"]
+    assert found["work"]["planning"] == {"calls": 1}
+    assert found["work"]["iterations"]["calls"] == found["iterations"]
+    # v_vvvv in triangles, and v_ovvv as it is
+    assert found["work"]["integrals"]["bytes"] > 8 * (100 + 128)
     assert abs(found["e_corr"] - E_CCSD) < 1e-8
     assert abs(found["e_hf"] + found["e_corr"] - found["e_tot"]) < 1e-12
     assert max(found["residual_norms"].values()) <= 1e-9
@@ -117,7 +121,7 @@ def test_json_keeps_the_contract(tmp_path: Path) -> None:
     result = solve("ccsd_closed_shell", *LIH, "--amplitudes", amplitudes, "--timings", "--json")
     again = json.loads(result.stdout)
     assert again["iterations"] == 1
-    assert re.search(r"^integrals +\d+\.\d\d s\n", result.stderr, re.M)
+    assert re.search(r"^integrals +\d+\.\d\d +\d+ +[\d,]+$", result.stderr, re.M)
     triples = solved("t_closed_shell", *LIH, "--amplitudes", amplitudes)
     assert abs(triples["energies"]["e_t"] - E_T) < 1e-8
     assert triples["e_corr"] is None
