@@ -155,6 +155,10 @@ class BlockedProgram:
         """Bytes that a call allocates beyond its inputs: workspace and results."""
         return self._memory.peak
 
+    def elements(self, name: str) -> int:
+        """The number of elements in the blocks of an array."""
+        return self._schedule.sizes[name]
+
     def build(self) -> None:
         """Compile the library, which the first call does otherwise.
 

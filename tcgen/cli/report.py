@@ -13,7 +13,7 @@ from ..cache_files import save_text
 from ..compiler.documents import is_artifact, load_artifact, read_executed, read_plan
 from ..options import parse_bytes
 from ..runtime.program import Program
-from .compile import extents_for, read_source, with_times
+from .compile import Source, extents_for, read_source, with_times
 from .options import (
     FILE,
     PATH,
@@ -50,6 +50,12 @@ _report_options = together(
         "--figures",
         type=click.Path(path_type=Path, file_okay=False),
         help="Write the page's drawings as SVG files.",
+    ),
+    option(
+        "--grading",
+        metavar="GROUP",
+        help="Also count blocks: D2h, a mesh such as 2x2x2 or a number of irreps, with equal "
+        "numbers of orbitals, or with given ones, as in C2v:o=3,0,1,1,v=1,0,0,1.",
     ),
     option(
         "--nodes",
@@ -92,9 +98,9 @@ def report_command(
     from ..report import figures as draw_figures  # noqa: PLC0415
     from ..report import print_report, report_html  # noqa: PLC0415
 
-    read = read_source(ctx, source, chosen)
+    read, blocks = _read(ctx, source, chosen)
     plan, artifact = read.plan, read.artifact
-    report = with_times(read.report, read.result)
+    report = with_times(read.report, read.result) | blocks
     files: dict[Path, str] = {}
     if html is not None:
         executed = read_executed(artifact, plan)
@@ -112,6 +118,22 @@ def report_command(
     if not ctx.obj["quiet"]:
         for path in files:
             click.echo(f"wrote {path}")
+
+
+def _read(
+    ctx: click.Context, source: Path, chosen: dict[str, Any]
+) -> tuple[Source, dict[str, Any]]:
+    """The source, and the entry of its report about blocks if there is a grading."""
+    if chosen["grading"] is None:
+        return read_source(ctx, source, chosen), {}
+    from ..blocks.forecast import forecast, read_grading, with_orbitals  # noqa: PLC0415
+
+    group, counts = read_grading(chosen["grading"])
+    given = {name: sum(own) for name, own in counts.items()} | dict(chosen["extents"])
+    read = read_source(ctx, source, {**chosen, "extents": tuple(given.items())})
+    extents, sequence = read.report["extents"], read.plan.program
+    grading = with_orbitals(group, counts, sequence.spaces, extents)
+    return read, {"blocks": forecast(sequence, grading, extents, read.report["dtype"])}
 
 
 def _report_nodes(ctx: click.Context, folder: Path, chosen: dict[str, Any], as_json: bool) -> None:

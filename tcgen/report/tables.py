@@ -47,6 +47,8 @@ def print_report(report: dict[str, Any], console: Console, most_arrays: int | No
     console.print(f"[bold]{report['spec']}[/bold]  {sizes}  {report['dtype']}  {report['target']}")
     console.print(_operations(report["operations"], width))
     console.print(_memory(report["memory"], width))
+    if "blocks" in report:
+        console.print(_blocks(report["blocks"], report["memory"], width))
     arrays = sorted(report["arrays"], key=lambda r: -r["bytes"])
     console.print(_arrays(arrays[:most_arrays], width))
     if most_arrays is not None and len(arrays) > most_arrays:
@@ -134,6 +136,25 @@ def _memory(memory: dict[str, Any], width: int) -> Table:
         _Column("", [name for name, _ in rows], wraps=True),
         _Column("bytes", [f"{count:,}" for _, count in rows], numeric=True, dropped=0),
         _Column("", [readable_bytes(count) for _, count in rows], numeric=True),
+    )
+
+
+def _blocks(blocks: dict[str, Any], memory: dict[str, Any], width: int) -> Table:
+    rows = [
+        ("flops of products, per call", blocks["dense_products"], blocks["products"]),
+        ("bytes of inputs", memory["inputs_bytes"], blocks["inputs_bytes"]),
+        ("bytes of outputs", memory["outputs_bytes"], blocks["outputs_bytes"]),
+        ("peak", memory["peak_bytes"], blocks["peak_bytes"]),
+        ("bytes of tables", None, blocks["table_bytes"]),
+    ]
+    shares = ["" if not a else f"{b / a:.3f}" for _, a, b in rows]
+    return _table(
+        f"Blocks of {blocks['group']}",
+        width,
+        _Column("", [name for name, _, _ in rows], wraps=True),
+        _Column("dense", ["" if a is None else f"{a:,}" for _, a, _ in rows], numeric=True),
+        _Column("blocks", [f"{b:,}" for _, _, b in rows], numeric=True),
+        _Column("share", shares, numeric=True, dropped=0),
     )
 
 

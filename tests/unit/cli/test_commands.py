@@ -427,3 +427,39 @@ def test_compile_integrates_over_spins(tmp_path: Path) -> None:
     d = e["e_o"][:, None, None, None] + e["e_o"][:, None, None] - e["e_v"][:, None] - e["e_v"]
     expected = np.sum((2 * v - v.transpose(1, 0, 2, 3)) * v / d)
     np.testing.assert_allclose(program(v_oovv=v, **e)["e"], expected, rtol=1e-12)
+
+
+def test_report_counts_blocks(tmp_path: Path) -> None:
+    spec = tmp_path / "ladder.spec"
+    spec.write_text(
+        "space o occupied\nspace v virtual\nindex i j : o\nindex a b c d : v\n"
+        "input t[o,o,v,v], w[v,v,v,v] constant\noutput r\nr[i,j,a,b] = t[i,j,c,d]*w[c,d,a,b]\n"
+    )
+    flags = ("--no-optimize", "--objective", "none", "--target", "numpy", "--json")
+    report = json.loads(
+        invoke("report", spec, "--grading", "C2v:o=1,1,0,0,v=3,0,1,0", *flags).stdout
+    )
+    assert report["extents"] == {"o": 2, "v": 4}
+    blocks = report["blocks"]
+    assert blocks["orbitals"]["v"] == {"A1": 3, "A2": 0, "B1": 1, "B2": 0}
+    # Pairs of occupied orbitals of A1, A2, B1 and B2: 2, 2, 0, 0; of virtual ones 10, 0, 6, 0.
+    assert blocks["products"] == 2 * (2 * 10 * 10)
+    assert blocks["dense_products"] == 2 * 2**2 * 4**4
+    assert blocks["inputs_bytes"] == 8 * (2 * 10 + 10**2 + 6**2)
+    equal = json.loads(
+        invoke("report", spec, "--grading", "4", "-e", "o=8", "-e", "v=8", *flags).stdout
+    )
+    assert equal["blocks"]["orbitals"]["o"] == {"0,0": 2, "0,1": 2, "1,0": 2, "1,1": 2}
+    mesh = json.loads(
+        invoke("report", spec, "--grading", "1x2x2", "-e", "o=8", "-e", "v=8", *flags).stdout
+    )
+    assert mesh["blocks"]["products"] == equal["blocks"]["products"]
+    for grading, words in (
+        ("C2v:o=1,2", "2 numbers"),
+        ("C2v:o", "SPACE=N"),
+        ("X4", "X4"),
+        ("C2v:q=1,0,0,0", "q"),
+    ):
+        result = invoke("report", spec, "--grading", grading, *flags)
+        assert result.exit_code == 2
+        assert words in result.stderr
