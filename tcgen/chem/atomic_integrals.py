@@ -18,8 +18,14 @@ from ..errors import ArgumentError, UnavailableError, pip_install
 from ..ir.layouts import Array
 from .frames import Block, Frame
 from .integral_file import IntegralFile, StoredRows
-from .integrals import Integrals
-from .pairs import blocks_of_columns, half_transformed, transposed_parts
+from .integrals import Integrals, Irreps
+from .pairs import (
+    AllowedPairs,
+    blocks_of_columns,
+    forbidden_norm,
+    half_transformed,
+    transposed_parts,
+)
 
 # Bytes that PySCF takes to transform integrals that it computes on the way.
 _OUTCORE = 1e9
@@ -67,18 +73,20 @@ class AtomicIntegrals(Integrals):
 
     def forget_pairs(self) -> None:
         """Drop the integrals over all pairs of orbitals."""
-        self._pairs.clear()
-        self._stored.clear()
+        for made in (self._pairs, self._stored, self._allowed):
+            made.clear()
 
     def transform_for(
         self,
         blocks: Iterable[tuple[Block, Block, Block, Block]],
         beside: float = 0.0,
         file: IntegralFile | None = None,
+        irreps: Irreps | None = None,
     ) -> None:
         """Transform all orbitals at once for blocks (pq|rs), if that is less work than each.
 
         The result goes to the ``file``, else to memory if ``beside`` bytes of blocks fit beside it.
+        With ``irreps``, those that these forbid may be left out.
         """
         if self._density_fit is not None or not self._real:
             return
@@ -108,7 +116,16 @@ class AtomicIntegrals(Integrals):
             first = self._first_half(c, c, compact=True) if others else None
             for k in others:
                 d = self._coefficients[k]
-                self._pairs[k, n] = self._general((d, d, c, c), first, compact=True)
+                if irreps is None or first is None:
+                    self._pairs[k, n] = self._general((d, d, c, c), first, compact=True)
+                    continue
+                between = forbidden_norm(
+                    first, irreps.of_pairs(n), d, irreps.of_sets[k], irreps.products
+                )
+                self._left_out = max(self._left_out, between)
+                self._allowed[k, n] = AllowedPairs(
+                    first, irreps.of_pairs(n), d, irreps.of_pairs(k), len(irreps.products)
+                )
 
     def _to_file(self, file: IntegralFile, n: int, others: Sequence[int]) -> None:
         """Integrals over all pairs, columns those of one set and rows those of others, in a file.
@@ -197,7 +214,7 @@ class AtomicIntegrals(Integrals):
 
     def _over(self, sets: Sequence[tuple[int, Array]]) -> Array:
         one, two = sorted((sets[0][0], sets[2][0]))
-        if (one, two) in self._pairs.keys() | self._stored.keys():
+        if (one, two) in self._made():
             return super()._over(sets)
         return self._general([self._coefficients[k][:, n] for k, n in sets], compact=False)
 

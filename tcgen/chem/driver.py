@@ -438,9 +438,10 @@ def _problem_in_blocks(
         program.build()
     with _timed(timings, "integrals"):
         tell("making integrals")
-        blocks.transform_for(setup.found.values(), sum(setup.budget.inputs.values()))
         assert setup.labels is not None
-        check_integrals(blocks, setup.labels)
+        irreps, beside = setup.labels.irreps, sum(setup.budget.inputs.values())
+        blocks.transform_for(setup.found.values(), beside, irreps=irreps)
+        check_integrals(blocks, setup.labels.group, irreps)
         with symmetric():
             for name in arrays:
                 arrays[name] = program.blocked(name, arrays[name])

@@ -21,7 +21,7 @@ from ..simplices import extent_of, positions
 from .crystal import has_kpoints, read_crystal
 from .frames import ALPHA, BETA, SPIN_ORBITAL, Block, Frame, Frozen, frames_of
 from .integral_file import IntegralFile
-from .integrals import Blocks, Integrals
+from .integrals import Blocks, Integrals, Irreps
 from .mean_field import read_mean_field
 from .reference import Reference
 
@@ -181,7 +181,11 @@ class HeldIntegrals(Integrals):
         return len(self._three(0))
 
     def transform_for(
-        self, blocks: Iterable[Blocks], beside: float = 0.0, file: IntegralFile | None = None
+        self,
+        blocks: Iterable[Blocks],
+        beside: float = 0.0,
+        file: IntegralFile | None = None,
+        irreps: Irreps | None = None,
     ) -> None:
         """Nothing."""
 
