@@ -19,8 +19,14 @@ from ..errors import ArgumentError, UnavailableError, pip_install
 from ..ir.layouts import Array
 from .frames import Block, Frame
 from .integral_file import IntegralFile, progress_of
-from .integrals import Blocks, Integrals
-from .pairs import blocks_of_columns, half_transformed, transposed_parts
+from .integrals import Blocks, Integrals, Irreps
+from .pairs import (
+    AllowedPairs,
+    blocks_of_columns,
+    forbidden_norm,
+    half_transformed,
+    transposed_parts,
+)
 
 # Bytes that PySCF takes to transform integrals that it computes on the way.
 _OUTCORE = 1e9
@@ -69,8 +75,8 @@ class AtomicIntegrals(Integrals):
 
     def forget_pairs(self) -> None:
         """Drop the integrals over all pairs of orbitals."""
-        self._pairs.clear()
-        self._stored.clear()
+        for made in (self._pairs, self._stored, self._allowed):
+            made.clear()
 
     def transform_for(
         self,
@@ -80,12 +86,14 @@ class AtomicIntegrals(Integrals):
         *,
         on_disk: bool = False,
         always: bool = False,
+        irreps: Irreps | None = None,
     ) -> None:
         """Transform all orbitals at once for blocks (pq|rs).
 
         Only if that is less work than each, or ``always``, as with a named file: the result is read
         from there, or written there. Else it goes to memory if ``beside`` bytes of blocks fit
         beside it and tiles are not cut out of it later (``on_disk``), or to the ``file``.
+        With ``irreps``, integrals in memory that these forbid may be left out.
         """
         apart, wanted = self._plan(blocks)
         named = file is not None and file.named is not None
@@ -115,6 +123,14 @@ class AtomicIntegrals(Integrals):
             first = self._first_half(c, c, compact=self._real) if others else None
             for k in others:
                 d = self._coefficients[k]
+                if irreps is not None and first is not None and self._real and not named:
+                    rows, columns = irreps.of_pairs(k), irreps.of_pairs(n)
+                    between = forbidden_norm(first, columns, d, irreps.of_sets[k], irreps.products)
+                    self._left_out = max(self._left_out, between)
+                    self._allowed[k, n] = AllowedPairs(
+                        first, columns, d, rows, len(irreps.products)
+                    )
+                    continue
                 made = self._general((d, d, c, c), first, compact=self._real)
                 self._pairs[k, n] = made
                 if named:
@@ -279,7 +295,7 @@ class AtomicIntegrals(Integrals):
 
     def _over(self, sets: Sequence[tuple[int, Array]]) -> Array:
         one, two = sorted((sets[0][0], sets[2][0]))
-        if (one, two) in self._pairs.keys() | self._stored.keys():
+        if (one, two) in self._made():
             return super()._over(sets)
         return self._general([self._coefficients[k][:, n] for k, n in sets], compact=False)
 

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..ir.layouts import Array
+from .pairs import TESTS
 
 # Part of the largest diagonal element at which a Cholesky decomposition ends. Fitted integrals lose
 # as much.
 _ENOUGH = 1e-13
-# Vectors of random numbers that test for elements between irreps: one misses none but by chance.
-_TESTS = 3
 
 
 class AuxiliaryIrreps:
@@ -75,7 +74,7 @@ def _forbidden(by_irrep: Sequence[Array]) -> float:
     rng = np.random.default_rng(0)
     worst = 0.0
     for g, b in enumerate(by_irrep):
-        sums = b @ rng.standard_normal((b.shape[1], _TESTS))
+        sums = b @ rng.standard_normal((b.shape[1], TESTS))
         others = [np.linalg.norm(x.T @ sums, axis=0) for h, x in enumerate(by_irrep) if h != g]
-        worst = max(worst, float(np.linalg.norm(others) / np.sqrt(_TESTS)) if others else 0.0)
+        worst = max(worst, float(np.linalg.norm(others) / np.sqrt(TESTS)) if others else 0.0)
     return worst

@@ -21,7 +21,7 @@ from ..ir.tensor import Tensor
 from ..records.quantity import Quantity
 from .frames import Block, Frame
 from .integral_file import IntegralFile
-from .integrals import Blocks, Integrals
+from .integrals import Blocks, Integrals, Irreps
 
 _ELEMENTS = 1 << 21  # elements of blocks that are made at a time
 _SLICE = 500  # MB of three-index integrals that PySCF reads at a time
@@ -71,6 +71,7 @@ class CrystalIntegrals(Integrals):
         *,
         on_disk: bool = False,  # noqa: ARG002
         always: bool = False,  # noqa: ARG002
+        irreps: Irreps | None = None,  # noqa: ARG002
     ) -> None:
         """Make the three-index integrals, if equations read some blocks."""
         if not [*blocks] or self._three:

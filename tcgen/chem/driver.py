@@ -475,9 +475,12 @@ def _problem_in_blocks(
         tell("making integrals")
         beside, always = sum(setup.budget.inputs.values()), setup.budget.reading > 0
         on_disk = always and file.named is None
-        blocks.transform_for(setup.found.values(), beside, file, on_disk=on_disk, always=always)
         assert setup.labels is not None
-        check_integrals(blocks, setup.labels)
+        irreps = setup.labels.irreps
+        blocks.transform_for(
+            setup.found.values(), beside, file, on_disk=on_disk, always=always, irreps=irreps
+        )
+        check_integrals(blocks, setup.labels.group, irreps)
         with symmetric():
             for name in arrays:
                 arrays[name] = program.blocked(name, arrays[name])

@@ -21,7 +21,7 @@ from ..simplices import extent_of, positions
 from .crystal import has_kpoints, read_crystal
 from .frames import ALPHA, BETA, SPIN_ORBITAL, Block, Frame, Frozen, frames_of
 from .integral_file import IntegralFile
-from .integrals import Blocks, Integrals
+from .integrals import Blocks, Integrals, Irreps
 from .mean_field import read_mean_field
 from .reference import Reference
 
@@ -188,6 +188,7 @@ class HeldIntegrals(Integrals):
         *,
         on_disk: bool = False,
         always: bool = False,
+        irreps: Irreps | None = None,
     ) -> None:
         """Nothing."""
 

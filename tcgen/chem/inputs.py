@@ -28,6 +28,7 @@ from .auxiliary import AuxiliaryIrreps
 from .crystal_integrals import CrystalIntegrals
 from .frames import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, Block, Frame
 from .integral_file import IntegralFile
+from .integrals import Irreps
 from .quantities import INTEGRALS, Found
 from .reference import Reference, core_hamiltonian
 from .spaces import ORBITAL, Kind, OrbitalSpaces
@@ -123,10 +124,12 @@ class MeanFieldInputs:
         *,
         on_disk: bool = False,
         always: bool = False,
+        irreps: Irreps | None = None,
     ) -> None:
         """Transform the two-electron integrals of some inputs, at once where that is less work.
 
         The result goes to memory, beside inputs that take ``beside`` bytes, or to the ``file``.
+        With ``irreps``, integrals that these forbid may be left out.
         """
         blocks: list[tuple[Block, Block, Block, Block]] = []
         for found in inputs:
@@ -136,7 +139,9 @@ class MeanFieldInputs:
                 blocks.append((p, q, r, s) if chemist else (p, r, q, s))
                 if found.quantity is Quantity.ANTISYMMETRISED:
                     blocks.append((p, s, q, r))
-        self._integrals.transform_for(blocks, beside, file, on_disk=on_disk, always=always)
+        self._integrals.transform_for(
+            blocks, beside, file, on_disk=on_disk, always=always, irreps=irreps
+        )
 
     def bytes_apart(self, found: Found) -> float:
         """Most bytes while an input is made alone."""
@@ -224,9 +229,12 @@ class MeanFieldInputs:
             view[...] = np.moveaxis(made, 0, axis)
         return True
 
-    def largest_between(self, irreps: Sequence[Array], products: Array) -> float:
-        """The largest of the integrals over all pairs whose irreps differ, in Hartree."""
-        return self._integrals.largest_between(irreps, products)
+    def largest_between(self, irreps: Irreps) -> float:
+        """The largest of the integrals over all pairs whose irreps differ, in Hartree.
+
+        Of those that were left out, it is the norm.
+        """
+        return self._integrals.largest_between(irreps)
 
     def dataset(self, found: Found, dtype: str, file: IntegralFile) -> Any:
         """The same array, to be read in tiles: from integrals over all pairs, or from a file.

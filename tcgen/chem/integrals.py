@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import comb
 from typing import Any
@@ -20,9 +21,23 @@ from ..ir.tensor import Tensor
 from ..simplices import positions
 from .frames import ALPHA, BETA, SPIN_ORBITAL, Block, Frame
 from .integral_file import IntegralFile, StoredRows
-from .pairs import pair_numbers
+from .pairs import AllowedPairs, pair_numbers
 
 Blocks = tuple[Block, Block, Block, Block]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Irreps:
+    """The irreps of the orbitals of each set, and the product of each two irreps."""
+
+    of_sets: Sequence[Array]
+    products: Array
+
+    def of_pairs(self, number: int) -> Array:
+        """The irreps of the pairs of orbitals of a set, in the order of a triangle."""
+        own = self.of_sets[number]
+        i, j = positions(len(own), 2, strict=False)
+        return np.asarray(self.products[own[i], own[j]])
 
 
 class Integrals(ABC):
@@ -41,6 +56,8 @@ class Integrals(ABC):
         self._factors: dict[tuple[Block, Block], Array] = {}
         self._pairs: dict[tuple[int, int], Array] = {}
         self._stored: dict[tuple[int, int], StoredRows] = {}
+        self._allowed: dict[tuple[int, int], AllowedPairs] = {}
+        self._left_out = 0.0  # norm of the integrals that irreps forbid, if they were left out
 
     @property
     @abstractmethod
@@ -56,12 +73,14 @@ class Integrals(ABC):
         *,
         on_disk: bool = False,
         always: bool = False,
+        irreps: Irreps | None = None,
     ) -> None:
         """Make the integrals over all pairs for blocks (pq|rs).
 
         Only if that is less work than each block, or ``always``. The result goes to memory if
         ``beside`` bytes of blocks fit beside it, and if tiles are not cut out of it later
         (``on_disk``), else to the ``file``.
+        With ``irreps``, those that these forbid may be left out: see ``largest_between``.
         """
 
     @abstractmethod
@@ -155,21 +174,22 @@ class Integrals(ABC):
         """True if integrals over all pairs of these orbitals were made."""
         frames = {block.frame for block in blocks}
         sets = sorted({p.number for name in frames for p in self._frames[name].parts.values()})
-        made = self._pairs.keys() | self._stored.keys()
+        made = self._made()
         return all((k, n) in made for k in sets for n in sets if k <= n)
 
-    def largest_between(self, irreps: Sequence[Array], products: Array) -> float:
+    def _made(self) -> set[tuple[int, int]]:
+        """The sets over whose pairs of orbitals all integrals were made."""
+        return self._pairs.keys() | self._stored.keys() | self._allowed.keys()
+
+    def largest_between(self, irreps: Irreps) -> float:
         """The largest integral over all pairs whose irreps differ, in Hartree.
 
-        ``irreps`` are those of the orbitals of each set, ``products`` the product of each two.
+        Of those that were left out, it is the norm.
         """
-        of_pairs = []
-        for own in irreps:
-            i, j = positions(len(own), 2, strict=False)
-            of_pairs.append(products[own[i], own[j]])
-        worst = 0.0
+        of_pairs = [irreps.of_pairs(number) for number in range(len(irreps.of_sets))]
+        worst = self._left_out
         for (k, n), pairs in (self._pairs | self._stored).items():
-            differs = [of_pairs[n] != g for g in range(len(products))]
+            differs = [of_pairs[n] != g for g in range(len(irreps.products))]
             numbers = np.arange(len(of_pairs[k]))
             parts = pairs.parts(numbers) if isinstance(pairs, StoredRows) else [(numbers, pairs)]
             for place, rows in parts:
@@ -225,6 +245,9 @@ class Integrals(ABC):
         """Integrals over pairs of orbitals, by set and number; None if not all were made."""
         (one, rows), (two, columns) = left, right
         key = min(one, two), max(one, two)
+        allowed = self._allowed.get(key)
+        if allowed is not None:
+            return allowed.cut(rows, columns) if one <= two else allowed.cut(columns, rows).T
         pairs, stored = self._pairs.get(key), self._stored.get(key)
         if stored is not None:
             rows, columns = (rows, columns) if one <= two else (columns, rows)

@@ -13,6 +13,7 @@ import numpy as np
 from ..ir.layouts import Array
 
 EQUAL = 1e-8  # largest difference of a repeated integral, whose program prints 11 digits; Hartree
+TESTS = 3  # sums with random factors that test for integrals between irreps
 BLOCK = 64  # columns that are transformed at once: enough for matrix products, few for a cache
 
 
@@ -89,8 +90,7 @@ def half_transformed(
     same, and the result has the pairs i >= j, else all of them.
     """
     n, m = len(left), right.shape[1]
-    p, q = np.indices((n, n))
-    whole = pair_numbers(p, q, n, real=True).ravel()
+    whole = _of_squares(n)
     first, second = np.ascontiguousarray(left.conj().T), np.ascontiguousarray(right.T)
     count = len(first)
     rows = count * (count + 1) // 2 if triangle else count * m
@@ -111,6 +111,88 @@ def half_transformed(
             np.matmul(second[:end], matrix, out=result[row : row + end, start : start + width])
         start += width
     return result
+
+
+def _of_squares(count: int) -> Array:
+    """The numbers of the pairs of real functions at the places of a square."""
+    p, q = np.indices((count, count))
+    return pair_numbers(p, q, count, real=True).ravel()
+
+
+class AllowedPairs:
+    """Integrals over pairs of real orbitals that have equal irreps; the others are zero.
+
+    Args:
+        half: half-transformed integrals, rows pairs of orbitals and columns pairs of functions.
+        of_columns: irreps of the pairs of orbitals of ``half``, columns of the integrals.
+        orbitals: columns are orbitals, whose pairs are the rows of the integrals.
+        of_rows: irreps of these pairs.
+        irreps: number of irreps.
+    """
+
+    def __init__(
+        self, half: Array, of_columns: Array, orbitals: Array, of_rows: Array, irreps: int
+    ) -> None:
+        self._of_rows, self._of_columns = of_rows, of_columns
+        n, count = orbitals.shape
+        whole, first = _of_squares(n), np.ascontiguousarray(orbitals.T)
+        left, right = np.tril_indices(count)
+        squares, made = np.empty((n * n, 0)), np.empty((count, 0))
+        self._matrices = []
+        for g in range(irreps):
+            own, rows = np.flatnonzero(of_columns == g), np.flatnonzero(of_rows == g)
+            stops = np.searchsorted(left[rows], np.arange(count + 1)).tolist()
+            matrix = np.empty((len(rows), len(own)))
+            for block in blocks_of_columns(len(own)):
+                part = np.ascontiguousarray(half[own[block]].T)
+                width = part.shape[1]
+                if squares.shape[1] != width:
+                    squares, made = np.empty((n * n, width)), np.empty((count, n * width))
+                np.take(part, whole, axis=0, out=squares, mode="clip")
+                np.matmul(first, squares.reshape(n, n * width), out=made)
+                for i, square in enumerate(made.reshape(count, n, width)):
+                    pairs = slice(stops[i], stops[i + 1])
+                    np.matmul(first[right[rows[pairs]]], square, out=matrix[pairs, block])
+            self._matrices.append(matrix)
+        # The place of each pair among those of its irrep.
+        self._row, self._column = (
+            np.array([np.cumsum(of == g) - 1 for g in range(irreps)])[of, np.arange(len(of))]
+            for of in (of_rows, of_columns)
+        )
+
+    def cut(self, rows: Array, columns: Array) -> Array:
+        """The integrals of some pairs of orbitals."""
+        result = np.zeros((len(rows), len(columns)))
+        of_rows, of_columns = self._of_rows[rows], self._of_columns[columns]
+        for g in np.unique(of_rows):
+            r, c = np.flatnonzero(of_rows == g), np.flatnonzero(of_columns == g)
+            own: Array = self._matrices[g][self._row[rows[r]][:, None], self._column[columns[c]]]
+            if own.shape == result.shape:
+                return own
+            result[r[:, None], c] = own
+        return result
+
+
+def forbidden_norm(
+    half: Array, of_rows: Array, orbitals: Array, irreps: Array, products: Array
+) -> float:
+    """An estimate of the norm of the integrals that :class:`AllowedPairs` leaves out, in Hartree.
+
+    They are added up with random factors, a few times: a norm is missed only by chance.
+    """
+    n = len(orbitals)
+    whole = _of_squares(n)
+    rng = np.random.default_rng(0)
+    squares = 0.0
+    for g in range(len(products)):
+        own = half[of_rows == g]
+        if not len(own):
+            continue
+        sums = (rng.standard_normal((TESTS, len(own))) @ own)[:, whole].reshape(TESTS, n, n)
+        made = orbitals.T @ sums @ orbitals
+        made[:, products[irreps[:, None], irreps] == g] = 0.0
+        squares += float((made**2).sum()) / TESTS
+    return float(np.sqrt(squares))
 
 
 def transposed_parts(matrix: Array) -> Iterator[Array]:

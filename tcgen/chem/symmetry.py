@@ -33,6 +33,7 @@ from .eigen import Independent, Multiply, estimated_diagonal, independent_of
 from .equations import Amplitude
 from .frames import ALPHA, BETA, SPIN_ORBITAL, Frame
 from .inputs import IN_MEMORY, MeanFieldInputs, in_layout
+from .integrals import Irreps
 from .iterate import Amplitudes, Iterated, Step
 from .mean_field import MeanField
 from .problem import Problem
@@ -90,6 +91,11 @@ class Labels:
             part = next(p for p in frame.parts.values() if p.places[place] >= 0)
             found.append(self.elements[part.number][part.places[place]])
         return found
+
+    @property
+    def irreps(self) -> Irreps:
+        """The elements as arrays, and their products."""
+        return Irreps([np.array(own, int) for own in self.elements], self.group.addition)
 
     def conserved(self, system: System, graded: Sequence[str]) -> Labels:
         """The labels without spins, if equations over real orbitals conserve irreps only.
@@ -312,14 +318,12 @@ def blocked_program(
         raise OneBlock(str(error)) from error
 
 
-def check_integrals(inputs: MeanFieldInputs, labels: Labels) -> None:
+def check_integrals(inputs: MeanFieldInputs, group: Grading, irreps: Irreps) -> None:
     """OneBlock if an integral over all pairs of orbitals that the irreps forbid is not zero."""
-    irreps = [np.array(own, int) for own in labels.elements]
-    worst = inputs.largest_between(irreps, labels.group.addition)
+    worst = inputs.largest_between(irreps)
     if not worst <= _FORBIDDEN:
         raise OneBlock(
-            f"an integral that irreps of {labels.group.name} forbid is {worst:.1e} Hartree: "
-            f"{_ADVICE}"
+            f"integrals that irreps of {group.name} forbid are up to {worst:.1e} Hartree: {_ADVICE}"
         )
 
 

@@ -54,7 +54,7 @@ _report_options = together(
     option(
         "--grading",
         metavar="GROUP",
-        help="Count blocks, too: D2h, a mesh such as 2x2x2 or a number of irreps, with equal "
+        help="Also count blocks: D2h, a mesh such as 2x2x2 or a number of irreps, with equal "
         "numbers of orbitals, or with given ones, as in C2v:o=3,0,1,1,v=1,0,0,1.",
     ),
     option(
