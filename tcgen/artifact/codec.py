@@ -22,6 +22,7 @@ from typing import (
     NamedTuple,
     TypeAlias,
     TypeVar,
+    Union,
     get_args,
     get_origin,
     get_type_hints,
@@ -167,7 +168,7 @@ def _scalar(value: Any) -> Any:
 def _reader(kind: Any) -> Reader:
     """The function that reads values of an annotated type."""
     origin = get_origin(kind)
-    if origin is UnionType:
+    if origin in (UnionType, Union):  # the latter joins Literal and None
         return _union_reader(kind)
     if origin is tuple:
         return _tuple_reader(get_args(kind))
