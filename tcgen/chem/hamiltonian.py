@@ -540,8 +540,8 @@ def _occupations(
         wrong = len(chosen) not in lists_allowed or not {*own} <= {*range(count)}
         if wrong or len({*own}) != electrons[spin]:
             raise ArgumentError(
-                f"occupied={occupied!r} does not fit: give the numbers, from 0 to {count - 1}, of "
-                f"{' and '.join(str(n) for n in electrons[:spins])} orbitals"
+                f"occupied={occupied!r:.80} does not fit: give the numbers, from 0 to {count - 1}, "
+                f"of {' and '.join(str(n) for n in electrons[:spins])} orbitals"
             )
         filled[min(spin, spins - 1), own] = 1
     if kind == "UHF":

@@ -183,6 +183,11 @@ def _molecule(atoms: str, basis: str, ecp: str | None, charge: int, spin: int) -
         one, two = np.argwhere(distances < _CLOSEST)[0] + 1
         raise ArgumentError(f"atoms {one} and {two} are at the same place: correct one of them")
     electrons = mol.nelectron
+    if electrons < 0:
+        raise ArgumentError(
+            f"--charge {charge} removes more electrons than the atoms have, "
+            f"{electrons + charge}: correct one of them"
+        )
     if electrons < spin or (electrons - spin) % 2:
         fitting = "an even" if electrons % 2 == 0 else "an odd"
         raise ArgumentError(

@@ -16,7 +16,7 @@ import numpy as np
 from ..blocks.arrays import BlockedArray
 from ..compiler.documents import is_artifact, load_artifact, read_artifact_system
 from ..compiler.driver import read_system
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ExtentError
 from ..frontend.spec.reader import read_spec
 from ..grading import Grading
 from ..ir.layouts import Array, dense_shape
@@ -109,8 +109,9 @@ def set_up(
     read = {tensor.name for tensor in system.inputs}
     found = {n: one for n, one in shown.items() if n in read and n not in arrays}
     extents = {s.name: s.extent for s in system.spaces if s.extent is not None}
-    extents |= blocks.extents(system.spaces) | passed_extents(system, spaces, arrays)
-    extents |= dict(options.extents or {})
+    known = blocks.extents(system.spaces) | passed_extents(system, spaces, arrays)
+    _refuse_other_extents(known, options.extents or {})
+    extents |= known | dict(options.extents or {})
     grading = labels = None
     if in_blocks:
         graded = [space for space in system.spaces if spaces.kind(space) in ORBITAL]
@@ -256,6 +257,16 @@ def _infer(
         system, spaces, reference, spin_orbitals=over_spin, auxbasis=options.auxbasis
     )
     return equations, found, blocks
+
+
+def _refuse_other_extents(known: Mapping[str, int], given: Mapping[str, int]) -> None:
+    """Refuse extents of the caller that are not those of the reference and of passed arrays."""
+    for name, extent in given.items():
+        if known.get(name, extent) != extent:
+            raise ExtentError(
+                f"extent {name}={extent}: the reference, or arrays in inputs=, have {known[name]}: "
+                f"leave it out"
+            )
 
 
 def _split_inputs(

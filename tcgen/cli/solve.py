@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _MOLECULE = ("atom", "xyz", "basis", "ecp", "charge", "spin", "density_fit", "auxbasis")
 _FILES = ("fcidump", "trexio", "integrals")
+_MOST_OCCUPIED = 10**6  # orbitals of a range in --occupied: more than any file has
 _ITERATION = (
     *("symmetry", "nroots", "tolerance", "max_cycle", "diis", "level_shift", "damping", "orbitals"),
     *("checkpoint", "checkpoint_every", "precision", "memory"),
@@ -64,10 +65,11 @@ def _parsed_orbitals(
     for part in value.split("/"):
         numbers: list[int] = []
         for word in part.split(","):
-            match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", word)
-            if match is None:
-                raise click.BadParameter(f"{value!r} is not a list of orbitals such as 0-4,6")
-            numbers += range(int(match[1]), int(match[2] or match[1]) + 1)
+            match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", word)
+            first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+            if not 0 <= last - first < _MOST_OCCUPIED:
+                raise click.BadParameter(f"{value!r:.80} is not a list of orbitals such as 0-4,6")
+            numbers += range(first, last + 1)
         spins.append(numbers)
     return spins if len(spins) > 1 else spins[0]
 

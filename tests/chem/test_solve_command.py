@@ -43,6 +43,23 @@ def test_a_shipped_spec_by_name() -> None:
     assert "E(total)" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("-e", "v=7"), "v=7 4 leave it out"),
+        (("--charge", "9"), "--charge 9 electrons atoms have, 4"),
+        (("--occupied", "3-1"), "'3-1' list of orbitals 0-4,6"),
+        (("--occupied", "0-99999999999"), "list of orbitals 0-4,6"),
+        (("--occupied", "9" * 5000), "list of orbitals 0-4,6"),
+    ],
+)
+def test_numbers_that_do_not_fit_the_molecule(options: tuple[str, ...], words: str) -> None:
+    result = solve("ccsd_closed_shell", *LIH, *options)
+    assert result.exit_code == 2, result.exception
+    assert says(result.stderr, words)
+    assert len(result.stderr) < 500
+
+
 def test_a_checkpoint_of_several_specs(tmp_path: Path) -> None:
     """Each has a file of its own; energies and roots without iterations have none."""
     names = ("ccsd_closed_shell", "dcsd_closed_shell", "eom_ee_ccsd_closed_shell")

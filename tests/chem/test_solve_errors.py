@@ -437,3 +437,28 @@ def test_scalar_inputs_are_numbers(lih: Any, solve: Any, dtype: str) -> None:
     assert abs(2 * energy(True) - expected) < 1e-7
     with pytest.raises(tcgen.DtypeError, match="scale must be"):
         energy(10**400)
+
+
+@pytest.mark.parametrize("spec", ["mp2_spin_orbital", "ccsd_closed_shell", "cc2_spin_orbital"])
+def test_extents_are_those_of_the_reference(spec: str, lih: Any, solve: Any) -> None:
+    expected = solve(spec, lih)
+    double = 1 if spec == "ccsd_closed_shell" else 2
+    for own in ({"o": 2 * double}, {"v": 4 * double}, {"o": 2 * double, "v": 4 * double}):
+        assert abs(solve(spec, lih, extents=own).e_corr - expected.e_corr) < 1e-10
+        for name, extent in own.items():
+            for other in (1, extent + 1):
+                with pytest.raises(tcgen.ExtentError, match=mentions(f"{name}={other} {extent}")):
+                    solve(spec, lih, extents={**own, name: other})
+
+
+def test_extents_are_those_of_passed_arrays(lih: Any, solve: Any) -> None:
+    text = CLOSED + (
+        "space w quadrature\nindex z : w\ninput x[w], g[o,v,o,v], e_o[o], e_v[v]\noutput e, n\n"
+        "e = sum(z) x[z]*g[i,a,j,b]*g[i,a,j,b]/(e_o[i] + e_o[j] - e_v[a] - e_v[b])\n"
+        "n = sum(z) delta[z,z]\n"
+    )
+    arrays = {"x": np.ones(3)}
+    found = solve(text, lih, inputs=arrays, extents={"w": 3}, outputs={"e": "energy"})
+    assert found.energies["n"] == 3
+    with pytest.raises(tcgen.ExtentError, match=mentions("w=4 3")):
+        solve(text, lih, inputs=arrays, extents={"w": 4}, outputs={"e": "energy"})
