@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from functools import partial
 from inspect import signature
@@ -416,3 +417,20 @@ def test_a_compiled_folder_has_its_equations(solve: Any, lih: Any, tmp_path: Pat
     program.save(tmp_path / "mp2")
     expected = solve("mp2_closed_shell", lih).e_corr
     assert solve(str(tmp_path / "mp2"), lih).e_corr == pytest.approx(expected, abs=1e-12)
+
+
+def test_orbital_energies_that_leave_out_a_fock_matrix(blocks: Any) -> None:
+    """Orbitals of a density functional are not canonical: MP2 of orbital energies says so."""
+    from pyscf import dft
+
+    mol = blocks.molecule("Li 0 0 0; H 0 0 1.5957", "sto-3g")
+    field = dft.RKS(mol, xc="lda").run().to_hf()
+    field.converged = True
+    with pytest.warns(RuntimeWarning, match=r"mp2_closed_shell .* leaves out .* Fock matrix"):
+        tcgen.chem.solve("mp2_closed_shell", field, target="numpy", show=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = tcgen.chem.solve(
+            "ccsd_closed_shell", field, target="numpy", optimize=False, show=False
+        )
+    assert found.converged
