@@ -61,9 +61,14 @@ class Frame:
         energies: Array = self.fock.diagonal().real - self.lowered * occupied
         return energies
 
-    def coupling(self) -> float:
-        """Largest element of the Fock matrix between occupied and virtual orbitals, in Hartree."""
-        return float(np.abs(self.fock[: self.occupied, self.occupied :]).max(initial=0.0))
+    def off_diagonal(self) -> tuple[float, float]:
+        """Largest elements of the Fock matrix, in Hartree, that canonical orbitals do not have.
+
+        They are between occupied and virtual orbitals, and among each of these.
+        """
+        o, own = self.occupied, np.abs(self.fock - np.diag(self.fock.diagonal()))
+        largest = [float(x.max(initial=0.0)) for x in (own[:o, o:], own[:o, :o], own[o:, o:])]
+        return largest[0], max(largest[1:])
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -574,9 +574,7 @@ def _warn_of_orbitals(held: Hamiltonian, frames: Mapping[str, Frame]) -> None:
                 RuntimeWarning,
                 stacklevel=3,
             )
-        coupling = max(coupling, frame.coupling())
-        own = frame.fock - np.diag(frame.fock.diagonal())
-        rest = max(rest, *(np.abs(x).max(initial=0.0) for x in (own[:o, :o], own[o:, o:])))
+        coupling, rest = map(max, (coupling, rest), frame.off_diagonal())
     if max(coupling, rest) > _CANONICAL:
         warnings.warn(
             f"the orbitals of {held.origin} are not canonical: the Fock matrix has elements of up "

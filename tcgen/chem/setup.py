@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -41,6 +42,7 @@ from .inputs import (
     unpacked,
 )
 from .integral_file import MOST_KEPT
+from .mean_field import MeanField
 from .memory import BASE, OF_FILE, Budget
 from .options import SolveOptions
 from .probe import Probe
@@ -50,6 +52,10 @@ from .result import Earlier
 from .sectors import with_charge
 from .spaces import ORBITAL, Kind, OrbitalSpaces, classify
 from .symmetry import Labels, auxiliary_irreps, grading_of, labels_of
+
+# Largest element of a Fock matrix that equations may leave out without a word, in Hartree. Its part
+# of an energy is its square over an orbital energy.
+_LEFT_OUT = 1e-3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,6 +114,7 @@ def set_up(
     system = _without_others(system, equations)
     read = {tensor.name for tensor in system.inputs}
     found = {n: one for n, one in shown.items() if n in read and n not in arrays}
+    _warn_of_energies(system, spaces, found, blocks, reference)
     extents = {s.name: s.extent for s in system.spaces if s.extent is not None}
     known = blocks.extents(system.spaces) | passed_extents(system, spaces, arrays)
     _refuse_other_extents(known, options.extents or {})
@@ -177,6 +184,33 @@ def set_up(
         system, spaces, reference, equations, found, blocks, extents, earlier, given, arrays,
         on_disk, passed, budget, grading, labels,
     )  # fmt: skip
+
+
+def _warn_of_energies(
+    system: System,
+    spaces: OrbitalSpaces,
+    found: Mapping[str, Found],
+    blocks: MeanFieldInputs,
+    reference: Reference,
+) -> None:
+    """Warn if equations with orbital energies alone leave elements of the Fock matrix out."""
+    read = {f.quantity for f in found.values()}
+    if (
+        Quantity.ENERGIES not in read
+        or Quantity.FOCK in read
+        or not isinstance(reference, MeanField)
+    ):
+        return
+    frames = [blocks.frame(s)[1] for s in system.spaces if spaces.kind(s) in ORBITAL]
+    coupling, rest = map(max, (0.0, 0.0), *(f.off_diagonal() for f in frames))
+    if max(coupling, rest) > _LEFT_OUT:
+        warnings.warn(
+            f"{system.name} reads orbital energies, and leaves out elements of the Fock matrix of "
+            f"the {reference.kind} reference: up to {coupling:.1e} Hartree between occupied and "
+            f"virtual orbitals, and {rest:.1e} among each: use equations that read its blocks",
+            RuntimeWarning,
+            stacklevel=5,
+        )
 
 
 def planned_extents(

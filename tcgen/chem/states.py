@@ -130,7 +130,8 @@ class States(tuple[State, ...]):
         """Draw the spectrum and its lines into a picture file, with matplotlib.
 
         Raises:
-            ArgumentError: the tuple is empty, or a state has no strength.
+            ArgumentError: the tuple is empty, a state has no strength, or the name of the file
+                ends in no format of pictures.
             UnavailableError: matplotlib is not installed.
         """
         if not self:
@@ -138,14 +139,7 @@ class States(tuple[State, ...]):
         energies = [state.ev for state in self]
         places = np.linspace(min(energies) - 5 * width, max(energies) + 5 * width, 1000)
         curve = self.spectrum(places, width=width)
-        try:
-            from matplotlib.figure import Figure  # noqa: PLC0415  (an optional dependency)
-        except ImportError:
-            raise UnavailableError(
-                f"pictures are drawn by matplotlib, which is not installed: pip install "
-                f"matplotlib, or {pip_install('plot')}"
-            ) from None
-        figure = Figure(figsize=(6, 4), layout="constrained")
+        figure = figure_for(path)
         axes = figure.add_subplot()
         axes.plot(places, curve)
         weights = [state.strength or 0.0 for state in self]
@@ -156,6 +150,29 @@ class States(tuple[State, ...]):
         axes.set_ylabel("strength / (1/eV)")
         figure.savefig(path)
         return Path(path)
+
+
+def figure_for(path: str | Path) -> Any:
+    """An empty figure of matplotlib that can be saved to a file of this name.
+
+    Raises:
+        ArgumentError: the name ends in no format of pictures.
+        UnavailableError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415  (an optional dependency)
+    except ImportError:
+        raise UnavailableError(
+            f"pictures are drawn by matplotlib, which is not installed: pip install matplotlib, or "
+            f"{pip_install('plot')}"
+        ) from None
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    formats = figure.canvas.get_supported_filetypes()
+    if Path(path).suffix[1:].lower() not in formats:
+        raise ArgumentError(
+            f"{path} names no format of pictures: write .{', .'.join(sorted(formats))}"
+        )
+    return figure
 
 
 def states_from_json(records: Sequence[Mapping[str, Any]]) -> States:

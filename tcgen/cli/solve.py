@@ -398,8 +398,11 @@ def _with_states(
 def _refuse_files(chosen: Mapping[str, Any]) -> None:
     """Refuse files that cannot be written at the end, before anything is computed."""
     from ..chem.result import load_all  # noqa: PLC0415
+    from ..chem.states import figure_for  # noqa: PLC0415
 
     output: Path | None = chosen["output"]
+    if chosen["spectrum"] is not None:
+        figure_for(chosen["spectrum"])
     files = ("amplitudes", "spectrum", "checkpoint", "integral_file")
     for path in (output, *(chosen[name] for name in files)):
         if path is not None and not path.parent.is_dir():

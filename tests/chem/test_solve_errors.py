@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -462,3 +463,20 @@ def test_extents_are_those_of_passed_arrays(lih: Any, solve: Any) -> None:
     assert found.energies["n"] == 3
     with pytest.raises(tcgen.ExtentError, match=mentions("w=4 3")):
         solve(text, lih, inputs=arrays, extents={"w": 4}, outputs={"e": "energy"})
+
+
+def test_orbital_energies_that_leave_out_a_fock_matrix(blocks: Any) -> None:
+    """Orbitals of a density functional are not canonical: MP2 of orbital energies says so."""
+    from pyscf import dft
+
+    mol = blocks.molecule("Li 0 0 0; H 0 0 1.5957", "sto-3g")
+    field = dft.RKS(mol, xc="lda").run().to_hf()
+    field.converged = True
+    with pytest.warns(RuntimeWarning, match=r"mp2_closed_shell .* leaves out .* Fock matrix"):
+        tcgen.chem.solve("mp2_closed_shell", field, target="numpy", show=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = tcgen.chem.solve(
+            "ccsd_closed_shell", field, target="numpy", optimize=False, show=False
+        )
+    assert found.converged

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tcgen
+from support.command_line import invoke
 from support.marks import slow
 from support.messages import mentions
 from tcgen.chem.driver import opened
@@ -288,6 +289,9 @@ def test_a_picture_of_a_spectrum(tmp_path: Path) -> None:
     states = States([State(0.2, (0,), strength=0.5)])
     path = states.plot(tmp_path / "spectrum.svg")
     assert "energy / eV" in path.read_text()
+    for name in ("spectrum", "spectrum.xyz"):
+        with pytest.raises(tcgen.ArgumentError, match="names no format of pictures: write"):
+            states.plot(tmp_path / name)
 
 
 def test_a_picture_needs_matplotlib_and_states(
@@ -302,6 +306,12 @@ def test_a_picture_needs_matplotlib_and_states(
     with pytest.raises(tcgen.ArgumentError, match="at least one state to draw"):
         States().plot(path)
     assert not path.exists()
+    # The command says so before it computes anything.
+    command = ("solve", "ccsd_closed_shell", "--atom", "He", "--states", 1, "--spectrum", path)
+    made = invoke(*command)
+    assert made.exit_code == 3
+    assert "pip install matplotlib" in made.stderr
+    assert not made.stdout
 
 
 def test_vectors_without_pairs_are_refused() -> None:
