@@ -53,7 +53,7 @@ class _Unread:
         """An array in C order."""
         size, array = prod(shape), self.array
         if size > array.size:
-            # Pages that are only read take no memory, and are no part of what may be reserved.
+            # Pages that nobody writes to take no memory, and the system reserves none for them.
             kind = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
             memory = mmap.mmap(-1, size, flags=kind, prot=mmap.PROT_READ)
             self.array = array = np.frombuffer(memory, bool)
