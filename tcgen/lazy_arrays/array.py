@@ -24,11 +24,12 @@ from .backend import BACKENDS, array_on_gpu, sent_to_gpu
 from .calls import (
     NUMBERS,
     Calls,
-    is_in_order,
+    evaluated,
     is_little,
     is_number,
     refuse_other_arrays,
     settle,
+    takes_views,
 )
 from .compile import kernel_of, lazy_system
 from .dispatch import read_limits
@@ -211,8 +212,8 @@ class LazyArray(Calls):
         if self._number:
             self._values()
             call, recorder = getattr(type(self._plain()), name), None
-        elif name in VIEW_METHODS and is_in_order(args, options):
-            made = self._views(methodcaller(name, *args, **options))
+        elif name in VIEW_METHODS and takes_views(args, options):
+            made = self._views(methodcaller(name, *evaluated(args), **options))
             if made is not None:
                 return made
         rest = dict(options)

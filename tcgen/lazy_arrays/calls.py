@@ -142,9 +142,10 @@ def is_little(node: Node) -> bool:
     return math.prod(node.shape) < LIMITS.elements
 
 
-def is_in_order(args: Sequence[Any], options: dict[str, Any]) -> bool:
-    """True unless arguments name another order of elements than that of C."""
-    return "order" not in options and not any(type(value) is str for value in args)
+def takes_views(args: Sequence[Any], options: dict[str, Any]) -> bool:
+    """True unless arguments of a view have an order of elements, or arrays, which may change."""
+    ordered = "order" in options or any(type(value) is str for value in args)
+    return not ordered and not [*_arrays_in((args, options))]
 
 
 # Types in keys without arrays.
@@ -188,8 +189,9 @@ class Calls(Memory):
         if out is None and isinstance(first, Calls) and first._plain() is None:
             if func in BY_VALUES:
                 return BY_VALUES[func](*args, **options)
-            if func in VIEWS and is_in_order(args, options):
-                made = first._views(lambda array: func(array, *args[1:], **options))
+            if func in VIEWS and takes_views(args[1:], options):
+                rest, named = evaluated(args[1:]), evaluated(options)  # lists may change later
+                made = first._views(lambda array: func(array, *rest, **named))
                 if made is not None:
                     return made
             updates = func in UPDATES

@@ -41,7 +41,7 @@ from .graph import (
     with_axes_of_array,
 )
 from .ufuncs import UFUNCS
-from .views import blocks_of, part_of
+from .views import blocks_of, part_of, viewed
 
 
 def evaluate(nodes: Sequence[Node]) -> None:
@@ -105,7 +105,7 @@ def take_parts(nodes: Sequence[Node]) -> None:
             made = None if operand.is_held((node,)) else part_of(operand, work.take)
             if made is None:
                 evaluate((operand,))
-                made = part_of(operand, work.take)
+                made = viewed(operand, work.take)
             assert made is not None, "values have all parts"
             if isinstance(made.work, Leaf):
                 node.set_array(made.work.array, made.work.whole)

@@ -114,6 +114,9 @@ RECORDED: dict[str, Work] = {
     "split": lambda x, y, i, b: sum(np.split(x * y, 3)) + np.array_split(x + y, 4, 1)[1][:2, :1],
     "differences": lambda x, y, i, b: np.diff(x * y, axis=0) - np.diff(x.T).T,
     "merged axes": lambda x, y, i, b: (x * y + 1).reshape(-1) * 2 + (x - 2.0).ravel(),
+    "merged axes of functions": lambda x, y, i, b: (
+        (lambda e: e.reshape(-1)[3:] * e.sum(0).max())(np.exp(x.T)) + np.exp(y).ravel()[3:]
+    ),
     "split axes": lambda x, y, i, b: (
         (x * y).reshape(2, 3, -1).sum(1) / (y + 1).reshape((2, -1)).max()
     ),

@@ -58,24 +58,25 @@ def measured(kernel: float, numpy: float = 1.0) -> Times:
     return times
 
 
-def test_the_faster_one_is_chosen() -> None:
-    times = measured(0.8)
-    assert not times.prefers_kernel(trials=3)  # NumPy is measured again first
-    times.record_numpy(0.7)
-    assert times.prefers_kernel(trials=3)  # about as fast
-    times.record_kernel(0.8)
-    times.record_kernel(0.75)
-    assert not times.prefers_kernel(trials=3)
-    times.kernel = [0.6]
-    assert times.prefers_kernel(trials=3)
-    assert not times.is_open(trials=3)
+# Seconds of runs of NumPy (n) and of the kernel (k), of which the first loads it, and which of them
+# is then preferred.
+CHOICES = {
+    "the faster one, after another run of NumPy": "n1 k9 >k k.8 >n n.7 >k k.8 k.75 >n k.6 >k",
+    "a slow first run of NumPy does not decide": "n4 k9 >k k.5 >n n.3 >n",
+    "one slow run changes nothing": f"n1 k9 k.5 {'n1 k.5 ' * 5} k30 >k",
+    "a kernel that is far faster, without another run of NumPy": "n1 k9 >k k.05 >k",
+}
 
 
-def test_a_slow_first_run_of_numpy_does_not_decide() -> None:
-    times = measured(0.5, numpy=4.0)
-    assert not times.prefers_kernel(trials=3)
-    times.record_numpy(0.3)
-    assert not times.prefers_kernel(trials=3)  # without further trials of the kernel
+@pytest.mark.parametrize("name", CHOICES)
+def test_choices(name: str) -> None:
+    times = Times()
+    for step in CHOICES[name].split():
+        if step[0] == ">":
+            assert times.prefers_kernel(trials=3) == (step == ">k")
+        else:
+            record = times.record_kernel if step[0] == "k" else times.record_numpy
+            record(float(step[1:]))
 
 
 def test_a_slow_kernel_is_tried_again_ever_more_seldom() -> None:
@@ -107,19 +108,6 @@ def test_a_kernel_that_was_slow_once_is_used_after_all() -> None:
             times.record_numpy([0.7, 1.5, 1.6][run % 3])
     assert not any(chosen[:3])
     assert all(chosen[-200:])
-
-
-def test_one_slow_run_changes_nothing() -> None:
-    times = measured(0.5)
-    for _ in range(5):
-        times.record_numpy(1.0)
-        times.record_kernel(0.5)
-    times.record_kernel(30.0)
-    assert times.prefers_kernel(trials=3)
-
-
-def test_a_kernel_that_is_far_faster_is_chosen_without_another_run_of_numpy() -> None:
-    assert measured(0.05).prefers_kernel(trials=3)
 
 
 def test_numpy_adds_to_products_in_their_own_memory(monkeypatch: pytest.MonkeyPatch) -> None:

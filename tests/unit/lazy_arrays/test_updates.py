@@ -615,6 +615,17 @@ def test_parts_without_elements_may_be_updated(
     np.testing.assert_array_equal(x, wanted)
 
 
+def test_arguments_of_views_may_change_afterwards() -> None:
+    for pending in (False, True):
+        x, places, shape = tcgen.lazy(np.arange(12.0).reshape(3, 4)), [1, 2], [4, 3]
+        x = x * 1 if pending else x
+        one, other = np.split(x, places, 1)[1], x.reshape(shape)
+        places[0], shape[:] = 0, [6, 2]
+        x += 1
+        np.testing.assert_array_equal(one, [[2], [6], [10]])
+        np.testing.assert_array_equal(other, np.arange(12.0).reshape(4, 3) + 1)
+
+
 def test_one_element_of_pending_choices_is_an_array() -> None:
     x = tcgen.lazy(np.arange(4.0))
     for made in (np.where(x + x > 2, x + x, x), np.exp(x), np.power(x, 3)):
