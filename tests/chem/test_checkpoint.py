@@ -39,7 +39,7 @@ def kill(*args, then=None, **keywords):
 mol = gto.M(atom="O 0 0 0.1; H 0 0.8 -0.5; H 0 -0.8 -0.5", basis="sto-3g", verbose=0)
 mf = scf.RHF(mol).run(conv_tol=1e-13)
 if place == "flush":
-    checkpoint._flush = partial(kill, then=checkpoint._flush)
+    checkpoint.flush = partial(kill, then=checkpoint.flush)
 if place == "write":
     create = h5py.Group.create_dataset
     h5py.Group.create_dataset = lambda *args, **keywords: kill(*args, then=create, **keywords)
