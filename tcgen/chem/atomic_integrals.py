@@ -112,8 +112,11 @@ class AtomicIntegrals(Integrals):
         half = max(self._half(self._pair_count(k)) for k, _ in wanted)
         fits = elements * self._dtype.itemsize + max(half, beside) <= self._memory
         in_memory = fits and not on_disk and self._density_fit is None
-        if not in_memory and file is None:
+        if file is None and not in_memory:
             return
+        if file is not None and (named or not in_memory):
+            on_file = 0 if in_memory else self._half_on_file(max(k for k, _ in wanted))
+            file.reserve(on_file, elements * self._dtype.itemsize)
         for n, c in enumerate(self._coefficients):
             others = sorted(k for k, m in wanted if m == n)
             if others and not in_memory:
@@ -202,6 +205,14 @@ class AtomicIntegrals(Integrals):
             if other is not half:
                 file.remove(f"half {k}")
         file.remove(f"half {n}")
+
+    def _half_on_file(self, number: int) -> int:
+        """Bytes of the half-transformed integrals that are on disk at once, up to a set."""
+        fitted = self._density_fit is not None
+        inner = self.auxiliary if fitted else comb(self._mol.nao + 1, 2)
+        # Fitted ones of two sets are multiplied with each other.
+        counts = sorted(map(self._pair_count, range(number + 1)))[-2 if fitted else -1 :]
+        return int(sum(counts) * inner * self._dtype.itemsize)
 
     def _half_in_file(self, file: IntegralFile, n: int) -> Any:
         """Half-transformed integrals of all pairs of a set, as a dataset."""

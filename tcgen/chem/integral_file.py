@@ -32,6 +32,7 @@ MOST_KEPT = 128_000_000
 # integrals over other ones would differ by about as much.
 _SAME = 1e-8
 _PAIRS, _JOB = "pairs", "job"
+_MORE = "set TMPDIR, or give more memory"
 
 
 class NamedFile:
@@ -93,25 +94,26 @@ class IntegralFile(ExitStack):
         self.bytes_written = self.bytes_read = self.reads = 0
         self.seconds = 0.0
 
+    def reserve(self, half: float, pairs: float) -> None:
+        """Refuse a transform whose bytes, half-transformed and whole, find no room.
+
+        Raises:
+            UnavailableError: the folder of one of the files has too little room, or is read-only.
+        """
+        if self.named is None:
+            half, pairs = half + pairs, 0.0
+        if half:
+            self._room(self._temporary(), "integrals", half)
+        if pairs:
+            self._room(self._being_named(), "integrals", pairs)
+
     def create(self, name: str, shape: Sequence[int], dtype: Any) -> Any:
         """An empty dataset in the temporary file.
 
         Raises:
             UnavailableError: the folder of temporary files has too little room, or is read-only.
         """
-        try:
-            if self._file is None:
-                import h5py  # noqa: PLC0415  (PySCF brings it)
-
-                folder = self.enter_context(tempfile.TemporaryDirectory(prefix="tcgen-"))
-                self._file = self.enter_context(h5py.File(Path(folder) / "integrals.h5", "w"))
-        except OSError as error:
-            reason = os.strerror(error.errno) if error.errno else str(error)
-            raise UnavailableError(
-                f"cannot write {name} to {tempfile.gettempdir()} ({reason}): set TMPDIR, or give "
-                f"more memory"
-            ) from error
-        return self._created(self._file, name, shape, dtype, "set TMPDIR, or give more memory")
+        return self._created(self._temporary(), name, shape, dtype)
 
     def create_pairs(self, numbers: tuple[int, int], shape: Sequence[int], dtype: Any) -> Any:
         """An empty dataset for the integrals over pairs of two sets, in the named file if any.
@@ -119,32 +121,50 @@ class IntegralFile(ExitStack):
         Raises:
             UnavailableError: its folder has too little room, or is read-only.
         """
-        name = f"{_PAIRS}/{numbers[0]}-{numbers[1]}"
-        if self.named is None:
-            return self.create(name, shape, dtype)
+        file = self._temporary() if self.named is None else self._being_named()
+        return self._created(file, f"{_PAIRS}/{numbers[0]}-{numbers[1]}", shape, dtype)
+
+    def _temporary(self) -> Any:
+        if self._file is None:
+            import h5py  # noqa: PLC0415  (PySCF brings it)
+
+            try:
+                folder = self.enter_context(tempfile.TemporaryDirectory(prefix="tcgen-"))
+                self._file = self.enter_context(h5py.File(Path(folder) / "integrals.h5", "w"))
+            except OSError as error:
+                raise _unwritable(tempfile.gettempdir(), error, _MORE) from error
+        return self._file
+
+    def _being_named(self) -> Any:
         if self._new is None:
             import h5py  # noqa: PLC0415  (PySCF brings it)
 
+            assert self.named is not None
             part = self.named.path.with_name(f"{self.named.path.name}.{os.getpid()}.part")
             try:
                 part.unlink(missing_ok=True)
                 self.callback(part.unlink, missing_ok=True)
                 self._new = self.enter_context(h5py.File(part, "x"))
             except OSError as error:
-                raise UnavailableError(f"cannot write {self.named.path}: {error}") from error
-        return self._created(self._new, name, shape, dtype, "give another name, or make room")
+                raise _unwritable(self.named.path, error, "give another name") from error
+        return self._new
 
-    def _created(self, file: Any, name: str, shape: Sequence[int], dtype: Any, advice: str) -> Any:
+    def _created(self, file: Any, name: str, shape: Sequence[int], dtype: Any) -> Any:
         needed = prod(shape) * np.dtype(dtype).itemsize
+        self._room(file, name, needed)
+        self.bytes_written += needed
+        return file.create_dataset(name, tuple(shape), dtype)
+
+    def _room(self, file: Any, name: str, needed: float) -> None:
+        """Refuse to write so many bytes where there is less room."""
         folder = Path(file.filename).parent
         free = shutil.disk_usage(folder).free
         if free < needed:
+            advice = _MORE if file is self._file else "give another name, or make room"
             raise UnavailableError(
-                f"cannot write {name} to {folder} ({free:,} bytes are free): it needs {needed:,} "
-                f"bytes there; {advice}"
+                f"cannot write {name} to {folder} ({free:,} bytes are free): it needs "
+                f"{needed:,.0f} bytes there; {advice}"
             )
-        self.bytes_written += needed
-        return file.create_dataset(name, tuple(shape), dtype)
 
     def pairs(self) -> dict[tuple[int, int], StoredRows]:
         """The integrals over pairs by sets that were created, or that the named file has.
@@ -248,6 +268,11 @@ class StoredRows:
                 self._file.read(self._data, np.s_[first : first + len(out)], out)
             self._numbers = numbers
         return self._rows
+
+
+def _unwritable(path: Path | str, error: OSError, advice: str) -> UnavailableError:
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return UnavailableError(f"cannot write {path} ({reason}): {advice}")
 
 
 def progress_of(tell: Progress, work: str, count: int) -> Callable[[int], None]:

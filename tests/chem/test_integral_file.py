@@ -179,9 +179,20 @@ def test_rows_are_read_in_parts() -> None:
         assert file.reads == before + 1
 
 
-def test_too_little_room_on_disk(blocks: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("named", [True, False])
+def test_too_little_room_on_disk(
+    named: bool, transforms: list[str], tmp_path: Path, blocks: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     field = blocks.mean_field(blocks.molecule("Li 0 0 0; H 0 0 1.5957", "sto-3g"))
-    field.max_memory = 0.004
+    field.max_memory = 4000 if named else 0.004
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=1234))
-    with pytest.raises(tcgen.UnavailableError, match=mentions("half 1,234 3,528 TMPDIR")):
-        tcgen.chem.solve("ccsd_closed_shell", field, target="numpy", optimize=False, show=False)
+    path, words = (tmp_path / "lih.h5", "another name") if named else (None, "TMPDIR")
+    # Triangles of pairs, also half-transformed ones.
+    needed = 8 * 21 * 21 * (1 if named else 2)
+    with pytest.raises(tcgen.UnavailableError, match=mentions(f"1,234 {needed:,} {words}")):
+        tcgen.chem.solve(
+            "ccsd_closed_shell", field, target="numpy", optimize=False, show=False,
+            integral_file=path,
+        )  # fmt: skip
+    assert not transforms
+    assert not [*tmp_path.iterdir()]

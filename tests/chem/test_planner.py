@@ -10,6 +10,8 @@ import pytest
 
 import tcgen
 from tcgen.chem.planner import Planner
+from tcgen.chem.setup import planned_extents
+from tcgen.chem.spaces import classify
 
 
 def program() -> Any:
@@ -55,3 +57,26 @@ def test_errors_of_planning_and_of_what_runs_beside_it() -> None:
         pass
     with pytest.raises(ZeroDivisionError), Planner(lambda: [program()]).beside():
         raise ZeroDivisionError
+
+
+def test_near_extents_share_plans() -> None:
+    system = tcgen.read_spec("""
+space o occupied
+space v virtual
+space x auxiliary
+space n
+space xyz = 3
+index i : o
+index a : v
+index q : x
+index k : xyz
+index m : n
+input b[x,o,v], d[xyz,o,v], w[n]
+output e
+e = sum(q,i,a,k,m) b[q,i,a]*d[k,i,a]*w[m]
+""")
+    extents = {"o": 5, "v": 19, "x": 84, "n": 7, "xyz": 3}
+    found = planned_extents(system, classify(system), extents)
+    assert found == {"o": 6, "v": 16, "x": 96, "n": 7, "xyz": 3}
+    extents |= {"o": 0, "v": 18, "x": 90}
+    assert planned_extents(system, classify(system), extents) == found | {"o": 1}
