@@ -13,7 +13,7 @@ cuTENSOR, contractions of the TCCG suite and random ones (``gpu_contractions``),
 chemistry (``gpu_programs``), and lazy arrays (``gpu_lazy``). Each part has a share of the minutes,
 and what it leaves over goes to the next ones; what does not fit is named, not measured.
 DIR/gpu_all.json has all figures, also after an interruption, and DIR/gpu_all.md the tables of
-RESULTS.md. The exit status is 1 if a result differs or a part fails.
+RESULTS.md. The exit status is 1 if a result differs or a part fails, and 3 where no GPU can run.
 """
 
 from __future__ import annotations
@@ -70,6 +70,10 @@ def prepare(folder: Path) -> None:
     package = Path(tcgen.__file__).parent
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(package, folder / package.name, ignore=ignored, dirs_exist_ok=True)
+    # Templates lie beside the package of a checkout, and inside that of a wheel.
+    templates = package.parent / "templates"
+    if templates.is_dir():
+        shutil.copytree(templates, folder / templates.name, dirs_exist_ok=True)
     gpu_check.prepare(folder)
     for name in SECTIONS:
         importlib.import_module(name).prepare(folder)
@@ -223,6 +227,19 @@ def run(folder: Path, minutes: float, repeat: int) -> int:
     return 1 if faults else 0
 
 
+def obstacle(folder: Path) -> str | None:
+    """Why nothing can run here, or None."""
+    if not (folder / "programs").is_dir():
+        return f"{folder} has no programs: run gpu_all.py prepare {folder} first, where tcgen is"
+    try:
+        import cupy
+
+        cupy.cuda.runtime.getDeviceCount()
+    except Exception as problem:  # an import, or an error of the driver
+        return f"no GPU can run here ({problem}): install a driver and CuPy (cupy-cuda13x)"
+    return None
+
+
 def main() -> int:
     """Prepare, check or run."""
     parser = argparse.ArgumentParser(
@@ -236,6 +253,10 @@ def main() -> int:
     options = parser.parse_args()
     if not 0 < options.minutes < math.inf or options.repeat < 1:
         parser.error("--minutes and --repeat are greater than 0")
+    reason = obstacle(options.folder) if options.what == "run" else None
+    if reason is not None:
+        print(f"gpu_all: {reason}", file=sys.stderr)
+        return 3
     if options.what == "run":
         return run(options.folder, options.minutes, options.repeat)
     if options.what == "check":

@@ -22,7 +22,6 @@ from typing import (
     NamedTuple,
     TypeAlias,
     TypeVar,
-    Union,
     get_args,
     get_origin,
     get_type_hints,
@@ -168,7 +167,7 @@ def _scalar(value: Any) -> Any:
 def _reader(kind: Any) -> Reader:
     """The function that reads values of an annotated type."""
     origin = get_origin(kind)
-    if origin in (UnionType, Union):  # the latter joins Literal and None
+    if origin is UnionType:
         return _union_reader(kind)
     if origin is tuple:
         return _tuple_reader(get_args(kind))

@@ -66,6 +66,7 @@ class KernelEntry:
 
 # The parts that run a statement: those with its iterations, every part, or the one with number 0.
 Share: TypeAlias = Literal["iteration", "every", "first"]
+ByBlock: TypeAlias = Literal["no", "first", "next"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ class StatementEntry:
         halves: number of triangles among all loops: each leaves half of the points.
         flops: flops of a point; None for a generated input.
         by_block: whether thread blocks of a GPU compute it for each iteration of its loops: in a
-            launch of its own (``first``), or in that of the statement before it (``next``).
+            launch of its own (``first``), in that of the statement before it (``next``), or ``no``.
     """
 
     share: Share
@@ -128,7 +129,7 @@ class StatementEntry:
     halves: int
     flops: int | None
     operands: tuple[OperandEntry, ...]
-    by_block: Literal["first", "next"] | None = None
+    by_block: ByBlock = "no"
 
 
 @dataclass(frozen=True, slots=True)

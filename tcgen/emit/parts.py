@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import factorial
-from typing import Literal, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 from ..artifact.manifest import (
+    ByBlock,
     OperandEntry,
     Share,
     SpanEntry,
@@ -207,7 +208,7 @@ class _Walk:
         items = (item for item, _, _ in self.all(self.module.host_volatile))
         for item, entry in zip(items, self._entries(), strict=True):
             number, _ = self.by_blocks.get(item, (None, False))
-            form: Literal["first", "next"] = "next" if number else "first"
+            form: ByBlock = "next" if number else "first"
             yield entry if number is None else replace(entry, by_block=form)
 
     def _entries(self) -> Iterator[StatementEntry]:

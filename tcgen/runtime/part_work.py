@@ -122,7 +122,7 @@ class _Work:
         caches.
         """
         slowness = (1, 1)
-        if self.statement.by_block is not None and machine.multiprocessors:
+        if self.statement.by_block != "no" and machine.multiprocessors:
             return self._by_block(machine, passing, dtype, times)
         if len(self.lengths) == _PRODUCT:
             batch, m, n, k = (max(1, prod(group)) for group in self.lengths)

@@ -18,6 +18,7 @@ import pytest
 
 from support import cupy_stand_in
 from support.cupy_stand_in import Library, Stream
+from support.messages import says
 from support.paths import ROOT
 from tcgen.lazy_arrays import compile as kernels
 from tcgen.lazy_arrays.backend import BACKENDS
@@ -95,6 +96,11 @@ def test_everything_runs_and_what_is_wrong_is_reported(
     scripts["all"].prepare(folder)
     assert (folder / "gpu_all.py").is_file()
     assert (folder / "tcgen" / "__init__.py").is_file()
+    # Lazy arrays compile kernels there, with the package alone.
+    code = "import tcgen.resources as r; print(r.template_text('cuda/head.cu'))"
+    words = [sys.executable, "-c", code]
+    alone = {"PYTHONPATH": str(folder), "PATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    subprocess.run(words, cwd=tmp_path, env=alone, check=True, capture_output=True)
 
     found = run(scripts, folder)
     assert found["status"] == 0
@@ -236,3 +242,18 @@ def test_lazy_arrays_are_measured_with_kernels_that_were_prepared(
     assert [set(row["seconds"]) for row in found["rows"]] == [{"lazy", "kernels", "cupy"}] * 2
     table = made.table(found["rows"], {"copy": 1.0, "dgemm": 1.0})
     assert "geometric mean: 1.00 times" in table
+
+
+def test_where_no_gpu_can_run_the_reason_is_said(
+    scripts: dict[str, ModuleType],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["gpu_all.py", "run", str(tmp_path)])
+    assert scripts["all"].main() == 3
+    assert says(capsys.readouterr().err, "prepare first")
+    (tmp_path / "programs").mkdir()
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert scripts["all"].main() == 3
+    assert says(capsys.readouterr().err, "no GPU cupy install")

@@ -165,7 +165,7 @@ def check(text: str, old: str, new: str, kinds: str, monkeypatch: pytest.MonkeyP
             "entry%(LENGTH/RUN)*SEGMENT + entry%",
             f"race|{WRONG}",
         ),
-        ("start + (INDEX)(fixed + offset(turn)), wanted", "start + offset(turn), wanted", WRONG),
+        ("start + (INDEX)(fixed + offset(turn));", "start + offset(turn);", WRONG),
         # fragments of the tensor cores that hold other elements
         ("m + n%2*8 + lane/4)", "m + n/2*8 + lane/4)", WRONG),
         ("k + lane%4 + n/2*4, m", "k + lane/8 + n/2*4, m", WRONG),

@@ -25,8 +25,9 @@ from fractions import Fraction
 from itertools import groupby, takewhile
 from math import prod
 
+from ...ir.expr import Call
 from ...ir.plan import FusionPlan, LoopId, NestForm
-from ...ir.program import Contract, Produce, Step
+from ...ir.program import Contract, Map, Produce, Step
 from ...options import Options
 from ...thresholds.time_model import PICOSECONDS_PER_SECOND
 from ..kernels.objective import traffic
@@ -61,15 +62,7 @@ def nests_on_gpu(plan: FusionPlan, options: Options) -> FusionPlan:
     if options.memory_limit is not None:
         limit = options.memory_limit - output_bytes(plan.program, plan.extent_of, options.dtype)
     fusion = options.thresholds.planner.fusion
-    request = Request(
-        plan.extent_of,
-        limit,
-        options.constants,
-        options.dtype,
-        fusion,
-        nothing_saved,
-        options.calls,
-    )
+    request = _request(options, plan, limit)
     fetched = fusion.generated_tile_bytes
     if options.objective in ("memory", "peak"):
         tiles = smallest(plan, request, kept, fetched, peak=options.objective == "peak")
@@ -99,15 +92,22 @@ def nests_on_gpu(plan: FusionPlan, options: Options) -> FusionPlan:
     return _valued(regrouped(tiled, _kept_with(tiled, plan, kept)), plan, options, request)
 
 
+def _request(options: Options, plan: FusionPlan, limit: int) -> Request:
+    fusion, constants = options.thresholds.planner.fusion, options.constants
+    calls = options.calls
+    return Request(plan.extent_of, limit, constants, options.dtype, fusion, nothing_saved, calls)
+
+
 def nests_in_kernels(best: FusionPlan, linear: FusionPlan, options: Options) -> FusionPlan:
     """The best plan of the objective ``time``, or nests of another one if these are faster.
 
     ``linear`` shares the loops that the objective ``linear`` does. Without a memory limit, nests
     save more than the error of the prediction.
     """
-    limit, time = options.memory_limit, best.solve.value
-    if not linear.loops or best.solve.unit != "seconds" or time is None:
+    limit = options.memory_limit
+    if not linear.loops or best.solve.unit != "seconds":
         return best
+    time = _seconds(best, _request(options, best, _UNLIMITED))
     found = nests_on_gpu(replace(linear, solve=best.solve), options)
     fits = (
         limit is None
@@ -132,7 +132,8 @@ def _seconds(plan: FusionPlan, request: Request) -> Fraction:
 def _picoseconds(plan: FusionPlan, nest: tuple[int, ...], request: Request) -> int:
     """Predicted time of some visits, each a launch in loops of the host."""
     machine, dtype, calls = request.machine, request.dtype, request.bound_calls
-    return sum(visit_picoseconds(plan, n, machine, dtype, nothing_saved, calls) for n in nest)
+    launched = (n for n in nest if not _is_launched_with_another(plan, n, nest))
+    return sum(visit_picoseconds(plan, n, machine, dtype, nothing_saved, calls) for n in launched)
 
 
 def _form(nest: tuple[int, ...], found: BlockNest | None, host: int, *, kernel: bool) -> NestForm:
@@ -228,6 +229,27 @@ def _is_for_threads(plan: FusionPlan, nest: tuple[int, ...], many: int, short: i
         serial = max(serial, prod(i.space.extent_in(plan.extent_of) for i in inner))
     points = prod(loop.space.extent_in(plan.extent_of) for loop in around)
     return bool(around) and (points >= many or serial <= short)
+
+
+def _is_launched_with_another(plan: FusionPlan, position: int, nest: tuple[int, ...]) -> bool:
+    """Whether another launch computes a statement as well, so that it takes no time.
+
+    That is a complex conjugate, which its readers take, or a statement that uses only the elements
+    of a product before it: they are in registers.
+    """
+    step = plan.program.steps[plan.visits[position].step]
+    if _is_product(step):
+        return False
+    if (
+        isinstance(step.op, Map)
+        and isinstance(call := step.op.expr, Call)
+        and call.function == "conj"
+    ):
+        return True
+    others = (plan.program.steps[plan.visits[n].step] for n in nest if n < position)
+    products = {other.out.tensor for other in others if _is_product(other)}
+    read = {ref for ref in step.operands if ref.tensor in products}
+    return len(read) == 1 and all(set(ref.indices) == set(step.indices) for ref in read)
 
 
 def _common(plan: FusionPlan, nest: tuple[int, ...]) -> tuple[LoopId, ...]:
