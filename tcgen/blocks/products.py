@@ -53,7 +53,8 @@ def relation(one: Iterable[int], other: Iterable[int]) -> int:
 
 def is_part(ref: Ref) -> bool:
     """Whether a reference reads or writes a part of an array over joined spaces."""
-    return any(i.space != s for i, s in zip(ref.indices, ref.tensor.spaces, strict=True))
+    pairs = zip(ref.indices, ref.tensor.spaces, strict=True)
+    return any(s.parts and i.space != s for i, s in pairs)
 
 
 def signs_of(ref: Ref, indices: Indices, signature: Signature) -> tuple[int, ...]:

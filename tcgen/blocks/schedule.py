@@ -184,13 +184,13 @@ class Scheduler:
     def _layout(self, tensor: Tensor) -> BlockLayout:
         signature = self._signatures[tensor.name]
         charge = charge_of(signature, self._group, self._charges)
-        key = tensor.name, charge
-        if key not in self._known:
+
+        def make() -> BlockLayout:
             dims = [self._dims[s.name] for s in tensor.spaces]
             storage = self._storages.of[tensor.name]
-            self._known[key] = BlockLayout(self._group, dims, signature.signs, charge, storage)
-        found: BlockLayout = self._known[key]
-        return found
+            return BlockLayout(self._group, dims, signature.signs, charge, storage)
+
+        return self._once((tensor.name, charge), make)
 
     def _layout_of(self, ref: Ref) -> BlockLayout:
         """The layout of what a reference reads: the array, or a part of it on joined axes."""
@@ -198,14 +198,13 @@ class Scheduler:
         if not is_part(ref):
             return whole
         spaces = tuple(i.space for i in ref.indices)
-        key = ref.tensor.name, whole.charge, spaces
-        if key not in self._known:
+
+        def make() -> BlockLayout:
             dims = [self._dims[space.name] for space in spaces]
             pairs = zip(spaces, ref.tensor.spaces, strict=True)
-            before = [self._before(space, joined) for space, joined in pairs]
-            self._known[key] = PartLayout(whole, dims, before)
-        found: PartLayout = self._known[key]
-        return found
+            return PartLayout(whole, dims, [self._before(part, space) for part, space in pairs])
+
+        return self._once((ref.tensor.name, whole.charge, spaces), make)
 
     def _before(self, part: Space, joined: Space) -> Numbers:
         """By irrep, the orbitals of a joined space that lie before those of a part."""
@@ -228,18 +227,25 @@ class Scheduler:
         """What is made of the layouts of a step's arrays, once for equal charges."""
         layouts = self._made.layouts
         charges = (layouts[r.tensor.name].charge for r in (step.out, *step.operands))
-        key = (step.id, *charges, *more)
+        return self._once((step.id, *charges, *more), make)
+
+    def _once(self, key: object, make: Callable[[], _T]) -> _T:
+        """What ``make`` returns, which is kept for all charges."""
         if key not in self._known:
             self._known[key] = make()
         found: _T = self._known[key]
         return found
+
+    def _stored(self, layout: BlockLayout, storage: Storage, pair: Axes) -> BlockLayout:
+        key = "stored", layout, storage, pair
+        return self._once(key, lambda: layout.stored(storage, pair))
 
     def _step(self, step: Step) -> None:
         name = step.out.tensor.name
         for ref in step.operands:
             self._gather(ref.tensor.name)
         self._constant = name in self._constants
-        product = self._storages.product(step)
+        product = self._once(("product", step.id), lambda: self._storages.product(step))
         if product is not None:
             self._multiply(step, product)
         elif self._storages.copied(step):
@@ -288,10 +294,7 @@ class Scheduler:
             ),
             *(tuple(id(dim) for dim in source.dims), axes, strict),
         )
-        if key not in self._known:
-            self._known[key] = copies(target, source, axes, strict=strict)
-        found: Table = self._known[key]
-        return found
+        return self._once(key, lambda: copies(target, source, axes, strict=strict))
 
     def _copy(self, step: Step) -> None:
         source, target = step.operands[0], step.out
@@ -318,7 +321,7 @@ class Scheduler:
             return name, layout
         storage = _axes(ref, rows), _axes(ref, columns)
         key = (name, layout, storage, _axes(ref, pair))
-        wanted = layout.stored(storage, _axes(ref, pair))
+        wanted = self._stored(layout, storage, _axes(ref, pair))
         if key not in self._sorted:
             copy = f"{name} sorted {len(self._made.sizes)}"
             self._sorted[key] = copy
@@ -338,19 +341,21 @@ class Scheduler:
         if product.dot is not None:
             self._dot(step, product)
             return
-        half = self._half(step, product)
+        half = self._table(step, lambda: self._half(step, product), "half")
         pair = () if half is None else half.pair
         name_a, one = self._operand(a, m, k, pair if pair == m else (), sort=sort_a)
         name_b, other = self._operand(b, k, n, pair if pair == n else (), sort=sort_b)
         name_c, target = c.tensor.name, self._layout_of(c)
         whole = target
-        sort_c = sort_c or half is not None or self._is_tall(step, product)
+        tall = self._table(step, lambda: self._is_tall(step, product), "tall")
+        sort_c = sort_c or half is not None or tall
         accumulate = self._overwritten(c, accumulate=step.accumulate)
         added = accumulate
         if sort_c:
             # Rows are the shorter side: the BLAS walks columns.
             sides = sorted((m, n), key=self._count)
-            target = target.stored((_axes(c, sides[0]), _axes(c, sides[1])), _axes(c, pair))
+            sides_c = _axes(c, sides[0]), _axes(c, sides[1])
+            target = self._stored(target, sides_c, _axes(c, pair))
             summed = self._partial.setdefault(c.tensor.name, {}) if half is None else {}
             key = whole, target.storage
             name_c = summed.get(key, f"{name_c} product {len(self._made.sizes)}")
@@ -391,7 +396,7 @@ class Scheduler:
         partial = self._partial.pop(name, {})
         constant, self._constant = self._constant, name in self._constants
         for (whole, storage), product in partial.items():
-            table = self._copies(whole, whole.stored(storage), tuple(range(whole.rank)))
+            table = self._copies(whole, self._stored(whole, storage, ()), tuple(range(whole.rank)))
             self._add(Kind.COPY, (name, product), 1.0, name not in self._unwritten, table)
             self._unwritten.discard(name)
         if partial and name in self._real:
@@ -521,7 +526,7 @@ class Scheduler:
         operands = []
         for ref, (rows, columns) in zip((*step.operands, step.out), sides, strict=True):
             storage = _axes(ref, rows), _axes(ref, columns)
-            operands.append((self._layout_of(ref).stored(storage), *storage))
+            operands.append((self._stored(self._layout_of(ref), storage, ()), *storage))
         a, b, c = operands
         return product_table(a, b, c, accumulate=True)[1]
 
