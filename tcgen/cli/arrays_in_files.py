@@ -7,6 +7,8 @@ import stat
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -49,7 +51,24 @@ def is_hdf5(path: Path) -> bool:
     return path.suffix in (".h5", ".hdf5")
 
 
+def stored_names(path: Path) -> list[str]:
+    """Names of the arrays at the top of an HDF5 file."""
+    with _opened(path) as found:
+        return [*found]
+
+
 def _read_hdf5(path: Path) -> Arrays:
+    # Arrays are in the byte order of the machine, whatever that of the file is.
+    with _opened(path) as found:
+        return {
+            n: data[...].astype(data.dtype.newbyteorder("="), copy=False)
+            for n, data in found.items()
+        }
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[dict[str, Any]]:
+    """The data sets at the top of an HDF5 file, by name."""
     try:
         import h5py  # noqa: PLC0415  (optional)
     except ImportError:
@@ -59,11 +78,7 @@ def _read_hdf5(path: Path) -> Arrays:
         empty = ", ".join(name for name, data in found.items() if data.shape is None)
         if empty:
             raise ArgumentError(f"{path}: {empty} has no shape and holds no elements (h5py.Empty)")
-        # Arrays are in the byte order of the machine, whatever that of the file is.
-        return {
-            n: data[...].astype(data.dtype.newbyteorder("="), copy=False)
-            for n, data in found.items()
-        }
+        yield found
 
 
 class _Stream:

@@ -24,7 +24,7 @@ from ..errors import ArgumentError, ExtentError
 from ..ir.system import System, planning_extents
 from ..options import parse_bytes
 from ..runtime.program import Program
-from .arrays_in_files import is_hdf5, read_arrays, write_arrays
+from .arrays_in_files import is_hdf5, read_arrays, stored_names, write_arrays
 from .compile import compiled, read_equations
 from .options import (
     PATH,
@@ -224,14 +224,13 @@ def _workers(scheduler: str | None, devices: str | None) -> Iterator[tuple[Engin
 
 
 def _worker_inputs(program: Program, path: Path) -> dict[str, Any]:
-    """An array for each input; those in an HDF5 file are read by the workers."""
+    """The arrays in a file, all of which are inputs; workers read those in an HDF5 file."""
     from ..distributed.stored import stored  # noqa: PLC0415
 
-    names = [t.name for t in program.manifest.tensors if t.role != "output" and t.default is None]
-    if is_hdf5(path):
-        return {name: stored(path, name) for name in names}
-    arrays = read_arrays(path)
-    missing = [name for name in names if name not in arrays]
+    names = stored_names(path) if is_hdf5(path) else ()
+    arrays = {name: stored(path, name) for name in names} if names else read_arrays(path)
+    wanted = [t.name for t in program.manifest.tensors if t.role != "output" and t.default is None]
+    missing = [name for name in wanted if name not in arrays]
     if missing:
         raise ArgumentError(f"{path} has no array {', '.join(missing)}: add it to the file")
-    return {name: arrays[name] for name in names}
+    return dict(arrays)

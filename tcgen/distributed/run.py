@@ -224,7 +224,8 @@ class DistributedProgram:
         call = _Call(
             self._engine, ready, held, self._memory, self._seen, self._name, self._progress
         )
-        given = {n: every[n] for n in arrays if not isinstance(every[n], Stored)}
+        # Scalars that are left out have their defaults.
+        given = {n: v for n, v in every.items() if n not in held}
         results = call.run(given, lazy=lazy)
         self._report = call.report(time.perf_counter() - start)
         return {t.name: results[t.name] for t in self.program.manifest.outputs}

@@ -13,6 +13,7 @@ import pytest
 
 import tcgen
 from tcgen import ArgumentError, DtypeError, MemoryLimitError, PlanError, UnavailableError
+from tcgen.cli.run import _worker_inputs
 from tcgen.distributed import worker
 from tcgen.distributed.plan import Cluster, make_plan
 from tcgen.testing import random_arrays
@@ -374,3 +375,56 @@ def test_a_bound_program_that_closes_leaves_the_values_of_others(
             assert (second(t=t)["r"] == expected).all()
             assert (first(t=t)["r"] == expected).all()
         assert not list(tmp_path.iterdir())
+
+
+WITH_DEFAULTS = """
+space o = 4
+space v = 5
+index i : o
+index a : v
+input x[o,v], scale = 2, shift constant = 1/2
+output r, e
+r[i,a] = scale*x[i,a] + shift
+e = scale*x[i,a]*x[i,a]
+"""
+
+
+@pytest.mark.parametrize("passed", [{}, {"scale": 3}, {"shift": -1.0}, {"scale": 3, "shift": 4}])
+@pytest.mark.parametrize("constants", [(), ("x",), ("shift",), ("x", "scale", "shift")])
+def test_scalars_that_are_left_out_have_their_defaults(
+    passed: dict[str, float], constants: tuple[str, ...], pool: ThreadPoolExecutor
+) -> None:
+    made = tcgen.compile(WITH_DEFAULTS, target="numpy")
+    inputs = {"x": np.arange(20.0).reshape(4, 5), **passed}
+    held = {name: inputs[name] for name in constants if name in inputs}
+    expected = made(**inputs)
+    with made.distribute(pool, task_seconds=0) as run, run.bind(**held) as program:
+        for _ in range(2):
+            found = program(**{n: a for n, a in inputs.items() if n not in held})
+            np.testing.assert_array_equal(found["r"], expected["r"])
+            assert found["e"] == pytest.approx(expected["e"], rel=1e-14)
+
+
+@pytest.mark.parametrize("ending", ["npz", "h5"])
+def test_workers_of_the_command_line_take_all_arrays_of_a_file(ending: str, tmp_path: Path) -> None:
+    """Scalars with a default in the file replace it, and names that are no inputs are refused."""
+    made = tcgen.compile(WITH_DEFAULTS, target="numpy")
+    file = tmp_path / f"inputs.{ending}"
+    arrays = {"x": np.ones((4, 5)), "scale": np.array(7.0)}
+
+    def write(more: dict[str, np.ndarray]) -> None:
+        if ending == "npz":
+            np.savez(file, **arrays, **more)
+            return
+        with pytest.importorskip("h5py").File(file, "w") as opened:
+            for name, array in {**arrays, **more}.items():
+                opened[name] = array
+
+    write({})
+    with ThreadPoolExecutor(2) as threads, made.distribute(threads) as run:
+        found = run(**_worker_inputs(made, file))
+        assert (found["r"] == 7.5).all()
+        assert found["e"] == 140
+        write({"shfit": np.array(1.0)})
+        with pytest.raises(ArgumentError, match="unknown input shfit"):
+            run(**_worker_inputs(made, file))
