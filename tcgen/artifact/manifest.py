@@ -119,9 +119,8 @@ class StatementEntry:
         groups: groups of its own loops: m, n, k and the batch of a matrix product; else one.
         halves: number of triangles among all loops: each leaves half of the points.
         flops: flops of a point; None for a generated input.
-        by_block: on a GPU, a thread block computes it for each iteration of its loops, in a launch
-            of its own (``first``) or in that of the statement before it (``next``); ``no`` for
-            others.
+        by_block: ``first`` or ``next`` if a thread block of a GPU computes each iteration of its
+            loops, in a launch of its own or in that of the statement before it; else ``no``.
     """
 
     share: Share

@@ -245,7 +245,7 @@ def parse_machine(text: str, usual: Machine = Machine()) -> Machine:
 
 
 # Statements of a nest that blocks of a GPU compute. Source: estimates, 2026-11-30, not measured.
-NEST_ELEMENT_FLOPS = 512  # flops in the time of an element of a statement that is no product
+NEST_ELEMENT_FLOPS = 512  # flops in the time of an element of another statement than a product
 NEST_STATEMENT_PICOSECONDS = 10**6  # tables, first copies and barriers of a statement: 1,500 cycles
 NEST_CACHE_RATE = 2  # rate of loads from the last cache, in that of memory: see tile_cycles
 
