@@ -119,8 +119,8 @@ class StatementEntry:
         groups: groups of its own loops: m, n, k and the batch of a matrix product; else one.
         halves: number of triangles among all loops: each leaves half of the points.
         flops: flops of a point; None for a generated input.
-        by_block: whether thread blocks of a GPU compute it for each iteration of its loops: in a
-            launch of its own (``first``), in that of the statement before it (``next``), or ``no``.
+        by_block: ``first`` or ``next`` if a thread block of a GPU computes each iteration of its
+            loops, in a launch of its own or in that of the statement before it; else ``no``.
     """
 
     share: Share

@@ -42,7 +42,7 @@ from dataclasses import replace
 
 from ..errors import ExtentError
 from ..ir.plan import FusionPlan, Solve
-from ..ir.program import FormulaSequence
+from ..ir.program import FormulaSequence, Produce
 from ..options import Options
 from .placement.memory import static_elements
 from .placement.nest import place_nodes
@@ -93,7 +93,8 @@ def plan_fusion(program: FormulaSequence, options: Options) -> FusionPlan:
 
     if options.objective == "time":
         few = options.thresholds.planner.fusion.time.few_statements
-        if not 1 < len(program.steps) <= few:
+        fetches = any(isinstance(s.op, Produce) for s in program.steps)
+        if not 1 < len(program.steps) <= few or options.sliced or fetches:
             return plan
         linear = replace(options, objective="linear")
         return nests_in_kernels(plan, _plan_of_objective(program, linear), options)

@@ -164,7 +164,7 @@ class Nest:
     each takes further points in turn. Private buffers belong to a block, and its threads
     synchronise after each statement.
 
-    ``products`` has an entry for each statement other than loops, in order. A block computes a
+    ``products`` has an entry for each statement inside the loops, in order. A block computes a
     statement with Tiles one tile after the other, all with one term and no splits; those without
     are divided by elements. () is the same as None for all.
 

@@ -21,7 +21,7 @@ EXTENTS = {"o": 30, "v": 200, "x": 600}
 MOST = {
     ("mp2_df", "none"): (2, 4),
     ("mp2_df", "time"): (40, 40),
-    ("df_ladder", "none"): (2, 4),
+    ("df_ladder", "none"): (8, 12),
     ("ccsd_closed_shell", "none"): (50, 60),
     ("t_closed_shell", "time"): (12_000, 12_400),
 }

@@ -44,6 +44,8 @@ space v virtual
 index i j k : o
 index a b c : v
 """
+# The loop of one of two nests.
+LOOP_OF_C0 = "tc_point < tc_tiles(N_v, 3); tc_point += gridDim.x) {\n        const tc_int c0"
 PRODUCT = """
 input t[o,v,o,v], u[v,o,v,o]
 output r
@@ -304,7 +306,7 @@ def test_mutants_of_a_permutation(
             "const tc_int c0 = tc_point*3; if (threadIdx.x == 5) return;",
             "mask|divergent barrier",
         ),
-        ("tc_point = blockIdx.x;", "tc_point = 0;", "race"),
+        (f"tc_point = blockIdx.x; {LOOP_OF_C0}", f"tc_point = 0; {LOOP_OF_C0}", "race"),
     ],
 )
 def test_mutants_of_a_nest(old: str, new: str, kinds: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,9 +46,12 @@ class BlockNest:
 def block_nest(
     plan: FusionPlan, nest: tuple[int, ...], request: Request, thresholds: GpuThresholds
 ) -> BlockNest | None:
-    """The fastest tiles of a nest in one kernel; None where no tiles fit, or blocks cannot."""
+    """The fastest tiles of a nest in one kernel; None where no tiles fit, or blocks cannot.
+
+    Nothing is predicted for a machine without multiprocessors, which is no GPU.
+    """
     found = _Nest.of(plan, nest, request, thresholds)
-    if found is None:
+    if found is None or not request.machine.multiprocessors:
         return None
     loops = found.loops
     extent = {o: o.space.extent_in(request.extents) for o in loops}
