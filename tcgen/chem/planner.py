@@ -24,6 +24,8 @@ class Planner:
         self._thread: threading.Thread | None = None
         self._compilers = ExitStack()
         self._abandoned = False
+        # No compiler begins once an error has ended them.
+        self._begins = threading.Lock()
 
     def programs(self) -> Sequence[Program]:
         """The programs, once they are planned; raises the errors of planning."""
@@ -52,18 +54,23 @@ class Planner:
         sys.setswitchinterval(min(interval, _SWITCH))
         try:
             with self._compilers:
-                yield
-                sys.setswitchinterval(interval)
-                self.programs()
+                try:
+                    yield
+                    sys.setswitchinterval(interval)
+                    self.programs()
+                except BaseException:
+                    with self._begins:
+                        self._abandoned = True
+                    raise
         finally:
-            self._abandoned = True
             sys.setswitchinterval(interval)
 
     def _run(self) -> None:
         try:
             self._programs = self._plan()
-            if not self._abandoned:
-                self._compile()
+            with self._begins:
+                if not self._abandoned:
+                    self._compile()
         except BaseException as error:  # programs() raises it
             self._error = error
 
