@@ -356,7 +356,7 @@ def _refuse_files(chosen: Mapping[str, Any]) -> None:
     from ..chem.states import figure_for  # noqa: PLC0415
 
     output: Path | None = chosen["output"]
-    if chosen["spectrum"] is not None:
+    if chosen["spectrum"] is not None and chosen["states"] is not None:
         figure_for(chosen["spectrum"])
     for path in (output, chosen["amplitudes"], chosen["spectrum"], chosen["checkpoint"]):
         if path is not None and not path.parent.is_dir():
