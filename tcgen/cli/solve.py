@@ -401,7 +401,7 @@ def _refuse_files(chosen: Mapping[str, Any]) -> None:
     from ..chem.states import figure_for  # noqa: PLC0415
 
     output: Path | None = chosen["output"]
-    if chosen["spectrum"] is not None:
+    if chosen["spectrum"] is not None and chosen["states"] is not None:
         figure_for(chosen["spectrum"])
     files = ("amplitudes", "spectrum", "checkpoint", "integral_file")
     for path in (output, *(chosen[name] for name in files)):
