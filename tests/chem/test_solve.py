@@ -87,6 +87,7 @@ def test_frozen_orbitals_are_those_of_pyscf(
     assert abs(found.e_corr - solver.e_corr) < TOLERANCE
 
 
+@pytest.mark.filterwarnings("ignore:.*leaves out elements of the Fock matrix")
 @pytest.mark.parametrize("frozen", [[[0, 1], [0]], [[], [0]], [np.arange(2), np.arange(1)]])
 @pytest.mark.parametrize("kind", ["UHF", "ROHF"])
 def test_frozen_orbitals_of_each_spin(
@@ -107,6 +108,7 @@ def test_frozen_orbitals_of_each_spin(
     assert abs(found.e_corr - expected) < TOLERANCE
 
 
+@pytest.mark.filterwarnings("ignore:.*leaves out elements of the Fock matrix")
 @pytest.mark.parametrize("kind", ["RHF", "UHF", "ROHF"])
 def test_a_reaction_field_is_in_the_fock_matrix(
     kind: str, radical: SimpleNamespace, chemistry: Chemistry, solve: Any
@@ -148,6 +150,7 @@ def test_no_attribute_is_searched_in_all_modules(chemistry: Chemistry, solve: An
     assert abs(solve("mp2_closed_shell", reference).e_corr + 0.012870135774) < 1e-8
 
 
+@pytest.mark.filterwarnings("ignore:.*leaves out elements of the Fock matrix")
 def test_the_energy_is_that_of_the_orbitals(chemistry: Chemistry, solve: Any) -> None:
     reference = chemistry("lih_sto3g").reference.copy()
     turn = np.eye(6)
