@@ -126,7 +126,8 @@ class Memory:
                 return None
             view = self._view(partial(_one, take, n) if several else take)
             view._seen = pending
-            view._pending = viewed(pending, partial(_followed, view._steps))
+            steps = view._steps
+            view._pending = viewed(pending, partial(_followed, steps) if steps[1:] else steps[0])
             if view._pending is None or part.size < min(LIMITS.elements, whole.size):
                 return None
             root._in_order |= type(take) is not itemgetter and picked(whole, part) is None

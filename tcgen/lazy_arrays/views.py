@@ -77,8 +77,9 @@ def viewed(node: Node, take: Callable[[Array], Array]) -> Node | None:
         return node.part(take(node.work.array))
     whole = UNREAD.in_shape(node.shape)
     view = take(whole)
-    picks, source = picked(whole, view) or (None, ())
-    if picks == _whole(node.shape):
+    # Only a view of all elements may be one of other axes.
+    picks, source = (picked(whole, view) if view.size == whole.size else None) or (None, ())
+    if picks is not None and picks == _whole(node.shape):
         return with_axes(node, source) if source != tuple(range(node.ndim)) else node
     if isinstance(node.work, Elementwise | Join) and not _is_cheap(node):
         return Node(Part((node,), take), view.shape, node.dtype)
