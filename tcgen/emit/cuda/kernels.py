@@ -142,8 +142,8 @@ def _function(name: str, body: list[str], scope: Scope) -> list[str]:
     match scope.kernel.mapping:
         case Tiles() as mapping:
             bounds += f", {_residence(mapping, scope)}"
-        case Nest(products=products) if any(products):
-            # Without a number of blocks ptxas spills sums rather than take more registers.
+        case Nest():
+            # Without a number of blocks ptxas spills rather than take more registers.
             bounds += ", 1"
         case _:
             pass

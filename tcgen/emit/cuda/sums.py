@@ -36,7 +36,8 @@ from .expressions import (
 )
 from .points import element_guards, summed_guards
 
-_AT_ONCE = 4  # points of a sum whose loads a thread has in flight
+_AT_ONCE = 4  # most points of a sum whose loads a thread has in flight
+_HELD = 512  # most bytes of these loads: half of a thread's registers; the rest holds addresses
 
 
 def sums_body(stmt: Assign, mapping: Sums, scope: Scope) -> list[str]:
@@ -71,14 +72,15 @@ def _walk_numbers(stmt: Assign, mapping: Sums, guards: list[str], scope: Scope) 
         *values(summed, "tc_rest", scope, "tc_here"),
     ]
     moving = frozenset(v.name for v in summed)
+    many = _points_at_once(stmt, moving, scope)
     inside = [f"tc_here < {points(summed, scope)}", *guards]
     return part(
         THREADS,
         "walk_points",
         first=first,
         points=points(summed, scope),
-        step=_AT_ONCE * step,
-        body=_at_once(stmt, declare, inside, moving, scope),
+        step=many * step,
+        body=_at_once(stmt, many, declare, inside, moving, scope),
     )
 
 
@@ -100,11 +102,12 @@ def _walk_rows(stmt: Assign, mapping: Sums, guards: list[str], scope: Scope) -> 
     ]
     inside = [f"tc_group + tc_at < {count(several, scope)}", *guards]
     moving = frozenset(mapping.along)
+    many = _points_at_once(stmt, moving, scope)
     return part(
         THREADS,
         "walk_rows",
         count=count(several, scope),
-        at_once=_AT_ONCE,
+        at_once=many,
         first=index,
         rows=rows,
         step=step,
@@ -113,18 +116,33 @@ def _walk_rows(stmt: Assign, mapping: Sums, guards: list[str], scope: Scope) -> 
         lanes=count(lane, scope),
         lane=scope.variables[lane.name],
         value=first_value(lane, scope, "tc_x"),
-        body=_at_once(stmt, declare, inside, moving, scope),
+        body=_at_once(stmt, many, declare, inside, moving, scope),
     )
+
+
+def _points_at_once(stmt: Assign, moving: frozenset[str], scope: Scope) -> int:
+    """Points of a sum whose loads a thread has in flight."""
+    loads = {a for a in leaves(stmt.expr) if isinstance(a, Access) and _moves(a, moving)}
+    size = sum(BY_NAME[scope.buffers[a.buffer].dtype].itemsize for a in loads)
+    many = _AT_ONCE
+    while many > 1 and many * size > _HELD:
+        many //= 2
+    return many
+
+
+def _moves(access: Access, moving: frozenset[str]) -> bool:
+    return not moving.isdisjoint(access.variables)
 
 
 def _at_once(
     stmt: Assign,
+    many: int,
     declare: list[str],
     inside: list[str],
     moving: frozenset[str],
     scope: Scope,
 ) -> list[str]:
-    """Add some points to the sum of a thread; ``tc_at`` counts them.
+    """Add so many points to the sum of a thread; ``tc_at`` counts them.
 
     ``declare`` has the declarations of the variables of a point, ``inside`` its conditions.
     ``moving`` variables differ between the points: accesses with them are loaded first.
@@ -132,7 +150,7 @@ def _at_once(
     loads: dict[Access, str] = {}
 
     def loaded(leaf: Ref | Access | Delta | Equal) -> Expr:
-        if not isinstance(leaf, Access) or moving.isdisjoint(leaf.variables):
+        if not isinstance(leaf, Access) or not _moves(leaf, moving):
             return leaf
         return Access(loads.setdefault(leaf, f"tc_value{len(loads)}"), ())
 
@@ -146,8 +164,8 @@ def _at_once(
     return part(
         THREADS,
         "points_at_once",
-        at_once=_AT_ONCE,
-        arrays=[f"{kind} {name}[{_AT_ONCE}];" for name, kind in types.items()],
+        at_once=many,
+        arrays=[f"{kind} {name}[{many}];" for name, kind in types.items()],
         declare=declare,
         inside=" && ".join(inside),
         loads=[

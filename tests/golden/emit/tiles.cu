@@ -122,7 +122,7 @@ tcgen_tiled_0(
  * flops   2 o^2 v + 2 o v
  * bytes   8 o v + 8 o^2 read, 8 o v written
  */
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 1)
 tcgen_tiled_1(
     const double *__restrict__ x,
     const double *__restrict__ g,
@@ -200,7 +200,7 @@ tcgen_tiled_2(
  * flops   2 o^2 v
  * bytes   16 o v + 8 o^2 read, 8 o^2 written
  */
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 1)
 tcgen_tiled_2_2(
     const double *__restrict__ x,
     double *__restrict__ s,
@@ -246,7 +246,7 @@ tcgen_tiled_2_2(
 }
 
 /* The second pass: adds the parts of each sum in order. */
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 1)
 tcgen_tiled_2_2_finish(
     const double *__restrict__ x,
     double *__restrict__ s,

@@ -22,7 +22,7 @@ tcgen_triangles_0(
  * flops   1/3 o^3 + o^2 + 2/3 o
  * bytes   24 o + 8 read, 8 written
  */
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 1)
 tcgen_triangles_0_2(
     const double *__restrict__ u,
     double *__restrict__ e,
@@ -53,7 +53,7 @@ tcgen_triangles_0_2(
 }
 
 /* The second pass: adds the parts of each sum in order. */
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 1)
 tcgen_triangles_0_2_finish(
     const double *__restrict__ u,
     double *__restrict__ e,
