@@ -35,10 +35,11 @@ f1[j] = sum(i) A[i,j]
 f2[j,k] = B[j,k,l]*C[k,l]
 W[k] = f1[j]*f2[j,k]
 """
-CASES: dict[str, tuple[dict[str, int], str]] = {
-    "Allam et al.": ({"ni": 10, "nj": 10, "nk": 12, "nl": 10}, "kernel"),
-    "mp2_df": ({"o": 8, "v": 20, "x": 60}, "kernel"),
-    "df_ladder": ({"o": 30, "v": 200, "x": 600}, "host"),
+# Extents, form and launches; those of the host copy distinct elements of symmetric arrays as well.
+CASES: dict[str, tuple[dict[str, int], str, int]] = {
+    "Allam et al.": ({"ni": 10, "nj": 10, "nk": 12, "nl": 10}, "kernel", 2),
+    "mp2_df": ({"o": 8, "v": 20, "x": 60}, "kernel", 2),
+    "df_ladder": ({"o": 30, "v": 200, "x": 600}, "host", 8),
 }
 
 
@@ -53,14 +54,14 @@ def system_of(name: str) -> System:
 def test_the_form_of_a_nest(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The report says which form a nest has, and that form computes the values."""
     monkeypatch.setattr("tcgen.runtime.gpu.backend.open_device", EmulatedDevice)
-    system, (planned, form) = system_of(name), CASES[name]
+    system, (planned, form, launches) = system_of(name), CASES[name]
     program = tcgen.compile(
         system, extents=planned, target="cuda", objective="linear", machine="h100"
     )
     (nest,) = program.report["fusion"]["nests"]
     assert nest["form"] == form
     assert nest["seconds"] < nest["other_seconds"]
-    assert program.report["launches"] <= 2
+    assert program.report["launches"] <= launches
     small: dict[str, Any] = {space: 5 + 2 * n for n, space in enumerate(planned)}
     arrays = random_arrays(system, small, dtype="float64", seed=3)
     expected = evaluate_system(system, arrays, small, dtype="float64")
