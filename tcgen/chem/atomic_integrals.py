@@ -19,7 +19,7 @@ from ..errors import ArgumentError, UnavailableError, pip_install
 from ..ir.layouts import Array
 from .frames import Block, Frame
 from .integral_file import IntegralFile, progress_of
-from .integrals import Blocks, Integrals, Irreps
+from .integrals import Blocks, Integrals, TransformOptions
 from .pairs import (
     AllowedPairs,
     blocks_of_columns,
@@ -78,28 +78,17 @@ class AtomicIntegrals(Integrals):
         for made in (self._pairs, self._stored, self._allowed):
             made.clear()
 
-    def transform_for(
-        self,
-        blocks: Iterable[Blocks],
-        beside: float = 0.0,
-        file: IntegralFile | None = None,
-        *,
-        on_disk: bool = False,
-        always: bool = False,
-        irreps: Irreps | None = None,
-    ) -> None:
-        """Transform all orbitals at once for blocks (pq|rs).
+    def transform_for(self, blocks: Iterable[Blocks], options: TransformOptions) -> None:
+        """Transform all orbitals at once for blocks (pq|rs), if that is less work than each.
 
-        Only if that is less work than each, or ``always``, as with a named file: the result is read
-        from there, or written there. Else it goes to memory if ``beside`` bytes of blocks fit
-        beside it and tiles are not cut out of it later (``on_disk``), or to the ``file``.
-        With ``irreps``, integrals in memory that these forbid may be left out.
+        With a named file the result is read from there, or written there.
         """
+        file, on_disk, irreps = options.file, options.on_disk, options.irreps
         apart, wanted = self._plan(blocks)
         named = file is not None and file.named is not None
         if file is not None:
             self._tell = file.tell
-        always = always or named or self._at_once(apart, wanted, on_disk=on_disk)
+        always = options.always or named or self._at_once(apart, wanted, on_disk=on_disk)
         if not (wanted and always):
             return
         if file is not None and (found := file.pairs()):
@@ -110,7 +99,7 @@ class AtomicIntegrals(Integrals):
             wanted = {(k, n) for n in range(len(self._coefficients)) for k in range(n + 1)}
         elements = sum(self._pair_count(k) * self._pair_count(n) for k, n in wanted)
         half = max(self._half(self._pair_count(k)) for k, _ in wanted)
-        fits = elements * self._dtype.itemsize + max(half, beside) <= self._memory
+        fits = elements * self._dtype.itemsize + max(half, options.beside) <= self._memory
         in_memory = fits and not on_disk and self._density_fit is None
         if file is None and not in_memory:
             return

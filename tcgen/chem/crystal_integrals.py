@@ -20,8 +20,7 @@ from ..ir.layouts import Array
 from ..ir.tensor import Tensor
 from ..records.quantity import Quantity
 from .frames import Block, Frame
-from .integral_file import IntegralFile
-from .integrals import Blocks, Integrals, Irreps
+from .integrals import Blocks, Integrals, TransformOptions
 
 _ELEMENTS = 1 << 21  # elements of blocks that are made at a time
 _SLICE = 500  # MB of three-index integrals that PySCF reads at a time
@@ -63,17 +62,8 @@ class CrystalIntegrals(Integrals):
             "four-index integrals, such as ccsd_complex_closed_shell"
         )
 
-    def transform_for(  # one transform makes all of them, in memory
-        self,
-        blocks: Iterable[Blocks],
-        beside: float = 0.0,  # noqa: ARG002
-        file: IntegralFile | None = None,  # noqa: ARG002
-        *,
-        on_disk: bool = False,  # noqa: ARG002
-        always: bool = False,  # noqa: ARG002
-        irreps: Irreps | None = None,  # noqa: ARG002
-    ) -> None:
-        """Make the three-index integrals, if equations read some blocks."""
+    def transform_for(self, blocks: Iterable[Blocks], options: TransformOptions) -> None:  # noqa: ARG002
+        """Make the three-index integrals, in memory, if equations read some blocks."""
         if not [*blocks] or self._three:
             return
         for k, one in enumerate(self._kpts):

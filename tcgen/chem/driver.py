@@ -30,6 +30,7 @@ from .eigen import Roots
 from .equations import Equations
 from .inputs import IN_MEMORY, MeanFieldInputs
 from .integral_file import IntegralFile, NamedFile
+from .integrals import TransformOptions
 from .iterate import Step
 from .mean_field import MeanField
 from .memory import Budget
@@ -405,7 +406,8 @@ def _make_arrays(
     release_memory()
     beside = sum(setup.budget.inputs.values())
     # What tiles are cut from stays: in memory it would count beside the program.
-    blocks.transform_for(setup.found.values(), beside, file, on_disk=bool(setup.on_disk))
+    where = TransformOptions(beside, file, on_disk=bool(setup.on_disk))
+    blocks.transform_for(setup.found.values(), where)
     for name, found in setup.found.items():
         on_disk = name in setup.on_disk
         make = partial(blocks.dataset, file=file) if on_disk else blocks.array
@@ -477,9 +479,8 @@ def _problem_in_blocks(
         on_disk = always and file.named is None
         assert setup.labels is not None
         irreps = setup.labels.irreps
-        blocks.transform_for(
-            setup.found.values(), beside, file, on_disk=on_disk, always=always, irreps=irreps
-        )
+        where = TransformOptions(beside, file, on_disk=on_disk, always=always, irreps=irreps)
+        blocks.transform_for(setup.found.values(), where)
         check_integrals(blocks, setup.labels.group, irreps)
         with symmetric():
             for name in arrays:

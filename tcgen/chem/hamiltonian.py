@@ -20,8 +20,7 @@ from ..options import parse_bytes
 from ..simplices import extent_of, positions
 from .crystal import has_kpoints, read_crystal
 from .frames import ALPHA, BETA, SPIN_ORBITAL, Block, Frame, Frozen, frames_of
-from .integral_file import IntegralFile
-from .integrals import Blocks, Integrals, Irreps
+from .integrals import Blocks, Integrals, TransformOptions
 from .mean_field import read_mean_field
 from .reference import Reference
 
@@ -180,16 +179,7 @@ class HeldIntegrals(Integrals):
         """Number of auxiliary functions."""
         return len(self._three(0))
 
-    def transform_for(
-        self,
-        blocks: Iterable[Blocks],
-        beside: float = 0.0,
-        file: IntegralFile | None = None,
-        *,
-        on_disk: bool = False,
-        always: bool = False,
-        irreps: Irreps | None = None,
-    ) -> None:
+    def transform_for(self, blocks: Iterable[Blocks], options: TransformOptions) -> None:
         """Nothing."""
 
     def forget_pairs(self) -> None:

@@ -28,7 +28,7 @@ from .auxiliary import AuxiliaryIrreps
 from .crystal_integrals import CrystalIntegrals
 from .frames import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, Block, Frame
 from .integral_file import IntegralFile
-from .integrals import Irreps
+from .integrals import Irreps, TransformOptions
 from .quantities import INTEGRALS, Found
 from .reference import Reference, core_hamiltonian
 from .spaces import ORBITAL, Kind, OrbitalSpaces
@@ -116,21 +116,8 @@ class MeanFieldInputs:
         fock = frame.energies[: frame.occupied]
         return float(fock.sum() - np.einsum("ijij->", pairs) / 2)
 
-    def transform_for(
-        self,
-        inputs: Iterable[Found],
-        beside: float,
-        file: IntegralFile,
-        *,
-        on_disk: bool = False,
-        always: bool = False,
-        irreps: Irreps | None = None,
-    ) -> None:
-        """Transform the two-electron integrals of some inputs, at once where that is less work.
-
-        The result goes to memory, beside inputs that take ``beside`` bytes, or to the ``file``.
-        With ``irreps``, integrals that these forbid may be left out.
-        """
+    def transform_for(self, inputs: Iterable[Found], options: TransformOptions) -> None:
+        """Transform the two-electron integrals of some inputs, at once where that is less work."""
         blocks: list[tuple[Block, Block, Block, Block]] = []
         for found in inputs:
             if found.quantity in INTEGRALS:
@@ -139,9 +126,7 @@ class MeanFieldInputs:
                 blocks.append((p, q, r, s) if chemist else (p, r, q, s))
                 if found.quantity is Quantity.ANTISYMMETRISED:
                     blocks.append((p, s, q, r))
-        self._integrals.transform_for(
-            blocks, beside, file, on_disk=on_disk, always=always, irreps=irreps
-        )
+        self._integrals.transform_for(blocks, options)
 
     def bytes_apart(self, found: Found) -> float:
         """Most bytes while an input is made alone."""

@@ -40,6 +40,25 @@ class Irreps:
         return np.asarray(self.products[own[i], own[j]])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TransformOptions:
+    """Where integrals over all pairs of orbitals go, and which are made.
+
+    Attributes:
+        beside: bytes of the blocks that are to fit into memory beside them.
+        file: where they go if they do not fit; a named file has them in any case.
+        on_disk: tiles are cut out of them later, so that memory is not used.
+        always: they are made even if that is more work than blocks one by one.
+        irreps: integrals that these forbid may be left out: see ``largest_between``.
+    """
+
+    beside: float = 0.0
+    file: IntegralFile | None = None
+    on_disk: bool = False
+    always: bool = False
+    irreps: Irreps | None = None
+
+
 class Integrals(ABC):
     """Integrals over the orbitals of frames; blocks are cached.
 
@@ -65,23 +84,8 @@ class Integrals(ABC):
         """Number of auxiliary functions."""
 
     @abstractmethod
-    def transform_for(
-        self,
-        blocks: Iterable[Blocks],
-        beside: float = 0.0,
-        file: IntegralFile | None = None,
-        *,
-        on_disk: bool = False,
-        always: bool = False,
-        irreps: Irreps | None = None,
-    ) -> None:
-        """Make the integrals over all pairs for blocks (pq|rs).
-
-        Only if that is less work than each block, or ``always``. The result goes to memory if
-        ``beside`` bytes of blocks fit beside it, and if tiles are not cut out of it later
-        (``on_disk``), else to the ``file``.
-        With ``irreps``, those that these forbid may be left out: see ``largest_between``.
-        """
+    def transform_for(self, blocks: Iterable[Blocks], options: TransformOptions) -> None:
+        """Make the integrals over all pairs for blocks (pq|rs), if that is less work than each."""
 
     @abstractmethod
     def _half(self, pairs: int) -> float:

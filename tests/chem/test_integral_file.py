@@ -17,6 +17,7 @@ from support.messages import mentions
 from tcgen.chem import atomic_integrals
 from tcgen.chem.frames import Block
 from tcgen.chem.integral_file import IntegralFile, NamedFile, StoredRows
+from tcgen.chem.integrals import TransformOptions
 from tcgen.chem.mean_field import read_mean_field
 
 pytest.importorskip("pyscf")
@@ -50,7 +51,9 @@ def test_a_transform_into_a_file_gives_the_integrals(
     expected = reference.integrals()
     stored = replace(reference, memory=1e5 if held else 1e9).integrals()
     with IntegralFile(told) as file:
-        stored.transform_for([(p, p, q, q) for p in whole for q in whole], 0.0, file, on_disk=True)
+        stored.transform_for(
+            [(p, p, q, q) for p in whole for q in whole], TransformOptions(file=file, on_disk=True)
+        )
         assert file.bytes_written
         for p, q, r, s in wanted:
             made = stored.cut(p, q, r, s)
@@ -72,7 +75,7 @@ def test_complex_integrals_in_a_file(tmp_path: Path, blocks: Any) -> None:
     for memory in (1e9, 1e4):
         stored = replace(reference, memory=memory).integrals()
         with IntegralFile(told, named=named) as file:
-            stored.transform_for([(whole,) * 4], 0.0, file)
+            stored.transform_for([(whole,) * 4], TransformOptions(file=file))
             np.testing.assert_allclose(stored.cut(*(whole,) * 4), expected, rtol=0, atol=1e-10)
             # In many parts the half with few pairs is made first.
             part = replace(whole, places=whole.places[2:4])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tcgen.chem.frames import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, Block
+from tcgen.chem.integrals import TransformOptions
 from tcgen.chem.mean_field import read_mean_field
 from tcgen.chem.pairs import blocks_of_columns, half_transformed, pair_numbers
 from tcgen.ir.layouts import pack
@@ -46,7 +47,7 @@ def test_blocks_are_those_of_single_transforms(
     pairs = [(p, q) for own in parts for p, q in product(own, own)]
     blocks = [(*one, *two) for one, two in product(pairs, pairs)]
     apart, together = reference.integrals(), reference.integrals()
-    together.transform_for(blocks)
+    together.transform_for(blocks, TransformOptions())
     assert together._pairs
     for block in blocks:
         np.testing.assert_allclose(together.chemist(*block), apart.chemist(*block), atol=1e-12)
@@ -72,7 +73,9 @@ def test_packed_integrals_are_cut_without_a_dense_array(fields: dict[str, Any]) 
             expected = pack(tensor, integrals.chemist(*blocks))
             np.testing.assert_allclose(alone, expected, atol=1e-12)
     pairs = list(product((occupied, virtual), repeat=2))
-    integrals.transform_for([(*one, *two) for one, two in product(pairs, pairs)])
+    integrals.transform_for(
+        [(*one, *two) for one, two in product(pairs, pairs)], TransformOptions()
+    )
     for tensor, blocks in cases:
         expected = pack(tensor, integrals.chemist(*blocks))
         np.testing.assert_allclose(integrals.stored(tensor, blocks), expected, atol=1e-12)
@@ -82,7 +85,7 @@ def test_one_small_block_is_transformed_alone(fields: dict[str, Any]) -> None:
     reference = read_mean_field(fields["RHF"])
     integrals = reference.integrals()
     occupied = Block(SPATIAL, (0, 1))
-    integrals.transform_for([(occupied,) * 4])
+    integrals.transform_for([(occupied,) * 4], TransformOptions())
     assert not integrals._pairs
 
 
