@@ -7,6 +7,7 @@ every group; the tables are those of one grading.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..dtypes import BY_NAME
 from ..errors import ArgumentError, DtypeError, MemoryLimitError, PlanError, ShapeError
 from ..grading import Grading
 from ..ir.conservation import axis_signs
+from ..ir.conserved_factors import Product, factor_of
 from ..ir.expr import Delta, format_expr, leaves
 from ..ir.layouts import unpack
 from ..ir.pretty.equations import pretty_step
@@ -100,11 +102,14 @@ class BlockedProgram:
         nest = find_nest(sequence, totals)
         sequence = sequence if nest is None else outside(sequence, nest)
         storages = Storages(sequence, signatures, totals, constants)
-        functions = map_functions(sequence, storages)
+        factor = partial(
+            factor_of, graded=self._orbitals.grading.spaces, own_inverse=grading.own_inverse
+        )
+        functions = map_functions(sequence, storages, partial(factor, signatures=signatures))
         every = [*functions.values()]
         plan = None
         if nest is not None:
-            plan = _nest_plan(nest, signatures, totals, len(functions))
+            plan = _nest_plan(nest, signatures, totals, factor, len(functions))
             every += plan.functions.values()
         self._source = blocks_source(self._name, every, self._dtype)
         self._library: Library | None = None
@@ -461,12 +466,17 @@ def _view(arena: Array, offset: int, count: int, dtype: str) -> Array:
 
 
 def _nest_plan(
-    nest: Nest, outside: Mapping[str, Signature], extents: Mapping[str, int], first: int
+    nest: Nest,
+    outside: Mapping[str, Signature],
+    extents: Mapping[str, int],
+    factor: partial[Product],
+    first: int,
 ) -> NestPlan:
     inner, signatures = nest.sequence, nest.signatures(outside)
     slices = frozenset(t.name for t in inner.inputs)
     storages = Storages(inner, signatures, extents, frozenset(), slices)
-    return NestPlan(nest, signatures, storages, map_functions(inner, storages, first))
+    functions = map_functions(inner, storages, partial(factor, signatures=signatures), first)
+    return NestPlan(nest, signatures, storages, functions)
 
 
 def _refuse(sequence: FormulaSequence, target: str) -> None:

@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import VerifyError
+from ..ir.conserved_factors import Product as Factors
+from ..ir.conserved_factors import common_factors, products_of
 from ..ir.exchange_symmetry import exchange_images
 from ..ir.expr import Delta, Expr, leaves
 from ..ir.pretty.equations import pretty_step
@@ -25,7 +27,6 @@ from .layout import Axes, BlockLayout, Group, Numbers, PartLayout, SlicedLayout,
 from .nest import Nest, charge_of_loop
 from .operations import Inside, Kind, Operation, Schedule
 from .products import Indices, Product, Storages, is_part, relation, signs_of
-from .requirements import required
 from .tables import Table, Walked, copies, make_table, product_table, walks
 
 # Share of the time of a product that is lost if its target has more rows than columns, of which the
@@ -64,6 +65,7 @@ class MapFunction:
         refs: references that it reads, each once.
         deltas: its Kronecker deltas, each once.
         number: its place among the functions of the library.
+        needed: references and deltas of which each one makes the expression zero where it is zero.
     """
 
     step: Step
@@ -71,6 +73,7 @@ class MapFunction:
     refs: tuple[Ref, ...]
     deltas: tuple[Delta, ...]
     number: int
+    needed: frozenset[Ref | Delta]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +87,15 @@ class NestPlan:
 
 
 def map_functions(
-    sequence: FormulaSequence, storages: Storages, first: int = 0
+    sequence: FormulaSequence,
+    storages: Storages,
+    factor: Callable[[Ref | Delta], Factors],
+    first: int = 0,
 ) -> dict[int, MapFunction]:
-    """The steps that are neither products of matrices nor copies of blocks, by their ids."""
+    """The steps that are neither products of matrices nor copies of blocks, by their ids.
+
+    ``factor`` says what a reference or a delta conserves.
+    """
     found: dict[int, MapFunction] = {}
     for step in sequence.steps:
         if storages.groups(step) is not None or storages.copied(step):
@@ -97,7 +106,8 @@ def map_functions(
         parts = tuple(dict.fromkeys(leaves(expr)))
         refs = tuple(leaf for leaf in parts if isinstance(leaf, Ref))
         deltas = tuple(leaf for leaf in parts if isinstance(leaf, Delta))
-        found[step.id] = MapFunction(step, expr, refs, deltas, first + len(found))
+        needed = common_factors(products_of(expr, factor))
+        found[step.id] = MapFunction(step, expr, refs, deltas, first + len(found), needed)
     return found
 
 
@@ -577,18 +587,16 @@ class Scheduler:
         pairs = [ordered(delta) for delta in function.deltas]
         deltas = [(number[i], number[j], self._before(i.space, j.space)) for i, j in pairs]
         needed: list[int | tuple[int, int]] = [0]
-        found = required(function.expr, lambda ref: not self._layout_is_full(ref))
         own = len(step.out.indices)
         name = step.out.tensor.name
         accumulate = self._overwritten(step.out, accumulate=step.accumulate)
         skipped = bool(step.sums) or accumulate
-        if skipped and found is not None:
+        if skipped:
+            found = function.needed
             needed += [n for n, ref in enumerate(refs) if n and ref in found]
             needed += [p[:2] for p, d in zip(deltas, function.deltas, strict=True) if d in found]
         if step.sums and not accumulate:
             self._add(Kind.ZERO, (name,), elements=self._made.sizes[name])
-        if skipped and found is None:
-            return
         dims = [self._dims[i.space.name] for i in loops]
         table = self._table(step, lambda: walks(dims, arrays, deltas, needed))
         self._add(
@@ -600,10 +608,6 @@ class Scheduler:
             elements=int(own == len(loops)),
             number=function.number,
         )
-
-    def _layout_is_full(self, ref: Ref) -> bool:
-        layout = self._made.layouts[ref.tensor.name]
-        return not any(layout.signs) and layout.charge == 0
 
 
 def ordered(delta: Delta) -> tuple[Index, Index]:

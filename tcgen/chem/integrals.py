@@ -42,11 +42,11 @@ class Irreps:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TransformOptions:
-    """Where integrals over all pairs of orbitals go, and which are made.
+    """The place of integrals over all pairs of orbitals, and which of them are made.
 
     Attributes:
-        beside: bytes of the blocks that are to fit into memory beside them.
-        file: where they go if they do not fit; a named file has them in any case.
+        beside: bytes of the blocks beside which they have to fit into memory.
+        file: their place if they do not fit; a named file has them in any case.
         on_disk: tiles are cut out of them later, so that memory is not used.
         always: they are made even if that is more work than blocks one by one.
         irreps: integrals that these forbid may be left out: see ``largest_between``.

@@ -16,10 +16,10 @@ from ..errors import Diagnostic, Span, SpecError
 from ..records.quantity import Quantity
 from ..records.signature import Signature
 from .conserved_factors import (
-    Conserved,
     Fault,
     NotConservedError,
     Product,
+    factor_of,
     left_signatures,
     products_of,
     sides_text,
@@ -317,22 +317,7 @@ class _Analysis:
 
     def _leaf(self, leaf: Ref | Delta) -> Product:
         """A reference or delta as a product of one factor."""
-        if isinstance(leaf, Delta):
-            pair = {leaf.left: 1, leaf.right: -1}
-            if leaf.left == leaf.right or leaf.left.space.name not in self._graded:
-                return Product((), frozenset((leaf.left, leaf.right)))
-            if self._own_inverse:
-                pair = dict.fromkeys(pair, 1)
-            return Product((Conserved(leaf, pair),))
-        signature = self.signatures[leaf.tensor.name]
-        weights: dict[Index, int] = {}
-        for index, sign in zip(leaf.indices, signature.signs, strict=True):
-            weights[index] = weights.get(index, 0) + sign
-        weights = {i: w for i, w in weights.items() if (w % 2 if self._own_inverse else w)}
-        free = frozenset(i for i in leaf.indices if i not in weights)
-        if not weights and not signature.charge:
-            return Product((), free)
-        return Product((Conserved(leaf, weights, signature.charge),), free)
+        return factor_of(leaf, self.signatures, self._graded, own_inverse=self._own_inverse)
 
     def products(self, line: Line) -> tuple[Product, ...]:
         """The products of a line with expressions expanded."""

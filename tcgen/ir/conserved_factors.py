@@ -97,6 +97,33 @@ def times(products: Sequence[Sequence[Product]]) -> tuple[Product, ...]:
     )
 
 
+def factor_of(
+    leaf: Ref | Delta,
+    signatures: Mapping[str, Signature],
+    graded: Collection[str],
+    *,
+    own_inverse: bool,
+) -> Product:
+    """A reference to a tensor, or the delta of two orbitals, as a product of one factor."""
+    if isinstance(leaf, Ref):
+        indices, signature = leaf.indices, signatures[leaf.tensor.name]
+    else:
+        indices, sign = (leaf.left, leaf.right), int(leaf.left.space.name in graded)
+        signature = Signature((sign, -sign))
+    weights = Counter[Index]()
+    for index, sign in zip(indices, signature.signs, strict=True):
+        weights[index] += abs(sign) if own_inverse else sign
+    kept = {i: w for i, w in weights.items() if (w % 2 if own_inverse else w)}
+    free = frozenset(indices) - kept.keys()
+    factor = Conserved(leaf, kept, signature.charge)
+    return Product((factor,) if kept or signature.charge else (), free)
+
+
+def common_factors(products: Iterable[Product]) -> frozenset[Ref | Delta]:
+    """The factors of which each one makes a sum of products zero where it is zero."""
+    return frozenset.intersection(*(frozenset(f.factor for f in p.factors) for p in products))
+
+
 def products_of(expr: Expr, leaf: Callable[[Ref | Delta], Product]) -> tuple[Product, ...]:
     """The products of which an element-wise expression is a sum, as far as zeros are concerned.
 
