@@ -5,8 +5,9 @@
     python DIR/gpu_all.py check DIR [--sample]           # there: compare only
 
 ``prepare`` compiles all programs, computes the results of small ones by the interpreter, and copies
-the scripts and tcgen's package into DIR. ``run`` compiles the sources by NVRTC on all cores; runs
-the tests ``-m gpu``, if it starts in a checkout and pytest is there; compares the small programs
+the scripts and tcgen's package into DIR. After an interruption the next call makes what is missing,
+or all of it if the source has changed. ``run`` compiles the sources by NVRTC on all cores; runs the
+tests ``-m gpu``, if it starts in a checkout and pytest is there; compares the small programs
 (``gpu_check``), some of them under compute-sanitizer if that is installed; measures a copy and a
 product of matrices by cuBLAS, the ceilings of all else; and then, beside CuPy, PyTorch and
 cuTENSOR, contractions of the TCCG suite and random ones (``gpu_contractions``), programs of quantum

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gpu_measure import package
+from gpu_measure import once, package
 
 TOLERANCE = {"float64": 1e-11, "float32": 1e-4, "complex128": 1e-11}
 SMALL = ((3, 5), (5, 3), (1, 1), (2, 17))
@@ -48,45 +49,51 @@ e = g[i,a,j,b]*g[i,a,j,b]/(e_o[i] + e_o[j] - e_v[a] - e_v[b])
 
 def prepare(folder: Path, names: tuple[str, ...] = ()) -> None:
     """Write programs, inputs and answers; ``names`` of specs, all of them where there are none."""
-    import tcgen
-    from tcgen.compiler.driver import read_system
-    from tcgen.interp import evaluate_system
-    from tcgen.testing import random_arrays, split_starts
-
     specs = Path(__file__).resolve().parents[1] / "specs"
     energies = _made(folder / "specs") / "energies.spec"
     energies.write_text(ENERGIES)
     programs = []
     for path in (energies, *sorted(specs.glob("*.spec"))):
-        if names and path.stem not in names:
-            continue
-        print(f"preparing {path.stem}", flush=True)
-        system = read_system(path)
-        bases = [s.name for s in system.spaces if not s.parts]
-
-        def extents(pair: tuple[int, int], bases: list[str] = bases) -> dict[str, int]:
-            return {b: {"o": pair[0]}.get(b, pair[1]) for b in bases}
-
-        for dtype in TOLERANCE:
-            data = []
-            for number, pair in enumerate(SMALL):
-                if _largest(system, extents(pair)) > MOST:
-                    continue
-                arrays = random_arrays(system, extents(pair), dtype=dtype, seed=number)
-                inputs, starts = split_starts(system, arrays)
-                wanted = evaluate_system(system, inputs, extents(pair), out=starts, dtype=dtype)
-                data.append(f"{path.stem}_{dtype}_{number}.npz")
-                _keep(folder, data[-1], inputs, starts, wanted)
-            for objective in ("none", "linear") if dtype == "float64" else ("none",):
-                program = tcgen.compile(
-                    path, extents=extents(PLANNED), target="cuda", dtype=dtype, objective=objective
-                )
-                name = f"{path.stem}_{dtype}_{objective}"
-                program.save(_made(folder / "programs") / name)
-                programs.append({"name": name, "spec": path.stem, "dtype": dtype, "data": data})
+        if not names or path.stem in names:
+            for dtype in TOLERANCE:
+                make = partial(_spec, folder, path, dtype)
+                programs += once(folder, f"{path.stem}_{dtype}", make)
     if not names or "contractions" in names:
-        programs += [_contraction(folder, *case) for case in CONTRACTIONS]
+        for case in CONTRACTIONS:
+            programs.append(once(folder, case[0], partial(_contraction, folder, *case)))
     (folder / "checks.json").write_text(json.dumps(programs, indent=1) + "\n")
+
+
+def _spec(folder: Path, path: Path, dtype: str) -> list[dict[str, Any]]:
+    """Prepare the programs of a spec in one element type."""
+    import tcgen
+    from tcgen.compiler.driver import read_system
+    from tcgen.interp import evaluate_system
+    from tcgen.testing import random_arrays, split_starts
+
+    system = read_system(path)
+    bases = [s.name for s in system.spaces if not s.parts]
+
+    def extents(pair: tuple[int, int]) -> dict[str, int]:
+        return {b: {"o": pair[0]}.get(b, pair[1]) for b in bases}
+
+    data, programs = [], []
+    for number, pair in enumerate(SMALL):
+        if _largest(system, extents(pair)) > MOST:
+            continue
+        arrays = random_arrays(system, extents(pair), dtype=dtype, seed=number)
+        inputs, starts = split_starts(system, arrays)
+        wanted = evaluate_system(system, inputs, extents(pair), out=starts, dtype=dtype)
+        data.append(f"{path.stem}_{dtype}_{number}.npz")
+        _keep(folder, data[-1], inputs, starts, wanted)
+    for objective in ("none", "linear") if dtype == "float64" else ("none",):
+        program = tcgen.compile(
+            path, extents=extents(PLANNED), target="cuda", dtype=dtype, objective=objective
+        )
+        name = f"{path.stem}_{dtype}_{objective}"
+        program.save(_made(folder / "programs") / name)
+        programs.append({"name": name, "spec": path.stem, "dtype": dtype, "data": data})
+    return programs
 
 
 def _largest(system: Any, extents: Mapping[str, int]) -> int:

@@ -51,9 +51,9 @@ def prepare(folder: Path) -> None:
     found = contractions()
     for case in found:
         options = {"extents": case["extents"], "target": "cuda"}
-        gpu_measure.save_ways(
-            folder, case["case"], partial(tcgen.compile, case["einsum"], **options)
-        )
+        compiled = partial(tcgen.compile, case["einsum"], **options)
+        name = case["case"]
+        gpu_measure.once(folder, name, partial(gpu_measure.save_ways, folder, name, compiled))
     (folder / CONTRACTIONS).write_text(json.dumps(found, indent=1) + "\n")
 
 

@@ -134,10 +134,15 @@ def system_of(program: Program, arrays: Sequence[Any]) -> LazySystem:
 
 def prepare(folder: Path) -> None:
     """Save the compiled programs."""
-    for name, program in PROGRAMS.items():
-        arrays = [np.empty(shape) for shape in program.shapes(ELEMENTS)]  # nobody reads them
-        kernel = kernels.kernel_of(system_of(program, arrays), "float64", "cuda")
-        kernel.program.save(folder / "programs" / f"lazy_{name}")
+    for name in PROGRAMS:
+        gpu_measure.once(folder, f"lazy_{name}", partial(_save, folder, name))
+
+
+def _save(folder: Path, name: str) -> None:
+    program = PROGRAMS[name]
+    arrays = [np.empty(shape) for shape in program.shapes(ELEMENTS)]  # nobody reads them
+    kernel = kernels.kernel_of(system_of(program, arrays), "float64", "cuda")
+    kernel.program.save(folder / "programs" / f"lazy_{name}")
 
 
 def names(_: Path) -> list[str]:

@@ -10,14 +10,16 @@ the CPU that queues; the time of the latter is ``host`` in the JSON.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import json
 import math
 import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ import numpy as np
 COPIED = 2**31  # bytes of the array whose copy measures the memory
 AHEAD = 4  # such copies, behind which a program is queued
 SIDE = 8192  # of the matrix product that measures the arithmetic
+PREPARED = "prepared.json"
 LONG = 3.0  # seconds of a reference that runs but once
 Call = Callable[[], object]
 Arrays = Mapping[str, Any]
@@ -54,6 +57,34 @@ class Case:
     planning: Mapping[str, Any] | None = None
 
 
+def once(folder: Path, name: str, make: Callable[[], Any]) -> Any:
+    """What ``make`` returns, for JSON, or returned in an earlier call.
+
+    ``prepared.json`` in the folder has the results by name, and those of another source are
+    forgotten. So a preparation that was interrupted goes on where it was.
+    """
+    path, source = folder / PREPARED, source_digest()
+    known = json.loads(path.read_text()) if path.is_file() else {}
+    parts = known["parts"] if known.get("source") == source else {}
+    if name not in parts:
+        began = time.monotonic()
+        parts[name] = make()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"source": source, "parts": parts}, indent=1) + "\n")
+        print(f"prepared {name} in {time.monotonic() - began:.0f} s", flush=True)
+    return parts[name]
+
+
+@cache
+def source_digest() -> str:
+    """A digest of tcgen, its templates, the specs and these scripts."""
+    root, digest = Path(__file__).resolve().parents[1], hashlib.sha256()
+    for part in ("tcgen/**/*.py", "templates/**/*", "specs/*.spec", "benchmarks/gpu_*.py"):
+        for path in sorted(p for p in root.glob(part) if p.is_file()):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
 def save_ways(folder: Path, name: str, compiled: Callable[..., Any]) -> None:
     """Save a program without products of the library, and with them if that is another one.
 
@@ -78,8 +109,7 @@ def prepare(folder: Path, cases: Sequence[Case]) -> dict[str, dict[str, int]]:
     """Save the compiled cases; their extents by name."""
     import tcgen
 
-    chosen = {}
-    for case in cases:
+    def saved(case: Case) -> dict[str, int] | None:
         for extents in case.extents:
             options = {"extents": extents, "target": "cuda", **(case.planning or {})}
             try:
@@ -89,9 +119,11 @@ def prepare(folder: Path, cases: Sequence[Case]) -> dict[str, dict[str, int]]:
             except tcgen.MemoryLimitError as error:
                 print(f"{case.name} {extents}: {error}", file=sys.stderr)
                 continue
-            chosen[case.name] = extents
-            break
-    return chosen
+            return extents
+        return None
+
+    chosen = {case.name: once(folder, case.name, partial(saved, case)) for case in cases}
+    return {name: extents for name, extents in chosen.items() if extents is not None}
 
 
 def package(path: Path) -> Any:

@@ -93,10 +93,11 @@ __device__ __forceinline__ void tc_store_pair(T *place, T first, T second)
     auto pair = tc_pair(first, second);
     __stcs((decltype(pair) *)place, pair);
 }
+/* Two neighbours by one load. */
 template <typename T>
-__device__ __forceinline__ void tc_add_pair(T *place, T first, T second)
+__device__ __forceinline__ void tc_load_pair(const T *place, T &first, T &second)
 {
-    auto pair = tc_pair(first, second);
-    const auto held = *(const decltype(pair) *)place;
-    *(decltype(pair) *)place = tc_pair(held.x + first, held.y + second);
+    const auto pair = *(const decltype(tc_pair(first, second)) *)place;
+    first = pair.x;
+    second = pair.y;
 }

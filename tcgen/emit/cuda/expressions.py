@@ -5,15 +5,15 @@ Reads level 4 and the thread mapping of a kernel. It decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from ...dtypes import COMPLEX128, FLOAT64
 from ...ir.chains import Var, chains, is_strict, packed_variables
-from ...ir.expr import Access
-from ...ir.loops import Assign, BandVar, LoopVar
+from ...ir.expr import Access, Delta, Equal, Expr, map_leaves
+from ...ir.loops import Assign, BandVar, Buffer, LoopVar
 from ...ir.reduction import Reduction
-from ...ir.tensor import Packing
+from ...ir.tensor import Packing, Ref
 from ..c.expressions import address, element, expression, length, loop_head, packed_place
 from ..c.stores import combined, value_at_point
 from ..printing import (
@@ -138,6 +138,23 @@ def store(stmt: Assign, scope: Scope, given: str) -> str:
         given = f"creal({given})"
     place = element(stmt.out, scope)
     return combined(stmt.reduction, place, given) if stmt.accumulate else f"{place} = {given};"
+
+
+def from_registers(expr: Expr, loads: Mapping[Access, str]) -> Expr:
+    """The expression with the elements of ``loads`` in the registers of these names."""
+
+    def leaf(node: Ref | Access | Delta | Equal) -> Expr:
+        return Access(loads[node], ()) if isinstance(node, Access) and node in loads else node
+
+    return map_leaves(expr, leaf)
+
+
+def held_in_registers(loads: Mapping[Access, str], at: str, scope: Scope) -> Scope:
+    """The scope with these registers, which are arrays that are read at the place ``at``."""
+    buffers = {
+        n: Buffer(n, (), (), scope.buffers[a.buffer].dtype, "register") for a, n in loads.items()
+    }
+    return scope.holding(buffers, {n: f"{n}[{at}]" for n in buffers})
 
 
 def block_total(reduction: Reduction) -> str:

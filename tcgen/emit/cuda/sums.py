@@ -11,9 +11,8 @@ from dataclasses import replace
 
 from ...dtypes import BY_NAME
 from ...hardware import WARP_THREADS
-from ...ir.expr import Access, Delta, Equal, Expr, leaves, map_leaves
-from ...ir.loops import Assign, BandVar, Buffer
-from ...ir.tensor import Ref
+from ...ir.expr import Access, Equal, leaves
+from ...ir.loops import Assign, BandVar
 from ...ir.thread_mapping import Sums
 from ...resources import part
 from ..c.expressions import expression
@@ -26,6 +25,8 @@ from .expressions import (
     count,
     first_value,
     free_and_summed,
+    from_registers,
+    held_in_registers,
     points,
     start,
     store,
@@ -147,19 +148,12 @@ def _at_once(
     ``declare`` has the declarations of the variables of a point, ``inside`` its conditions.
     ``moving`` variables differ between the points: accesses with them are loaded first.
     """
-    loads: dict[Access, str] = {}
-
-    def loaded(leaf: Ref | Access | Delta | Equal) -> Expr:
-        if not isinstance(leaf, Access) or not _moves(leaf, moving):
-            return leaf
-        return Access(loads.setdefault(leaf, f"tc_value{len(loads)}"), ())
-
-    loaded_stmt = replace(stmt, expr=map_leaves(stmt.expr, loaded))
-    kinds = {name: scope.buffers[a.buffer].dtype for a, name in loads.items()}
-    registers = {n: Buffer(n, (), (), kind, "register") for n, kind in kinds.items()}
-    here = scope.holding(registers, {n: f"{n}[tc_at]" for n in registers})
-    add = combined(stmt.reduction, "tc_sum", value(loaded_stmt, here, coefficient=False))
-    types = {n: BY_NAME[kind].cuda_type for n, kind in kinds.items()}
+    moved = [a for a in leaves(stmt.expr) if isinstance(a, Access) and _moves(a, moving)]
+    loads = {a: f"tc_value{n}" for n, a in enumerate(dict.fromkeys(moved))}
+    loaded = replace(stmt, expr=from_registers(stmt.expr, loads))
+    here = held_in_registers(loads, "tc_at", scope)
+    add = combined(stmt.reduction, "tc_sum", value(loaded, here, coefficient=False))
+    types = {n: BY_NAME[scope.buffers[a.buffer].dtype].cuda_type for a, n in loads.items()}
     counted = stmt.orbit or any(isinstance(leaf, Equal) for leaf in leaves(stmt.expr))
     return part(
         THREADS,

@@ -7,6 +7,7 @@ threads of a block reduce the totals by shuffles.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ...dtypes import BY_NAME
@@ -15,11 +16,23 @@ from ...ir.loop_analysis import is_total
 from ...ir.loops import Assign
 from ...ir.thread_mapping import Strip
 from ...resources import part
+from ..c.expressions import expression
 from ..c.stores import total
 from ..printing import literal
-from .expressions import adjacent, even_conditions, fixed_address, store, sum_type, value
+from .expressions import (
+    adjacent,
+    even_conditions,
+    fixed_address,
+    from_registers,
+    held_in_registers,
+    store,
+    sum_type,
+    value,
+)
 from .tile_addresses import TILES, TilePrinter, blocks, value_table
 
+_HELD = 256  # most bytes of loads of a thread in flight, beside the sums in its registers
+_AT = "tc_c - tc_columns"  # the place of an element's loads in their arrays of registers
 PART = 16  # bytes of scratch for each block and total: the widest element
 
 
@@ -49,7 +62,7 @@ def store_lines(printer: TilePrinter) -> list[str]:
         f"{sum_type(s, printer.scope)} tc_total{n} = {literal(0 * s.coeff, printer.scope.dtype)};"
         for n, s in enumerate(totals)
     ]
-    elements = _each_element(printer, _element(printer, "tc_sum[tc_r][tc_c]"), ["#pragma unroll"])
+    elements = _elements_at_once(printer)
     pairs = _pair_conditions(printer)
     lines += elements if pairs is None else _pairs(printer, pairs, elements)
     for number, stmt in enumerate(totals):
@@ -66,7 +79,7 @@ def finish_lines(printer: TilePrinter) -> list[str]:
         printer,
         printer.mapping,
         place=_place_of_part(printer),
-        element=_element(printer, "tc_sum"),
+        element=_element(printer, "tc_sum", {}),
     )
     return ["__syncthreads();", *_each_element(printer, element, [])]
 
@@ -122,6 +135,58 @@ def _each_element(printer: TilePrinter, element: list[str], unrolled: list[str])
     return part(TILES, "elements", printer, unrolled=unrolled, row_values=values, element=element)
 
 
+def _elements_at_once(printer: TilePrinter) -> list[str]:
+    """The elements of a thread, some at once: what they need of memory is loaded before a store.
+
+    A load behind a store waits for memory by itself, since it may read what was stored.
+    """
+    loads = _loads(printer)
+    element = _element(printer, "tc_sum[tc_r][tc_c]", loads)
+    if not loads:
+        return _each_element(printer, element, ["#pragma unroll"])
+    scope = printer.scope
+    kinds = [BY_NAME[scope.buffers[a.buffer].dtype] for a in loads]
+    at_once = _at_once(printer.each_n, sum(k.itemsize for k in kinds))
+    named = zip(loads.items(), kinds, strict=True)
+    return part(
+        TILES,
+        "elements_at_once",
+        printer,
+        at_once=at_once,
+        row_values=_named(printer, printer.mapping.m, printer.row),
+        column_values=_named(printer, printer.mapping.n, printer.column),
+        arrays=[f"{kind.cuda_type} {name}[{at_once}];" for (_, name), kind in named],
+        loads=[f"{name}[{_AT}] = {_read(a, printer)};" for a, name in loads.items()],
+        element=element,
+    )
+
+
+def _at_once(most: int, held: int) -> int:
+    """How many of ``most`` groups of loads of so many bytes are in flight; a divisor of them."""
+    return max(n for n in range(1, most + 1) if most % n == 0 and (n == 1 or n * held <= _HELD))
+
+
+def _loads(printer: TilePrinter) -> dict[Access, str]:
+    """Elements that the end of a tile reads, and the arrays of registers into which they go."""
+    written = {printer.out.buffer, *(s.out.buffer for s in printer.epilogue)}
+    read = [a for s in printer.epilogue for a in leaves(s.expr) if isinstance(a, Access)]
+    found = [a for a in read if a.buffer not in written]
+    if printer.stmts[0].accumulate:
+        found.insert(0, printer.out)
+    return {a: f"tc_held{n}" for n, a in enumerate(dict.fromkeys(found))}
+
+
+def _read(access: Access, printer: TilePrinter) -> str:
+    """An element of an array; of the target, by the tables of its offsets."""
+    held = access == printer.out
+    return _target(printer) if held else expression(access, printer.scope)
+
+
+def _target(printer: TilePrinter) -> str:
+    """The element of the target at a point of the tile."""
+    return f"{printer.scope.names[printer.out.buffer]}[{_start(printer)}tc_i + tc_j]"
+
+
 def _pair_conditions(printer: TilePrinter) -> list[str] | None:
     """When two elements of a thread are neighbours that one store takes; None if never.
 
@@ -146,22 +211,30 @@ def _pairs(printer: TilePrinter, aligned: list[str], elements: list[str]) -> lis
     first, second = (f"tc_sum[tc_r][tc_c{next}]" for next in ("", " + 1"))
     if len(printer.stmts) == 1:
         first, second = (total(stmt.coeff, printer.dtype, v) for v in (first, second))
+    place = f"{scope.names[printer.out.buffer]} + ({_start(printer)}tc_i + tc_j)"
+    at_once, loads = printer.each_m, list[str]()
+    if stmt.accumulate:
+        at_once = _at_once(at_once, printer.each_n * BY_NAME[printer.dtype].itemsize)
+        loads = part(TILES, "load_pairs", printer, at_once=at_once, place=place)
+        first, second = (
+            f"tc_held[tc_r - tc_rows][tc_c{next}] + {own}"
+            for next, own in (("", first), (" + 1", second))
+        )
+    # What a nest or another launch reads again stays in the cache.
+    kept = printer.inside or stmt.accumulate
     return part(
         TILES,
         "pairs",
         printer,
         aligned=" && ".join(aligned),
-        store="tc_add_pair" if stmt.accumulate else _store(printer),
-        place=f"{scope.names[printer.out.buffer]} + ({_start(printer)}tc_i + tc_j)",
+        at_once=at_once,
+        loads=loads,
+        store="tc_write_pair" if kept else "tc_store_pair",
+        place=place,
         first=first,
         second=second,
         elements=elements,
     )
-
-
-def _store(printer: TilePrinter) -> str:
-    """The store of a pair: a nest reads its results again, and may have them in shared memory."""
-    return "tc_write_pair" if printer.inside else "tc_store_pair"
 
 
 def _start(printer: TilePrinter) -> str:
@@ -172,32 +245,36 @@ def _start(printer: TilePrinter) -> str:
     return "" if start == "0" else f"{start} + "
 
 
-def _element(printer: TilePrinter, own: str) -> list[str]:
-    """One element of a thread; ``own`` is its sum."""
+def _element(printer: TilePrinter, own: str, loads: Mapping[Access, str]) -> list[str]:
+    """One element of a thread; ``own`` is its sum, and ``loads`` are in registers."""
     scope, stmt = printer.scope, printer.stmts[0]
-    held = f"{scope.names[printer.out.buffer]}[{_start(printer)}tc_i + tc_j]"
+    held = _target(printer)
     given = own if len(printer.stmts) > 1 else total(stmt.coeff, printer.dtype, own)
+    if stmt.accumulate:
+        given = f"{f'{loads[printer.out]}[{_AT}]' if loads else held} + {given}"
     if not printer.epilogue:
-        sign = "+=" if stmt.accumulate else "="
-        return [f"if (tc_i >= 0 && tc_j >= 0) {held} {sign} {given};"]
+        return [f"if (tc_i >= 0 && tc_j >= 0) {held} = {given};"]
     # An element of the tile is a variable of the thread.
     name = printer.out.buffer
     register = replace(scope.buffers[name], place="register")
     inner = scope.holding({name: register}, {name: "tc_value"})
+    own_loads = {a: n for a, n in loads.items() if a.buffer != name}
+    inner = held_in_registers(own_loads, _AT, inner)
     lines, number = [], 0
     for after in printer.epilogue:
+        loaded = replace(after, expr=from_registers(after.expr, own_loads))
         if is_total(after):
-            lines.append(f"tc_total{number} += {value(after, inner, coefficient=False)};")
+            lines.append(f"tc_total{number} += {value(loaded, inner, coefficient=False)};")
             number += 1
         else:
-            lines.append(store(after, inner, value(after, inner, coefficient=True)))
-    if scope.buffers[printer.out.buffer].place != "tile":
+            lines.append(store(loaded, inner, value(loaded, inner, coefficient=True)))
+    if scope.buffers[name].place != "tile":
         lines.append(f"{held} = tc_value;")
     return part(
         TILES,
         "value",
         printer,
         column_values=_named(printer, printer.mapping.n, printer.column),
-        value=f"{held} + {given}" if stmt.accumulate else given,
+        value=given,
         epilogue=lines,
     )

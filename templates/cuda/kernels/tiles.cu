@@ -136,19 +136,57 @@ for (int tc_r = 0; tc_r < $each_m; ++tc_r) {
         $element
     }
 }
+//: elements_at_once
+#pragma unroll
+for (int tc_r = 0; tc_r < $each_m; ++tc_r) {
+    const tc_int tc_i = tc_out_row[$row];
+    $row_values
+    #pragma unroll
+    for (int tc_columns = 0; tc_columns < $each_n; tc_columns += $at_once) {
+        $arrays
+        #pragma unroll
+        for (int tc_c = tc_columns; tc_c < tc_columns + $at_once; ++tc_c) {
+            const tc_int tc_j = tc_out_column[$column];
+            if (tc_i >= 0 && tc_j >= 0) {
+                $column_values
+                $loads
+            }
+        }
+        #pragma unroll
+        for (int tc_c = tc_columns; tc_c < tc_columns + $at_once; ++tc_c) {
+            const tc_int tc_j = tc_out_column[$column];
+            $element
+        }
+    }
+}
 //: pairs
 if ($aligned) {
     #pragma unroll
-    for (int tc_r = 0; tc_r < $each_m; ++tc_r) {
-        const tc_int tc_i = tc_out_row[$row];
+    for (int tc_rows = 0; tc_rows < $each_m; tc_rows += $at_once) {
+        $loads
         #pragma unroll
-        for (int tc_c = 0; tc_c < $each_n; tc_c += 2) {
-            const tc_int tc_j = tc_out_column[$column];
-            if (tc_i >= 0 && tc_j >= 0) $store($place, $first, $second);
+        for (int tc_r = tc_rows; tc_r < tc_rows + $at_once; ++tc_r) {
+            const tc_int tc_i = tc_out_row[$row];
+            #pragma unroll
+            for (int tc_c = 0; tc_c < $each_n; tc_c += 2) {
+                const tc_int tc_j = tc_out_column[$column];
+                if (tc_i >= 0 && tc_j >= 0) $store($place, $first, $second);
+            }
         }
     }
 } else {
     $elements
+}
+//: load_pairs
+$kind tc_held[$at_once][$each_n];
+#pragma unroll
+for (int tc_r = tc_rows; tc_r < tc_rows + $at_once; ++tc_r) {
+    const tc_int tc_i = tc_out_row[$row];
+    #pragma unroll
+    for (int tc_c = 0; tc_c < $each_n; tc_c += 2) {
+        const tc_int tc_j = tc_out_column[$column];
+        if (tc_i >= 0 && tc_j >= 0) tc_load_pair($place, tc_held[tc_r - tc_rows][tc_c], tc_held[tc_r - tc_rows][tc_c + 1]);
+    }
 }
 //: value
 if (tc_i >= 0 && tc_j >= 0) {
