@@ -3,8 +3,8 @@
     TCGEN_LAZY_MIN_ELEMENTS=0 python -m benchmarks.array_programs.counts
 
 The calls stand for the kernels of CuPy in Figure 5 of the paper, whose text prints no numbers; CuPy
-itself is not run. Functions that have no kernel (``cumsum``, ``repeat``, copies
-into a slice) are calls in both.
+itself is not run. Functions that have no kernel (``repeat``, copies into a slice) are calls in
+both.
 """
 
 from __future__ import annotations

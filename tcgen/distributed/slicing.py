@@ -19,7 +19,7 @@ from math import prod
 from typing import Literal, TypeAlias
 
 from ..errors import PlanError
-from ..ir.reduction import Reduction
+from ..ir.reduction import Reduction, Running
 from ..ir.system import Equation, System, Term, factor_indices, factor_refs
 from ..ir.tensor import Index, Packing, Ref, Role, Space, Storage, Tensor, symmetry_group
 from ..ir.term_rewriting import (
@@ -115,6 +115,9 @@ def sliced_stages(
                 f"output {tensor.name} accumulates: each slice would add to it; write "
                 f"{tensor.name} = ... in the equations and add the arrays afterwards"
             )
+    for equation in system.equations:
+        if isinstance(equation.reduction, Running):
+            raise PlanError(f"{equation.lhs.tensor.name} takes its values in order: run it whole")
     system = _without_deltas(system)
     work = _work(system, extents)
     system = _with_favourable_terms(system, along, work)
@@ -150,6 +153,12 @@ def _without_deltas(system: System) -> System:
         terms = tuple(t for t in resolved if t is not None)
         changed.append(replace(equation, terms=terms))
     return replace(system, equations=tuple(changed))
+
+
+def _total(equation: Equation) -> Reduction:
+    reduction = equation.reduction
+    assert isinstance(reduction, Reduction), "running reductions are refused"
+    return reduction
 
 
 def _combination(
@@ -315,7 +324,7 @@ def _stages(
             ]
             demand = _Demand(
                 tuple(
-                    SlicedOutput(e.lhs.tensor.name, axis, how, e.reduction)
+                    SlicedOutput(e.lhs.tensor.name, axis, how, _total(e))
                     for e, level in shared
                     if level == number
                     for how, axis in (_combination(e, along),)

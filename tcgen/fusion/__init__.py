@@ -40,8 +40,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..errors import ExtentError
+from ..errors import ExtentError, PlanError
 from ..ir.plan import FusionPlan, Solve
+from ..ir.pretty.equations import pretty_step
 from ..ir.program import FormulaSequence, Produce
 from ..options import Options
 from .placement.memory import static_elements
@@ -71,6 +72,7 @@ def plan_fusion(program: FormulaSequence, options: Options) -> FusionPlan:
 
     Raises:
         ExtentError: a base space has no planning extent.
+        PlanError: a running reduction is to run on a GPU, or with another objective.
         VerifyError: the solver refuses the model.
 
     Example:
@@ -86,6 +88,12 @@ def plan_fusion(program: FormulaSequence, options: Options) -> FusionPlan:
         >>> plan.groups[0].kind.value, plan.arena
         ('library', 0)
     """
+    running = next((s for s in program.steps if s.running is not None), None)
+    if running and (options.target == "cuda" or options.objective not in ("none", "kernels")):
+        raise PlanError(
+            f"{pretty_step(running)} takes its values in order: compile it for the target cpu or "
+            f"numpy, with the objective kernels or none"
+        )
     plan = _plan_of_objective(program, options)
     if options.target != "cuda":
         return plan

@@ -34,7 +34,7 @@ from ..ir.expr import (
     Sum,
     expr_indices,
 )
-from ..ir.reduction import Reduction
+from ..ir.reduction import AnyReduction, Reduction, Running
 from ..ir.tensor import Index, Ref, Space, distinct
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -135,7 +135,7 @@ def evaluate_over(
 
 
 def add_product(
-    reduction: Reduction,
+    reduction: AnyReduction,
     coeff: Fraction,
     operands: Sequence[Labelled],
     left: Sequence[Index],
@@ -148,6 +148,12 @@ def add_product(
     """
     if reduction is Reduction.SUM:
         value = align(*product(operands, left), left) * float(coeff)
+    elif isinstance(reduction, Running):
+        ufunc, axis = _REDUCED[reduction.each], left.index(sums[0])
+        for _, target in targets:
+            target[...] = np.broadcast_to(align(*operands[0], left), target.shape)
+            ufunc.accumulate(target, axis, out=target)
+        return
     else:
         order = (*left, *sums)
         axes = tuple(range(len(left), len(order)))
@@ -183,17 +189,19 @@ def reduced(reduction: Reduction, array: Array, axes: tuple[int, ...] | None) ->
     return np.asarray(_REDUCED[reduction].reduce(array, axis=axes, initial=start))
 
 
-def filled(reduction: Reduction, shape: Sequence[int], dtype: npt.DTypeLike) -> Array:
+def filled(reduction: AnyReduction, shape: Sequence[int], dtype: npt.DTypeLike) -> Array:
     """An array of neutral elements."""
     return np.full(tuple(shape), _neutral(reduction), dtype)
 
 
-def _neutral(reduction: Reduction) -> float:
+def _neutral(reduction: AnyReduction) -> float:
     match reduction.neutral:
         case Const(number):
             return float(number)
         case Infinity(sign):
             return sign * math.inf
+        case Prod((Const(sign), Const(zero))):
+            return float(sign) * float(zero)
         case other:
             raise VerifyError(f"{other} is not a number")
 

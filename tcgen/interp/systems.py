@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, assert_never
 import numpy as np
 
 from ..ir.expr import Delta, expr_indices, refs
+from ..ir.reduction import Running
 from ..ir.system import Apply, Equation, Permutation, System, Term
 from ..ir.tensor import Index, Ref, Tensor
 from .elements import (
@@ -131,7 +132,8 @@ class _Evaluation:
             tile = read_block(tensor, self.sources[tensor.name], block, self.dtype)
             return np.asarray(tile, working_type(tensor, self.dtype))
         elements = int(np.prod(logical_shape(tensor, self.extents), dtype=object))
-        if tensor in self.wholes or elements * self.itemsize <= self.budget:
+        running = isinstance(self.equations[tensor].reduction, Running)
+        if running or tensor in self.wholes or elements * self.itemsize <= self.budget:
             return np.asarray(self.whole(tensor)[tuple(slice(*r) for r in block)])
         key = (tensor, block)
         if key not in self.blocks:
@@ -179,7 +181,9 @@ class _Evaluation:
         if 0 in length.values():
             return
         largest, over = self.largest(term, left, length)
-        cut = max(over, key=lambda i: length[i], default=None)
+        # The values of a running reduction follow from all before.
+        apart = [i for i in over if i not in left or i not in term.sums]
+        cut = max(apart, key=lambda i: length[i], default=None)
         if largest * self.itemsize > self.budget and cut is not None and length[cut] > 1:
             begin, stop = ranges[cut]
             middle = (begin + stop) // 2

@@ -28,7 +28,7 @@ from .conserved_factors import (
 from .expr import Delta, format_expr
 from .orbital_phases import Products, phase_faults
 from .program import FormulaSequence
-from .reduction import Reduction
+from .reduction import AnyReduction, Reduction
 from .system import Apply, Factor, Permutation, System
 from .tensor import Index, Ref, Role, Space, Tensor, symmetry_group
 
@@ -45,7 +45,7 @@ class Line:
     bound: frozenset[Index]
     perms: tuple[Permutation, ...]
     span: Span | None
-    reduction: Reduction = Reduction.SUM
+    reduction: AnyReduction = Reduction.SUM
 
     @property
     def text(self) -> str:

@@ -42,7 +42,7 @@ def exchange_sign(
     """
     dummies = tuple(i for i in step.sums if i not in exchanged and i not in fixed)
     value = step.summand
-    if value is None:
+    if value is None or (step.running and exchanged.get(step.running) not in (None, step.running)):
         return None
     for renaming in _renamings(dummies):
         sign = _compare(program, value, value, exchanged | renaming)

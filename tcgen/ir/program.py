@@ -20,7 +20,7 @@ from ..errors import Span
 from .cost import ZERO, Poly, equal_points, iteration_space
 from .expr import Access, Const, Delta, Equal, Expr, Prod, map_leaves, operation_count, refs
 from .level import Level
-from .reduction import Reduction
+from .reduction import AnyReduction, Reduction, Running
 from .tensor import Index, Ref, Role, Space, Tensor, distinct, symmetry_group
 
 
@@ -99,7 +99,8 @@ class Step:
         op: operation on the operands.
         coeff: exact number.
         accumulate: add to the array; False for its first producer, which overwrites it.
-        sums: summed indices, each in some operand and none in ``out``.
+        sums: summed indices, each in some operand and none in ``out``; the index of a running
+            reduction, which is in ``out``.
         phase: CONSTANT if every operand is constant.
         span: place in the user's text, or None.
         reduction: operation over ``sums``.
@@ -113,7 +114,12 @@ class Step:
     sums: tuple[Index, ...] = ()
     phase: Phase = Phase.VOLATILE
     span: Span | None = None
-    reduction: Reduction = Reduction.SUM
+    reduction: AnyReduction = Reduction.SUM
+
+    @property
+    def running(self) -> Index | None:
+        """The index of a running reduction, whose values are taken in order; None for others."""
+        return self.sums[0] if isinstance(self.reduction, Running) else None
 
     @property
     def operands(self) -> tuple[Ref, ...]:

@@ -16,7 +16,7 @@ from typing import ClassVar, TypeAlias, TypeVar
 from ..errors import ArgumentError, ExtentError, Span
 from .expr import Delta, Expr, expr_indices, refs
 from .level import Level
-from .reduction import Reduction
+from .reduction import AnyReduction, Reduction
 from .tensor import Index, Ref, Role, Space, Tensor, distinct
 
 Part = TypeVar("Part")
@@ -50,7 +50,8 @@ class Term:
     Attributes:
         coeff: exact number.
         factors: the product; () is the number 1. A left index that no factor has is broadcast.
-        sums: summed indices, distinct, none of them on the left.
+        sums: summed indices, distinct, none of them on the left; the index of a running reduction,
+            which is on the left.
         perms: all signed permutations, the identity included; () if that is the only one.
         span: place in the user's text, or None; without effect on results.
         reduction: operation over ``sums``.
@@ -61,7 +62,7 @@ class Term:
     sums: tuple[Index, ...] = ()
     perms: tuple[Permutation, ...] = ()
     span: Span | None = None
-    reduction: Reduction = Reduction.SUM
+    reduction: AnyReduction = Reduction.SUM
 
     @property
     def refs(self) -> tuple[Ref, ...]:
@@ -87,7 +88,7 @@ class Equation:
     anonymous: bool = False
 
     @property
-    def reduction(self) -> Reduction:
+    def reduction(self) -> AnyReduction:
         """The sum of terms, or the maximum, minimum or product that is the only term."""
         return self.terms[0].reduction if len(self.terms) == 1 else Reduction.SUM
 

@@ -173,9 +173,9 @@ class Calls(Memory):
         call = getattr(ufunc, method)
         if method == "at" and isinstance(inputs[0], Calls):
             return inputs[0]._update(call, inputs[1:], options)
-        if method == "reduce" and ufunc in REDUCES:
+        if (ufunc, method) in REDUCES:
             named = {"axis": 0, **options}  # the default of reduce, which is not that of sum
-            return self._called(REDUCES[ufunc], call, inputs, named, out)
+            return self._called(REDUCES[ufunc, method], call, inputs, named, out)
         return self._called(None, call, inputs, options, out)
 
     def __array_function__(

@@ -28,7 +28,7 @@ from ..compiler.program_cache import ProgramCache
 from ..errors import VerifyError
 from ..frontend.einsum import label_names
 from ..ir.expr import ARGUMENT_COUNTS, Call, Calls, Const, Expr, Pow, Prod, Quot, Sum
-from ..ir.reduction import Reduction
+from ..ir.reduction import AnyReduction, Reduction, Running
 from ..ir.system import Apply, Equation, Factor, System, Term, factor_indices
 from ..ir.tensor import Index, Ref, Role, Space, Storage, Tensor
 from ..options import Options
@@ -224,13 +224,13 @@ class _Writer:
         here = [letter(space) for space in self.spaces.of(node)]
         lhs = self._reference(node, here)
         sums: tuple[Index, ...] = ()
-        reduction = Reduction.SUM
+        reduction: AnyReduction = Reduction.SUM
         operands = self.line.operands[node]
         match self.line.works[node]:
             case Reduce(_, axes, kind):
                 below = iter(here)
                 inner = [
-                    letter(space) if axis in axes else next(below)
+                    next(below) if isinstance(kind, Running) or axis not in axes else letter(space)
                     for axis, space in enumerate(self.spaces.of(operands[0]))
                 ]
                 sums = tuple(i for a in axes if (i := inner[a]) is not None)
@@ -359,8 +359,9 @@ def _equal_axes(line: Linearized, node: int) -> Iterator[tuple[Axis, Axis]]:
                 for axis, extent in enumerate(line.shapes[operand]):
                     if extent != 1:
                         yield (node, first + axis), (operand, axis)
-        case Reduce(_, axes):
-            kept = (a for a in range(len(line.shapes[operands[0]])) if a not in axes)
+        case Reduce(_, axes, kind):
+            gone = () if isinstance(kind, Running) else axes
+            kept = (a for a in range(len(line.shapes[operands[0]])) if a not in gone)
             for axis, below in enumerate(kept):
                 yield (node, axis), (operands[0], below)
         case Transpose(_, source):

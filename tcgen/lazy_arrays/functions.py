@@ -23,6 +23,8 @@ FUNCTIONS: dict[Any, Recorder] = {
     np.argmin: record.argmin_of,
     np.any: record.any_of,
     np.all: record.all_of,
+    np.cumsum: record.cumsum_of,
+    np.cumprod: record.cumprod_of,
     np.mean: record.mean_of,
     np.var: record.var_of,
     np.std: record.std_of,
@@ -40,13 +42,17 @@ METHODS = {
     name: FUNCTIONS[getattr(np, name)]
     for name in (
         *("all", "any", "argmax", "argmin", "clip", "dot", "max", "mean", "min", "prod"),
-        *("std", "sum", "var"),
+        *("cumprod", "cumsum", "std", "sum", "var"),
     )
 }
-# Reductions by a universal function.
-REDUCES: dict[np.ufunc, Recorder] = {
-    np.add: record.sum_of,
-    np.multiply: record.prod_of,
+# Methods of universal functions: reductions, and running ones.
+REDUCES: dict[tuple[np.ufunc, str], Recorder] = {
+    (np.add, "reduce"): record.sum_of,
+    (np.multiply, "reduce"): record.prod_of,
+    (np.add, "accumulate"): record.accumulate_add,
+    (np.multiply, "accumulate"): record.cumprod_of,
+    (np.maximum, "accumulate"): record.cummax_of,
+    (np.minimum, "accumulate"): record.cummin_of,
 }
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import VerifyError
-from ..ir.reduction import Reduction
+from ..ir.reduction import AnyReduction
 from ..options import DTYPES
 from .backend import HOST, Backend, backend_of, mixed
 from .ufuncs import CHEAP
@@ -72,11 +72,14 @@ class Elementwise:
 
 @dataclass(slots=True, eq=False)
 class Reduce:
-    """The sum, maximum, minimum or product over some axes; the result does not have them."""
+    """The sum, maximum, minimum or product over some axes; the result does not have them.
+
+    A running reduction is along one axis, which its result has.
+    """
 
     operands: tuple[Node, ...]
     axes: tuple[int, ...]
-    reduction: Reduction
+    reduction: AnyReduction
 
 
 @dataclass(slots=True, eq=False)

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..errors import TcgenError
 from ..frontend.einsum import express, extents_of
-from ..ir.reduction import Reduction
+from ..ir.reduction import Reduction, Running
 from .backend import BACKENDS
 from .graph import (
     KERNEL_TYPES,
@@ -487,6 +487,36 @@ def _reduced(
         return total
     kept = [n for n in range(array.ndim) if n not in axes]
     return with_axes(total, tuple(kept.index(n) if n in kept else None for n in range(array.ndim)))
+
+
+def _running(reduction: Running, kinds: str) -> Recorder:
+    """A running reduction of arrays of some kinds along an axis.
+
+    On a GPU one thread would take the values in order: CuPy computes it.
+    """
+
+    def recorder(array: Any, axis: Any = None, *rest: Any, **options: Any) -> Node | None:
+        if not isinstance(array, Node) or array.computes is None or array.dtype.kind not in kinds:
+            return None
+        given = [*rest, *options.values()]
+        if any(one is not None for one in given) or (array.backend and array.backend.on_gpu):
+            return None
+        axes = _axes(axis, array.ndim)
+        if isinstance(axis, tuple) or axes is None or len(axes) != 1:
+            return None
+        result = array.dtype
+        if reduction is Running.SUM and result.kind == "b":  # the number of true elements so far
+            if array.computes != np.float64:
+                return None
+            result = np.dtype(np.intp)
+        return record(Reduce((array,), axes, reduction), array.shape, result)
+
+    return recorder
+
+
+cumsum_of, cumprod_of = _running(Running.SUM, "fcb"), _running(Running.PROD, "f")
+accumulate_add = _running(Running.SUM, "fc")
+cummax_of, cummin_of = _running(Running.MAX, "fb"), _running(Running.MIN, "fb")
 
 
 def _axes(axis: Any, ndim: int) -> tuple[int, ...] | None:

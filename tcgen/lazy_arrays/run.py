@@ -17,7 +17,7 @@ import numpy as np
 
 from ..compiler.target import with_kernels
 from ..errors import VerifyError
-from ..ir.reduction import Reduction
+from ..ir.reduction import AnyReduction, Reduction, Running
 from .backend import Backend
 from .compile import LazySystem, kernel_of, lazy_system
 from .dispatch import LIMITS, Form, form_of, in_background
@@ -236,11 +236,17 @@ def _compile(form: Form, lazy: LazySystem, dtype: str, target: str) -> None:
         form.kernel = kernel
 
 
-_REDUCED: dict[Reduction, Callable[..., Any]] = {
+_REDUCED: dict[AnyReduction, Callable[..., Any]] = {
     Reduction.SUM: np.sum,
     Reduction.MAX: np.max,
     Reduction.MIN: np.min,
     Reduction.PROD: np.prod,
+}
+_RUNNING = {
+    Running.SUM: np.add,
+    Running.MAX: np.maximum,
+    Running.MIN: np.minimum,
+    Running.PROD: np.multiply,
 }
 
 
@@ -315,6 +321,8 @@ def _value(work: Work, given: list[Any], out: Array | None, backend: Backend) ->
             return array
         case Scalar(value):
             return value
+        case Reduce(_, (axis,), Running() as running):
+            return _RUNNING[running].accumulate(given[0], axis)
         case Reduce(_, axes, reduction):
             return _REDUCED[reduction](given[0], axis=axes)
         case Transpose(_, source):

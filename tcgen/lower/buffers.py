@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from ..dtypes import BY_NAME
 from ..ir.loops import Axis, Buffer, Module
@@ -81,6 +82,14 @@ class Memory(Context[CpuThresholds]):
         self.scratch_of[name] = position
         buffer = Buffer(name, axes, order, dtype, "arena", packed=packed, rank=last)
         return self._add(buffer, home)
+
+    def carry(self, band: Band, dtype: str, home: LoopId | None, position: int) -> Buffer:
+        """Scratch that passes values from one iteration of a loop to the next.
+
+        A single element is a register.
+        """
+        buffer = self.scratch(band, dtype, home, position)
+        return buffer if band else self._add(replace(buffer, place="register"), home)
 
     @property
     def spare(self) -> int | None:

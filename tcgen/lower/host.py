@@ -162,7 +162,7 @@ def place_buffers(memory: Memory, on_host: frozenset[LoopId], kernels: list[Kern
     """Contracted arrays and scratch that live in a loop of a kernel become private to its threads.
 
     Buffers that live between launches, or for the whole of one, are in the arena; so is a register
-    that is not local to a loop of one kernel.
+    that is not local to a loop of one kernel, but for the value that a running reduction carries.
     """
     launched = Counter(
         name for k in kernels for name in dict.fromkeys(u for s in k.body for u in used_buffers(s))
@@ -172,7 +172,7 @@ def place_buffers(memory: Memory, on_host: frozenset[LoopId], kernels: list[Kern
         inside = home is not None and home not in on_host and launched[name] == 1
         if buffer.place == "arena" and inside:
             memory.buffers[name] = replace(buffer, place="private")
-        elif buffer.place == "register" and not inside:
+        elif buffer.place == "register" and not (inside or name in memory.scratch_of):
             memory.buffers[name] = replace(buffer, place="arena")
 
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from ..ir.expr import Access, Subscript
 from ..ir.loops import Assign, BandVar, Buffer, Fetch, Loop, Stmt, Zero
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId
-from ..ir.reduction import Reduction
+from ..ir.reduction import Reduction, Running
 from ..ir.tensor import Role
 from .buffers import Memory
 
@@ -83,6 +83,8 @@ def instance_starts(plan: FusionPlan, memory: Memory) -> tuple[Start, ...]:
         overwrites = not given and _writes_all(plan, array, makers, depth)
         zero = None if given or overwrites else memory.name_of(tensor, first)
         reduction = plan.program.steps[plan.visits[first].step].reduction
+        if isinstance(reduction, Running):
+            reduction = reduction.each
         starts.append(Start(first, depth, zero, reduction, overwrites))
     return tuple(starts)
 

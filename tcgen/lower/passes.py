@@ -26,7 +26,7 @@ from .host import Splitter, host_loops, place_buffers, set_lives, split_phases
 from .layout import GpuContext
 from .names import loop_variables
 from .nest import Item, Leaf, Start, build_nest, instance_starts, last_producers, of_step, zeroes
-from .statements import Statement, make_fetch, make_statement
+from .statements import Scan, Statement, make_fetch, make_scan, make_statement
 
 
 @dataclass(slots=True)
@@ -38,6 +38,7 @@ class Lowering:
         rooms: bytes that the scratch of some visits may take, by visit.
         limit: bytes that calls may allocate, or None.
         statements: computing visits, by position.
+        scans: running reductions, by position.
         fetches: visits that produce a generated input, by position.
         leaves: bound statements of each visit, by position.
         before: copies of constants and zeroes, by (position, depth) of the item that follows.
@@ -55,6 +56,7 @@ class Lowering:
     memory: Memory = field(init=False)
     starts: tuple[Start, ...] = ()
     statements: dict[int, Statement] = field(default_factory=dict)
+    scans: dict[int, Scan] = field(default_factory=dict)
     fetches: dict[int, Fetch] = field(default_factory=dict)
     groupings: Groupings = field(init=False)
     leaves: dict[int, Leaf] = field(default_factory=dict)
@@ -138,7 +140,11 @@ def make_statements(work: Lowering) -> None:
             work.fetches[position] = make_fetch(plan, position, memory, loops)
         else:
             adds = position not in overwriting
-            work.statements[position] = make_statement(plan, position, memory, loops, adds)
+            made = make_statement(plan, position, memory, loops, adds)
+            work.statements[position] = made
+            if plan.program.steps[visit.step].running is not None:
+                scan = make_scan(plan, position, memory, loops, made)
+                work.scans[position], work.statements[position] = scan, scan.step
 
 
 def pack_symmetric_intermediates(work: Lowering) -> None:
@@ -168,6 +174,8 @@ def bind_statements(work: Lowering) -> None:
     bind = _bind_on_gpu if work.options.target == "cuda" else _bind_on_cpu
     bodies: dict[int, tuple[Stmt | Fetch, ...]] = {n: (f,) for n, f in work.fetches.items()}
     bodies |= {position: bind(work, s) for position, s in work.statements.items()}
+    for position, scan in work.scans.items():
+        bodies[position] += bind(work, scan.copy)
     work.leaves = {n: of_step(Leaf(n, body), work.plan) for n, body in bodies.items()}
 
 
@@ -220,10 +228,17 @@ def _bind_on_cpu(work: Lowering, statement: Statement) -> tuple[Stmt, ...]:
 
 
 def add_zeroes_and_packing(work: Lowering) -> None:
-    """Zero instances before their first visit, and pack dense outputs after their last one."""
+    """Zero instances before their first visit, and pack dense outputs after their last one.
+
+    Running reductions begin before their loops.
+    """
     for place, leaves in zeroes(work.starts, work.memory.buffers).items():
         steps = tuple(of_step(leaf, work.plan) for leaf in leaves)
         work.before[place] = (*work.before.get(place, ()), *steps)
+    for position, scan in work.scans.items():
+        leaf = of_step(Leaf(position, (scan.start,), computes=False), work.plan)
+        place = position, scan.depth
+        work.before[place] = (*work.before.get(place, ()), leaf)
     for array, position in last_producers(work.plan):
         if array.tensor.name in work.memory.dense:
             write = bind_packing(array.tensor.name, work.memory)

@@ -7,7 +7,7 @@ After: ``x[i,a] += f[i,c] * t[c,a]   for a, c`` inside ``for i``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import assert_never
 
@@ -22,10 +22,10 @@ from ..ir.expr import (
     accesses_of,
     map_leaves,
 )
-from ..ir.loops import BandVar, Fetch, LoopVar
+from ..ir.loops import Assign, BandVar, Fetch, LoopVar
 from ..ir.plan import FusionPlan, LoopId, Visit
 from ..ir.program import Contract, Step
-from ..ir.reduction import Reduction
+from ..ir.reduction import Reduction, Running
 from ..ir.tensor import Index, Ref, Space
 from .buffers import Memory
 from .names import unique
@@ -138,7 +138,62 @@ def make_statement(
         orbit=_weighted_chains(plan, position, loops),
         home=visit.loops[-1] if visit.loops else None,
         position=position,
-        reduction=step.reduction,
+        reduction=step.reduction if isinstance(step.reduction, Reduction) else Reduction.SUM,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A running reduction: a carried value, or row of values, and the loop that takes them on.
+
+    Before: ``y[i,j] = cumsum(i) x[i,j]``. After: ``t[j] = -0   for j``, and in the loop over i,
+    ``t[j] += x[i,j]   for j``, ``y[i,j] = t[j]   for j``.
+
+    Attributes:
+        start: the value before the loop.
+        depth: number of loops around the loop.
+        step, copy: the statements in it.
+    """
+
+    start: Assign
+    depth: int
+    step: Statement
+    copy: Statement
+
+
+def make_scan(
+    plan: FusionPlan,
+    position: int,
+    memory: Memory,
+    loops: Mapping[LoopId, LoopVar],
+    plain: Statement,
+) -> Scan:
+    """The statements of a running reduction; ``plain`` is its statement as of single elements."""
+    visit = plan.visits[position]
+    step = plan.program.steps[visit.step]
+    assert isinstance(step.reduction, Running), "the reduction is a running one"
+    assert step.running is not None, "a running reduction has an index"
+    along = visit.loop_of(step.running)
+    assert along is not None, "the index of a running reduction has a loop"
+    depth = visit.loops.index(along)
+    names = _names(step, visit, loops)
+    carried = [
+        BandVar(names[i], i.space)
+        for axis in step.out.tensor.stored_order
+        if (i := step.out.indices[axis]) != step.running
+        and visit.loop_of(i) not in visit.loops[:depth]
+    ]
+    home = visit.loops[depth - 1] if depth else None
+    dtype = memory.buffer(plain.out).dtype
+    buffer = memory.carry(tuple(carried), dtype, home, position)
+    place = Access(buffer.name, tuple(Subscript(v.name) for v in carried))
+    own = tuple(BandVar(f"z{n}", v.space) for n, v in enumerate(carried))
+    begin = Access(buffer.name, tuple(Subscript(v.name) for v in own))
+    return Scan(
+        Assign(begin, step.reduction.neutral, band=own),
+        depth,
+        replace(plain, out=place, accumulate=True, reduction=step.reduction.each),
+        replace(plain, expr=place),
     )
 
 

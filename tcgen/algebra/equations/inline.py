@@ -241,7 +241,7 @@ def _kind_counts(
     """The number of expanded terms of each kind in an equation."""
     counts: Counter[_TermKind] = Counter()
     for term in equation.terms:
-        spaces = tuple(i.space for i in term.sums)
+        spaces = tuple(i.space for i in term.sums if i not in equation.lhs.indices)
         kinds = Counter({_TermKind(spaces=spaces, coeff=abs(term.coeff)): 1})
         for factor in term.factors:
             inner = _inlined(factor, known)

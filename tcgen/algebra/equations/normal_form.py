@@ -202,7 +202,8 @@ class NormalForms:
         signs, closed = signs_of(perms), is_signed_group(perms)
         key: Hashable = form.key
         if term.reduction is not Reduction.SUM:
-            key = (term.reduction.value, key)
+            along = tuple(position[i] for i in term.sums if i in position)
+            key = (term.reduction.value, along, key)
         group = free_group(form, position)
         return Placed(term.coeff, form.sign, key, places, group, perms, signs, closed, form.exact)
 

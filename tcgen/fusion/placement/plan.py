@@ -157,6 +157,11 @@ def _visits(
         loops = tuple(o for _, o in place.bind)
         repeated = tuple(o for o in loops if all(o != bound for _, bound in own))
         visit = Visit(node.step, own, loops, repeated)
+        if (running := steps[node.step].running) is not None and visit.loop_of(running) is None:
+            added = _ordered_loops(steps[node.step], running, visit, next_id)
+            next_id += len(added)
+            inner = tuple(loop for _, loop in added)
+            visit = replace(visit, bind=(*own, *added), loops=(*loops, *inner))
         for source in fetches.get(node.step, ()):
             tiled = fetch_tiles(
                 steps[source.step],
@@ -172,6 +177,18 @@ def _visits(
             result.append(_Visited(source, tiled.fetch, tiled.contracted))
         result.append(_Visited(node, visit))
     return result
+
+
+def _ordered_loops(
+    step: Step, running: Index, visit: Visit, first: int
+) -> tuple[tuple[Index, LoopId], ...]:
+    """Loops, numbered from ``first``, in which a running reduction takes its values in order.
+
+    Those over axes before that of its index are around it.
+    """
+    indices = step.out.indices
+    free = [i for i in indices[: indices.index(running) + 1] if visit.loop_of(i) is None]
+    return tuple((i, LoopId(first + n, i.space)) for n, i in enumerate(free))
 
 
 def _source(graph: FusionGraph, node: Node) -> str:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import assert_never
 
 from ..expr import Access, Call, Calls, Const, Delta, Equal, Expr, Infinity, Pow, Prod, Quot, Sum
-from ..reduction import Reduction
+from ..reduction import AnyReduction, Reduction, Running
 from ..system import Apply, Equation, Permutation, System, Term
 from ..tensor import Index, Ref
 
@@ -18,11 +18,12 @@ _GREEK = re.compile(
 _NAME = re.compile(r"([A-Za-z]+)(\d*)(?:_(\w+))?")
 _SUM, _PRODUCT, _ATOM = 1, 2, 3
 
-_REDUCED = {
+_REDUCED: dict[AnyReduction, str] = {
     Reduction.SUM: "\\sum",
     Reduction.MAX: "\\max",
     Reduction.MIN: "\\min",
     Reduction.PROD: "\\prod",
+    **{running: f"\\operatorname{{{running.value}}}" for running in Running},
 }
 
 

@@ -103,6 +103,10 @@ def _check_bindings(plan: FusionPlan, visit: Visit, step: Step) -> None:
                 f"loop {loop.id} is ordered after loop {loop.order_after.id}, "
                 f"which does not enclose it"
             )
+    if step.running is not None:
+        along = visit.loop_of(step.running)
+        if along is None or along.tile or along.order_after or visit.redundant:
+            raise VerifyError(f"{step.running} does not take its elements once and in order")
 
 
 def _check_nesting(plan: FusionPlan) -> None:
@@ -246,7 +250,7 @@ def _check_producer(
                 f"each iteration of a loop around its home"
             )
     for index in step.sums:
-        if visit.loop_of(index) in around:
+        if index != step.running and visit.loop_of(index) in around:
             raise VerifyError(
                 f"{named(plan, position)} sums {index} in a loop around its home, where each "
                 f"iteration has a new instance"

@@ -10,7 +10,7 @@ from ..pretty.equations import pretty_step
 from ..program import Add, Contract, FormulaSequence, Map, Phase, Produce, Step
 from ..reduction import Reduction
 from ..tensor import Role, Tensor
-from .system import check_ref
+from .system import check_ref, check_sums
 
 
 def check_program(program: FormulaSequence) -> None:
@@ -76,12 +76,11 @@ def _check_role(step: Step) -> None:
 
 
 def _check_indices(step: Step) -> None:
-    """Every index is of the output or summed, and not both."""
+    """Every index is of the output or summed; that of a running reduction is both."""
     out, sums = step.out.indices, step.sums
     if len(set(out)) != len(out):
         raise VerifyError("indices of the output are not distinct")
-    if set(sums) & set(out) or len(set(sums)) != len(sums):
-        raise VerifyError("a summed index repeats or is in the output")
+    check_sums(out, sums, step.reduction)
     used = {i for r in step.operands for i in r.indices}
     if isinstance(step.op, Map):
         used |= set(expr_indices(step.op.expr))

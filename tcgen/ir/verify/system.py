@@ -11,9 +11,9 @@ import re
 from ...errors import VerifyError
 from ..expr import Delta, leaves
 from ..pretty.equations import pretty_equation
-from ..reduction import Reduction
+from ..reduction import AnyReduction, Reduction, Running
 from ..system import Apply, Equation, System, Term, fits_axis
-from ..tensor import Ref, Tensor
+from ..tensor import Index, Ref, Tensor
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -75,8 +75,7 @@ def _check_equation(equation: Equation, known: set[Tensor], defined: set[Tensor]
         raise VerifyError("the left indices are not distinct")
     for term in equation.terms:
         allowed = set(lhs.indices) | set(term.sums)
-        if len(allowed) != len(lhs.indices) + len(term.sums):
-            raise VerifyError("a summed index repeats or is on the left")
+        check_sums(lhs.indices, term.sums, term.reduction)
         for ref in term.refs:
             check_ref(ref, known)
             if ref.tensor not in defined:
@@ -103,12 +102,26 @@ def _check_equation(equation: Equation, known: set[Tensor], defined: set[Tensor]
 
 
 def _check_reduction(equation: Equation, term: Term) -> None:
-    """A maximum, minimum or product over indices is an equation of its own over one expression."""
+    """A maximum, minimum or product over indices is an equation of its own over one expression.
+
+    So is a running reduction, whose result has no symmetry.
+    """
     alone = len(equation.terms) == 1 and not equation.lhs.tensor.accumulate
     if not alone or term.coeff != 1 or term.perms:
         raise VerifyError(f"{term.reduction.value} is not the only term of its equation")
+    if isinstance(term.reduction, Running) and equation.lhs.tensor.symmetry:
+        raise VerifyError(f"{term.reduction.value} has a symmetry")
     if not term.sums or len(term.factors) != 1 or not isinstance(term.factors[0], Apply):
         raise VerifyError(f"{term.reduction.value} is not over the indices of one expression")
+
+
+def check_sums(left: tuple[Index, ...], sums: tuple[Index, ...], reduction: AnyReduction) -> None:
+    """Check that summed indices are distinct and not on the left, but for a running reduction."""
+    running = isinstance(reduction, Running)
+    if running and not (len(sums) == 1 and sums[0] in left):
+        raise VerifyError(f"{reduction.value} is not along one index of its result")
+    if len({*left, *sums}) != len(left) + len(sums) - running:
+        raise VerifyError("a summed index repeats or is on the left")
 
 
 def check_ref(ref: Ref, known: set[Tensor]) -> None:
