@@ -23,6 +23,7 @@ from ..errors import TcgenError
 from ..frontend.einsum import express, extents_of
 from ..ir.reduction import Reduction
 from .backend import BACKENDS
+from .dispatch import LIMITS
 from .graph import (
     KERNEL_TYPES,
     Array,
@@ -59,7 +60,8 @@ def record(work: Work, shape: tuple[int, ...] | None, dtype: np.dtype[Any]) -> N
     """A node for the work; its operands are computed first if too many operations are pending.
 
     The node itself is computed at once if that frees much memory, or if NumPy's arrays can write to
-    the memory that it reads. None for operands whose shapes do not fit.
+    the memory that it reads. None for operands whose shapes do not fit, and for few elements of
+    operations on known values: loops would gain nothing.
     """
     if shape is None:
         return None
@@ -67,6 +69,8 @@ def record(work: Work, shape: tuple[int, ...] | None, dtype: np.dtype[Any]) -> N
     moved = (Choice,) if type(work) in (Elementwise, Join) else (Choice, Join)
     evaluate([operand for operand in work.operands if type(operand.work) in moved])
     node = Node(work, shape, dtype)
+    if node.depth == 1 and type(work) is not Reduce and math.prod(shape) < LIMITS.elements:
+        return None
     read = [operand.work for operand in work.operands]
     is_urgent = any(type(one) is Leaf and one.is_open for one in read)
     most = max(operand.weight for operand in work.operands)
@@ -134,25 +138,12 @@ def _fits(given: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
 
 def _unchanging(array: Array) -> Array:
     """The array, or a copy of it if its elements may change before they are read."""
-    if _is_read_only(array):
-        return array
-    axes = zip(array.strides, array.shape, strict=True)
-    # Of a broadcast array, one copy of the elements is enough.
-    repeated = [stride == 0 and extent > 1 for stride, extent in axes]
-    once = array[tuple(slice(1 if again else None) for again in repeated)].copy()
-    return np.broadcast_to(once, array.shape) if any(repeated) else once
-
-
-def _is_read_only(array: Array) -> bool:
-    """True if nobody can write to the memory; a read-only view of a writeable array changes."""
-    part: Any = array
-    while isinstance(part, np.ndarray):
-        if part.flags.writeable:
-            return False
-        if part.base is None:
-            return part.flags.owndata
+    part: Any = array  # a read-only view of a writeable array changes
+    while isinstance(part, np.ndarray) and not part.flags.writeable and part.base is not None:
         part = part.base
-    return isinstance(part, bytes)
+    if isinstance(part, np.ndarray) and (part.flags.writeable or not part.flags.owndata):
+        return array.copy()
+    return array if isinstance(part, np.ndarray | bytes) else array.copy()
 
 
 def _operands(values: Sequence[Any]) -> tuple[np.dtype[Any], tuple[Node, ...]] | None:
@@ -211,14 +202,10 @@ def choose(condition: Any, *chosen: Any) -> Node | None:
     """``numpy.where`` with a recorded condition, or with recorded values."""
     if len(chosen) != 2 or getattr(condition, "dtype", None) != _BOOL:
         return None
-    kinds = [v.computes.kind for v in chosen if isinstance(v, Node) and v.computes is not None]
-    if isinstance(condition, Node) and "c" in kinds:
-        # A kernel of any element type reads known values.
-        evaluate((condition,))
-        assert isinstance(condition.work, Leaf)
-        condition = leaf(condition.work.array)
     common = _operands((condition, *chosen))
     if common is None or all(n.dtype != common[0] or _is_number(n) for n in common[1]):
+        return None
+    if common[0].kind == "c":  # kernels of complex numbers have no conditions
         return None
     shape = _broadcast(*[n.shape for n in common[1]])
     if not shape:  # NumPy gives an array, where operations give numbers

@@ -64,18 +64,14 @@ def evaluate(nodes: Sequence[Node]) -> None:
 _HEAVIEST = 1000  # operations and arrays of one program; more take long to plan
 
 
-def _groups(nodes: Sequence[Node]) -> Iterator[list[Node]]:
+def _groups(nodes: Sequence[Node]) -> Iterator[Sequence[Node]]:
     """The nodes in groups that are not too large for one program."""
-    group: list[Node] = []
-    weight = 0
-    for node in nodes:
-        weight += node.weight
-        if group and weight > _HEAVIEST:
-            yield group
-            group, weight = [], node.weight
-        group.append(node)
-    if group:
-        yield group
+    if len(nodes) > 1 and sum(node.weight for node in nodes) > _HEAVIEST:
+        half = len(nodes) // 2
+        yield from _groups(nodes[:half])
+        yield from _groups(nodes[half:])
+    else:
+        yield nodes
 
 
 def _evaluate(line: Linearized) -> None:
@@ -152,16 +148,15 @@ def _run(line: Linearized) -> list[Array]:
         return run_in_numpy(line)
     form = form_of(line.key)
     times = form.of_size(line.elements)
-    kernel = form.kernel if times.prefers_kernel(LIMITS.trials) else None
+    kernel = form.kernel if times.prefers_kernel() else None
     run = partial(run_in_numpy if kernel is None else kernel.run, line)
-    if line.backend.on_gpu and form.requested and not times.is_open(LIMITS.trials):
+    if line.backend.on_gpu and form.requested and times.is_settled:
         # A measurement would synchronize with the queue.
         return run()
     made, seconds = _measured(run, line.backend)
+    times.record(kernel is not None, seconds)
     if kernel is not None:
-        times.record_kernel(seconds)
         return made
-    times.record_numpy(seconds)
     form.spent += seconds
     if not form.requested and (seconds >= LIMITS.large or form.spent >= LIMITS.spent):
         form.requested = True

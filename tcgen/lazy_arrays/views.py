@@ -12,7 +12,6 @@ periodic boundaries is one of slices, and neither rolled nor joined arrays are s
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise, product
@@ -53,10 +52,7 @@ class _Unread:
         """An array in C order."""
         size, array = prod(shape), self.array
         if size > array.size:
-            # Pages that nobody writes to take no memory, and the system reserves none for them.
-            kind = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-            memory = mmap.mmap(-1, size, flags=kind, prot=mmap.PROT_READ)
-            self.array = array = np.frombuffer(memory, bool)
+            self.array = array = np.empty(size, bool)
         return array[:size].reshape(shape)
 
 
