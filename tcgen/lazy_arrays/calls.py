@@ -350,13 +350,11 @@ class Calls(Memory):
             made = made.copy()
         is_new = made.base is None and made.flags.owndata
         lazy = [n for n, source in enumerate(args) if type(source) is cls]
-        if not is_new or _is_read_only(made) or any(made is args[n]._known() for n in lazy):
+        if not is_new or any(made is args[n]._known() for n in lazy):
             # of broadcast_arrays(x, x), the second result is of the second argument
             lazy.sort(key=lambda n: n != place)
             sharing = [n for n in lazy if np.may_share_memory(made, args[n]._values())]
-            # zeros that NumPy returns as the imaginary part of real numbers, and parts without
-            # elements, share nothing and stay read-only
-            for n in sharing or (lazy if _is_read_only(made) else ()):
+            for n in sharing:
                 if args[n]._plain() is not None:
                     return made
                 others = list(map(evaluated, (*args[:n], None, *args[n + 1 :])))
@@ -390,11 +388,6 @@ class Calls(Memory):
             cls._result(result, call, args, options) if target is None else target
             for target, result in zip(out, made, strict=True)
         )
-
-
-def _is_read_only(array: Any) -> bool:
-    """True for an array of NumPy that cannot be written to; those of a GPU always can."""
-    return type(array) is np.ndarray and not array.flags.writeable
 
 
 def _call_step(

@@ -339,6 +339,11 @@ class Linearized:
         one = sum(map(bool, self.operands)) == 1
         return one and isinstance(last, Elementwise) and last.operation in CHEAP
 
+    @property
+    def is_joined(self) -> bool:
+        """True if an operation reads joined arrays."""
+        return Join in map(type, self.works)
+
     def held(self) -> list[int]:
         """Places of operations, other than roots, that an array or an operation elsewhere needs.
 

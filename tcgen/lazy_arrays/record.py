@@ -12,7 +12,7 @@ is made exact, only where it is small or has doubled.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache, partial
 from operator import index, itemgetter
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import TcgenError
-from ..frontend.einsum import express, extents_of
+from ..frontend.einsum import express
 from ..ir.reduction import Reduction
 from .backend import BACKENDS
 from .dispatch import LIMITS
@@ -283,14 +283,25 @@ def einsum(subscripts: Any, *operands: Any, **options: Any) -> Node | None:
     dtype, nodes = common
     try:
         expression = express(subscripts, tuple(n.ndim for n in nodes))
-        extents = extents_of(expression, tuple(n.shape for n in nodes))
     except TcgenError:
         return None
     if len(nodes) == 1 and set(expression.inputs[0]) == set(expression.output):
         return None  # nothing is summed: NumPy's result is a view
     call = partial(np.einsum, subscripts, optimize=len(nodes) > 1)
     work = Product(nodes, expression.inputs, expression.output, call)
-    return record(work, tuple(extents[n] for n in expression.output), dtype)
+    return _product(work, dtype, {n for axes in expression.inputs for n in axes})
+
+
+def _product(work: Product, dtype: np.dtype[Any], spread: Collection[int] = ()) -> Node | None:
+    """The node of a product; None if an extent differs, other than 1 of a ``spread`` label."""
+    extents: dict[int, int] = {}
+    for node, axes in zip(work.operands, work.labels, strict=True):
+        for label, extent in zip(axes, node.shape, strict=True):
+            known = extents.setdefault(label, extent)
+            if known != extent and (label not in spread or 1 not in (known, extent)):
+                return None
+            extents[label] = extent if known == 1 else known
+    return record(work, tuple([extents[label] for label in work.output]), dtype)
 
 
 def _matmul(a: Any, b: Any) -> Node | None:
@@ -298,16 +309,11 @@ def _matmul(a: Any, b: Any) -> Node | None:
     if common is None:
         return None
     dtype, nodes = common
-    a_shape, b_shape = (n.shape for n in nodes)
-    m, n = len(a_shape), len(b_shape)
-    # An extent of 1 does not broadcast here, as it does in einsum.
-    if not m or not n or a_shape[-1] != b_shape[-2 if n > 1 else 0]:
+    m, n = (node.ndim for node in nodes)
+    if not m or not n:
         return None
-    batch = _broadcast(a_shape[:-2], b_shape[:-2])
-    if batch is None:
-        return None
-    shape = (*batch, *a_shape[-2:-1], *(b_shape[-1:] if n > 1 else ()))
-    return record(Product(nodes, *_matmul_labels(m, n, len(batch)), np.matmul), shape, dtype)
+    batch = max(m, n, 2) - 2
+    return _product(Product(nodes, *_matmul_labels(m, n, batch), np.matmul), dtype, range(batch))
 
 
 @lru_cache(maxsize=256)
@@ -347,14 +353,11 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Node | None:
         return None
     if left is None or right is None or len(left) != len(right):
         return None
-    if any(one.shape[m] != other.shape[n] for m, n in zip(left, right, strict=True)):
-        return None
     first = tuple(range(one.ndim))
     second = tuple(left[right.index(n)] if n in right else one.ndim + n for n in range(other.ndim))
     output = (*(n for n in first if n not in left), *(n for n in second if n >= one.ndim))
-    extents = (*one.shape, *other.shape)
     work = Product((one, other), (first, second), output, partial(np.tensordot, axes=axes))
-    return record(work, tuple(extents[n] for n in output), dtype)
+    return _product(work, dtype)
 
 
 def rolled(array: Any, shift: Any, axis: Any = None) -> Node | None:
