@@ -267,6 +267,8 @@ class _Writer:
                 return self._expression(operands[0], self._before(operands[0], source, places))
             case Elementwise(operation, _, exponent):
                 args = tuple(self._expression(o, self._aligned(o, places)) for o in operands)
+                if operation == "where" and self.line.dtype.kind == "c":
+                    args = (Call("real", args[0]), *args[1:])
                 return _operation(operation, args, exponent)
             case _:
                 raise VerifyError("joined arrays and parts are computed before equations")

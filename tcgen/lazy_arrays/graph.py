@@ -40,6 +40,7 @@ class Leaf:
             It lives as long as an operation reads a part, so that an update sees the reader.
         is_new: lazy arrays allocated the memory.
         is_open: NumPy's arrays can write to the memory, so that operations run at once.
+        is_borrowed: others can write to the memory, so that recorded operations read a copy.
     """
 
     operands: ClassVar[tuple[Node, ...]] = ()
@@ -47,6 +48,7 @@ class Leaf:
     whole: Node | None = None
     is_new: bool = False
     is_open: bool = False
+    is_borrowed: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -236,7 +238,8 @@ class Node:
         work = self.work
         assert isinstance(work, Leaf)
         made = leaf(array)
-        made.work = Leaf(array, work.whole or self, work.is_new, work.is_open)
+        whole = work.whole or self
+        made.work = Leaf(array, whole, work.is_new, work.is_open, work.is_borrowed)
         return made
 
     def set_array(self, array: Array, whole: Node | None = None) -> None:

@@ -298,16 +298,17 @@ class Memory:
         return node.part(self._part_of(node.work.array))
 
     def _known_node(self) -> Node:
-        """The node of known values: of a copy of few elements, where NumPy may write to them."""
+        """The node of known values."""
         with _STATE:
             array = self._array
             assert array is not None
             node = None if self._leaf is None else self._leaf()
             if node is None:
                 lends = self._lends()
-                if self._open is array:
-                    return leaf(array.copy())
                 node = leaf(array)
+                if self._open is array:
+                    node.work = Leaf(array, is_borrowed=True)
+                    return node
                 node.work = Leaf(array, None, self._mine, lends)
                 if not lends:
                     node.handle, self._leaf = ref(self), ref(node)

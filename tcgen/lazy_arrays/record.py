@@ -71,8 +71,12 @@ def record(work: Work, shape: tuple[int, ...] | None, dtype: np.dtype[Any]) -> N
     node = Node(work, shape, dtype)
     if node.depth == 1 and type(work) is not Reduce and math.prod(shape) < LIMITS.elements:
         return None
-    read = [operand.work for operand in work.operands]
-    is_urgent = any(type(one) is Leaf and one.is_open for one in read)
+    is_urgent = False
+    for operand in work.operands:
+        if type(operand.work) is Leaf:
+            is_urgent |= operand.work.is_open
+            if operand.work.is_borrowed:
+                operand.work = Leaf(_unchanging(operand.work.array))
     most = max(operand.weight for operand in work.operands)
     doubled = node.weight.bit_length() > most.bit_length() or node.weight > _HEAVIEST
     if doubled or node.weight < _SMALL or node.depth > _DEEPEST:
@@ -123,7 +127,9 @@ def _operand(value: Any, dtype: np.dtype[Any]) -> Node | None:
         case complex():
             return Node(Scalar(value), (), dtype) if dtype.kind == "c" else None
         case _ if type(value) in BACKENDS and _fits(value.dtype, dtype):
-            return leaf(_unchanging(value))
+            made = leaf(value)
+            made.work = Leaf(value, is_borrowed=True)
+            return made
         case _:
             return None
 
@@ -202,10 +208,14 @@ def choose(condition: Any, *chosen: Any) -> Node | None:
     """``numpy.where`` with a recorded condition, or with recorded values."""
     if len(chosen) != 2 or getattr(condition, "dtype", None) != _BOOL:
         return None
+    kinds = [v.computes.kind for v in chosen if isinstance(v, Node) and v.computes is not None]
+    if isinstance(condition, Node) and "c" in kinds:
+        # A kernel of any element type reads known values.
+        evaluate((condition,))
+        assert isinstance(condition.work, Leaf)
+        condition = leaf(condition.work.array)
     common = _operands((condition, *chosen))
     if common is None or all(n.dtype != common[0] or _is_number(n) for n in common[1]):
-        return None
-    if common[0].kind == "c":  # kernels of complex numbers have no conditions
         return None
     shape = _broadcast(*[n.shape for n in common[1]])
     if not shape:  # NumPy gives an array, where operations give numbers
@@ -368,8 +378,11 @@ def rolled(array: Any, shift: Any, axis: Any = None) -> Node | None:
         return None
     shifts = [0] * array.ndim
     try:
-        pairs = np.broadcast(shift, 0 if axis is None else axis)
-        for step, place in pairs if pairs.ndim < 2 else [(0, None)]:
+        pairs: Any = [(shift, axis)]
+        if type(shift) is not int or type(axis) is not int:
+            pairs = np.broadcast(shift, 0 if axis is None else axis)
+            pairs = pairs if pairs.ndim < 2 else [(0, None)]
+        for step, place in pairs:
             shifts[index(place)] += index(step)
     except (TypeError, ValueError, IndexError):
         return None

@@ -113,7 +113,9 @@ def take_parts(nodes: Sequence[Node]) -> None:
                 node.work = made.work
         elif type(work) is Join:
             joined.append((node, work))
-    if joined and (len(nodes) > 1 or blocks_of(nodes[0]) is None):
+    (root, *more), one = nodes, nodes[0].work
+    copies = type(one) is Join and all(type(operand.work) is Leaf for operand in one.operands)
+    if joined and (more or copies or blocks_of(root) is None):
         for node, work in joined:
             arrays = _arrays(work.operands)
             assert node.backend is not None

@@ -199,6 +199,9 @@ RECORDED: dict[str, Work] = {
     "roll 15": lambda x, y: (np.roll(x, 1, 0) + y).argmax(1),
     "roll 16": lambda x, y: np.exp(np.roll(x, 1, 1)).max() + y,
     "complex: divided by zero": np.errstate(all="ignore")(lambda z, w, x, b: z / (w * b)),
+    "complex: chosen": lambda z, w, x, b: np.where((x > 0) & ~b, z * w, 1j)[1:, ::2] + b[1:, ::2],
+    "complex: chosen by integers": lambda z, w, x, b: np.where(b, np.where(x > 0, z, 2), b) @ w.T,
+    "complex: escaped": lambda z, w, x, b: escaped(z * 2, w)[0],
 }
 # Programs that end with NumPy's work on the values, or with an update.
 OTHERS: dict[str, Work] = {
@@ -228,8 +231,6 @@ OTHERS: dict[str, Work] = {
     "cupy: masked": lambda x, y, i, b: x[x > 0] * 2,
     "cupy: cast": lambda x, y, i, b: (x * 2).astype("float32"),
     "cupy: integers": lambda x, y, i, b: i // 2,
-    "complex: chosen": lambda z, w, x, b: np.where((x > 0) & ~b, z * w, 1j)[1:, ::2] + b[1:, ::2],
-    "complex: chosen by integers": lambda z, w, x, b: np.where(b, np.where(x > 0, z, 2), b) @ w.T,
     "complex: count": lambda z, w, x, b: sum(escaped(z * 2, w)),
     "complex: pending factor": lambda z, w, x, b: z * (x > 0) + (x < 1) * w - (x > 0),
     "complex: real and complex": lambda z, w, x, b: np.where(b, z, x),
