@@ -25,7 +25,6 @@ from .calls import (
     NUMBERS,
     Calls,
     evaluated,
-    is_little,
     is_number,
     refuse_other_arrays,
     settle,
@@ -33,7 +32,7 @@ from .calls import (
 )
 from .compile import kernel_of, lazy_system
 from .dispatch import read_limits
-from .functions import METHODS, UPDATING_METHODS, VIEW_METHODS
+from .functions import FUNCTIONS, UPDATING_METHODS, VIEWS
 from .graph import in_order, linearize
 from .record import record_ufunc
 from .run import take_parts
@@ -97,7 +96,7 @@ def _binary(name: str, ufunc: np.ufunc) -> tuple[Binary, Binary, Binary]:
             return operate(array, other)
         if array is None and of_elements and kind in (type(self), float, int):
             node = recorder(self._node, other._node if kind is type(self) else other)
-            if node is not None and not is_little(node):
+            if node is not None:
                 return self._of_node(node)
         if getattr(other, "__array_ufunc__", True) is None:
             return NotImplemented  # its own operators must be called
@@ -212,7 +211,7 @@ class LazyArray(Calls):
         if self._number:
             self._values()
             call, recorder = getattr(type(self._plain()), name), None
-        elif name in VIEW_METHODS and takes_views(args, options):
+        elif getattr(np, name, None) in VIEWS and takes_views(args, options):
             made = self._views(methodcaller(name, *evaluated(args), **options))
             if made is not None:
                 return made
@@ -284,7 +283,7 @@ class LazyArray(Calls):
             return self._result(getattr(backend.read_only(values), name), getattr, (self, name), {})
         if name in UPDATING_METHODS:
             return lambda *args, **options: self._update(found, args, options)
-        recorder = METHODS.get(name)
+        recorder = FUNCTIONS.get(getattr(np, name, None))
         return lambda *args, **options: self._method(name, args, options, recorder)
 
     def __array_namespace__(self, *, api_version: Any = None) -> Any:

@@ -6,10 +6,9 @@ recorded. NumPy also computes those that cannot be, and large results of it are 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from operator import itemgetter, matmul
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from ..runtime.dlpack import on_a_gpu
 from .backend import BACKENDS, backend_of, mixed
 from .dispatch import LIMITS
 from .functions import BY_VALUES, FUNCTIONS, READERS, REDUCES, UPDATES, VIEWS, with_named_out
-from .graph import Node, Reduce
+from .graph import Node
 from .memory import Memory, Step
 from .record import chosen, record_ufunc
 from .run import evaluate
@@ -114,32 +113,11 @@ _VALUES = frozenset((int, float, complex, bool, np.float64, np.ndarray))
 # Elements that are evaluated or copied in the time in which an operation on a lazy view is recorded
 # and run, about 30 microseconds.
 _VIEW = 2**15
-_PRODUCTS = frozenset((np.matmul, matmul, np.dot, np.ndarray.dot))
-
-
-def gives_little(call: Any, values: Sequence[Any]) -> bool:
-    """True if an operation on arrays surely has few elements."""
-    shapes = [value.shape for value in values if type(value) in BACKENDS]
-    if call in _PRODUCTS and [len(shape) for shape in shapes] == [2, 2]:
-        return bool(shapes[0][0] * shapes[1][1] < LIMITS.elements)
-    if len(shapes) < 2 or shapes.count(shapes[0]) == len(shapes):
-        return True
-    return math.prod(map(math.prod, shapes)) < LIMITS.elements
 
 
 def is_number(value: Any) -> bool:
     """True for numbers, those of Python and NumPy and lazy ones."""
     return type(value) in NUMBERS or (isinstance(value, Memory) and value._number)
-
-
-def is_little(node: Node) -> bool:
-    """True for an operation on known values, not a reduction, whose result has few elements.
-
-    NumPy computes it at once. The factors of a product may have many: loops would gain nothing.
-    """
-    if node.depth > 1 or isinstance(node.work, Reduce):
-        return False
-    return math.prod(node.shape) < LIMITS.elements
 
 
 def takes_views(args: Sequence[Any], options: dict[str, Any]) -> bool:
@@ -187,8 +165,6 @@ class Calls(Memory):
         out = None if target is None else (target,)
         first = args[0] if args else None
         if out is None and isinstance(first, Calls) and first._plain() is None:
-            if func in BY_VALUES:
-                return BY_VALUES[func](*args, **options)
             if func in VIEWS and takes_views(args[1:], options):
                 rest, named = evaluated(args[1:]), evaluated(options)  # lists may change later
                 made = first._views(lambda array: func(array, *rest, **named))
@@ -289,19 +265,19 @@ class Calls(Memory):
         try:
             arrays = _lazy_in((*args, options))
             few = all(array._plain() is not None for array in arrays)
-            known = few or (call in _PRODUCTS and all(a._known() is not None for a in arrays))
-            values = evaluated(args) if known else ()
-            if known and (recorder is None or gives_little(call, values)):
+            # The result may have many elements if shapes differ.
+            shapes = {getattr(value, "shape", ()) for value in args} - {()}
+            if few and (recorder is None or len(shapes) < 2):
                 targets = () if out is None else cls._plain_targets(out)
                 if targets is not None:
                     named = evaluated(options)
                     if targets:
                         named = {**named, "out": targets if len(targets) > 1 else targets[0]}
-                    made = call(*values, **named)
+                    made = call(*evaluated(args), **named)
                     return made if out is None else out[0] if len(out) == 1 else out
             elif recorder is not None and (out is None or cls._takes_node(out[0], args)):
                 made = cls._recorded(recorder, args, options)
-                if made is not None and not is_little(made):
+                if made is not None:
                     if out is None:
                         return cls._of_node(made)
                     if (made.shape, made.dtype) == (out[0].shape, out[0].dtype):
@@ -370,15 +346,15 @@ class Calls(Memory):
         options: dict[str, Any],
         place: int | None,
     ) -> Any:
+        if call in BY_VALUES:
+            made = made.copy()
         is_new = made.base is None and made.flags.owndata
         lazy = [n for n, source in enumerate(args) if type(source) is cls]
-        if not is_new or _is_read_only(made) or any(made is args[n]._known() for n in lazy):
+        if not is_new or any(made is args[n]._known() for n in lazy):
             # of broadcast_arrays(x, x), the second result is of the second argument
             lazy.sort(key=lambda n: n != place)
             sharing = [n for n in lazy if np.may_share_memory(made, args[n]._values())]
-            # zeros that NumPy returns as the imaginary part of real numbers, and parts without
-            # elements, share nothing and stay read-only
-            for n in sharing or (lazy if _is_read_only(made) else ()):
+            for n in sharing:
                 if args[n]._plain() is not None:
                     return made
                 others = list(map(evaluated, (*args[:n], None, *args[n + 1 :])))
@@ -412,11 +388,6 @@ class Calls(Memory):
             cls._result(result, call, args, options) if target is None else target
             for target, result in zip(out, made, strict=True)
         )
-
-
-def _is_read_only(array: Any) -> bool:
-    """True for an array of NumPy that cannot be written to; those of a GPU always can."""
-    return type(array) is np.ndarray and not array.flags.writeable
 
 
 def _call_step(

@@ -55,13 +55,12 @@ class Place:
     """The view of an array that a kernel reads or writes as the tensor ``name``.
 
     ``index`` removes the axes of extent 1; None without them. ``axes`` are the others in storage
-    order; None for C order. A ``real`` array stays real in a kernel of complex numbers.
+    order; None for C order.
     """
 
     name: str
     index: tuple[int | slice, ...] | None
     axes: tuple[int, ...] | None
-    real: bool = False
 
     def view(self, array: Array) -> Array:
         """A view of an array with the axes of the tensor."""
@@ -118,8 +117,6 @@ class _Writer:
         self.inputs: list[Place] = []
         self.target: Place | None = None
         self.numbers: list[str] = []
-        self.complex = line.dtype.kind == "c"
-        self.conditions = self._conditions()
         named = self._named()
         for node, work in enumerate(line.works):
             axes = tuple(s for s in self.spaces.of(node) if s is not None)
@@ -162,9 +159,8 @@ class _Writer:
             within[place] = Space(f"{name}_axis{place}", parts=(own[place], gap))
             self.more += [gap, within[place]]
         storage = Storage(within=tuple(within) if longer else ())
-        real = node in self.conditions
-        self.tensors[node] = Tensor(name, own, role, storage=storage, real=real)
-        return Place(name, index, axes, real)
+        self.tensors[node] = Tensor(name, own, role, storage=storage)
+        return Place(name, index, axes)
 
     def written(self) -> LazySystem:
         """The whole system."""
@@ -185,19 +181,6 @@ class _Writer:
             {space.name: extent for space, extent in used.items()}
             | {space.name: 0 for space in self.more if not space.parts},
         )
-
-    def _conditions(self) -> set[int]:
-        """Arrays that are only conditions for complex numbers."""
-        if not self.complex:
-            return set()
-        chosen_by: set[int] = set()
-        read: set[int] = set()
-        for work, operands in zip(self.line.works, self.line.operands, strict=True):
-            if isinstance(work, Elementwise) and work.operation == "where":
-                chosen_by.add(operands[0])
-                operands = operands[1:]
-            read.update(operands)
-        return {n for n in chosen_by - read if isinstance(self.line.works[n], Leaf)}
 
     def _named(self) -> set[int]:
         """Operations that have an equation of their own, other than the roots."""
@@ -284,7 +267,7 @@ class _Writer:
                 return self._expression(operands[0], self._before(operands[0], source, places))
             case Elementwise(operation, _, exponent):
                 args = tuple(self._expression(o, self._aligned(o, places)) for o in operands)
-                if operation == "where" and self.complex and operands[0] not in self.conditions:
+                if operation == "where" and self.line.dtype.kind == "c":
                     args = (Call("real", args[0]), *args[1:])
                 return _operation(operation, args, exponent)
             case _:
@@ -416,7 +399,6 @@ class _Spaces:
         )
 
 
-FLOAT64 = np.dtype(np.float64)
 _MOST_PROGRAMS = 256  # compiled programs in the cache of a process
 PROGRAMS = ProgramCache(Program, lambda: _MOST_PROGRAMS)
 
@@ -435,9 +417,8 @@ class Kernel:
         numbers = [work.value for work in line.works if type(work) is Scalar]
         given: dict[str, Any] = {}
         for place, array in zip(lazy.inputs, arrays, strict=True):
-            kind = FLOAT64 if place.real else dtype
-            if array.dtype != kind:  # integers and booleans
-                array = array.astype(kind, order="C")
+            if array.dtype != dtype:  # integers and booleans
+                array = array.astype(dtype, order="C")
             given[place.name] = place.view(array)
         for name, value in zip(lazy.numbers, numbers, strict=True):
             given[name] = np.array(value, dtype)

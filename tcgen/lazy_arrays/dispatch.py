@@ -1,9 +1,8 @@
 """Dispatch: decide whether an operation is deferred, and whether NumPy or a kernel runs it.
 
-A kernel takes up to a second to compile. So NumPy runs the first graphs of a form, and their time
-is measured; the kernel is compiled in the background once NumPy's runs have taken long enough.
-Then the kernel's time is also measured, and the faster of the two runs graphs of this form and
-size.
+A kernel takes up to a second to compile. So NumPy runs the first graphs of a form, and the kernel
+is compiled in the background once they have taken long enough. Both are measured, and the faster
+one runs graphs of this form and size.
 """
 
 from __future__ import annotations
@@ -29,13 +28,11 @@ class Limits:
         spent: seconds of all runs of one form without a kernel after which it is compiled: about
             the time for which compiling takes the interpreter from other threads. The C compiler
             is a separate process.
-        trials: number of runs of the kernel that are measured before the faster one is chosen.
     """
 
     elements: int = 0
     large: float = 0.01
     spent: float = 0.05
-    trials: int = 3
 
     @property
     def kernels_only(self) -> bool:
@@ -54,9 +51,7 @@ def read_limits() -> None:
 # Times of single runs scatter: the first ones get new memory, other processes take the processor,
 # and the time of some operations depends on the values. So lower quartiles are compared.
 _LATEST = 9  # runs whose lower quartile is compared
-_MEASURED = 2  # runs of a kernel, the second one measured
-_CLEARLY = 1.2  # ratio above the difference between two measurements of the same run
-_RETRY_BELOW = 10  # NumPy is measured again unless it is this many times slower than the kernel
+_PATIENCE = 4.0, 128.0  # first and last ratio of the seconds between two trials to what one loses
 
 
 def typical(seconds: list[float]) -> float:
@@ -66,67 +61,47 @@ def typical(seconds: list[float]) -> float:
 
 @dataclass(slots=True)
 class Times:
-    """Seconds of the latest runs of one size.
+    """Seconds of the latest runs of one size, by NumPy and by the kernel.
 
     Attributes:
-        numpy: those of NumPy. Runs before the kernel's may be slow: their memory is new, and the
-            compiler takes the processor. Of them, the fastest stays.
-        kernel: those of the kernel, without its first run, which loads and links it.
-        runs: number of runs of the kernel.
-        again: NumPy has been measured after the kernel's first runs.
-        spent: seconds of NumPy's runs since the kernel's last one.
-        patience: seconds of NumPy before the kernel's next trial, over those that the trial loses.
+        runs: number of runs since the first one of the kernel, which loads it and is not compared.
+        spent: seconds of the runs since the slower one was last tried.
+        patience: ratio of the seconds until its next trial to those that the trial loses.
     """
 
     numpy: list[float] = field(default_factory=list)
     kernel: list[float] = field(default_factory=list)
     runs: int = 0
-    again: bool = False
     spent: float = 0.0
-    patience: float = 20.0
+    patience: float = _PATIENCE[0]
 
-    def record_numpy(self, seconds: float) -> None:
-        """Count a run in NumPy."""
-        self.spent += seconds
-        self.again |= self.runs >= _MEASURED
-        self.numpy = [*self.numpy[1 - _LATEST :], seconds]
+    def record(self, by_kernel: bool, seconds: float) -> None:
+        """Count a run."""
+        if by_kernel and not self.runs:
+            self.spent = 0.0
+        else:
+            latest = self.kernel if by_kernel else self.numpy
+            latest[:] = [*latest[1 - _LATEST :], seconds]
+            self.spent += seconds
+        self.runs += by_kernel or self.runs > 0
 
-    def record_kernel(self, seconds: float) -> None:
-        """Count a run of the kernel."""
-        if self.runs:
-            self.kernel = [*self.kernel[1 - _LATEST :], seconds]
-        elif self.numpy:
-            self.numpy = [min(self.numpy)]
-        self.runs += 1
-        self.spent = 0.0
+    @property
+    def is_settled(self) -> bool:
+        """True if both have run often enough to be compared without further measurements."""
+        return self.runs > _LATEST
 
-    def is_open(self, trials: int) -> bool:
-        """True if a measurement of the preferred run can change the preference."""
-        return 0 < self.runs <= trials or self._remeasures_numpy()
+    def prefers_kernel(self) -> bool:
+        """True if the kernel is faster, or has not been measured.
 
-    def prefers_kernel(self, trials: int) -> bool:
-        """True if the kernel has been faster, or has not been measured often enough.
-
-        A kernel that is clearly slower gets further trials seldom, and ever more seldom: they would
-        cost the user time.
+        The slower one is tried again, ever more seldom: its first runs may have been disturbed.
         """
-        if self.runs < _MEASURED:
+        if not self.kernel:
             return True
-        if self._remeasures_numpy():
-            return False
         numpy, kernel = typical(self.numpy), typical(self.kernel)
-        if kernel < (_CLEARLY * numpy if self.runs <= trials else numpy):
-            return True
-        if self.spent < self.patience * (kernel - numpy):
-            return False
-        self.patience *= 2
-        return True
-
-    def _remeasures_numpy(self) -> bool:
-        """True if NumPy is measured again, since its first runs may have been slow."""
-        if self.runs < _MEASURED or self.again:
-            return False
-        return _RETRY_BELOW * typical(self.kernel) >= typical(self.numpy)
+        if self.spent < self.patience * abs(kernel - numpy):
+            return kernel < numpy
+        self.spent, self.patience = 0.0, min(2 * self.patience, _PATIENCE[1])
+        return kernel >= numpy
 
 
 @dataclass(slots=True, eq=False)

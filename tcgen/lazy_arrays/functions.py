@@ -37,14 +37,6 @@ FUNCTIONS: dict[Any, Recorder] = {
     np.roll: record.rolled,
     np.diff: record.diff,
 }
-# Methods with the arguments of functions that are recorded.
-METHODS = {
-    name: FUNCTIONS[getattr(np, name)]
-    for name in (
-        *("all", "any", "argmax", "argmin", "clip", "dot", "max", "mean", "min", "prod"),
-        *("cumprod", "cumsum", "std", "sum", "var"),
-    )
-}
 # Methods of universal functions: reductions, and running ones.
 REDUCES: dict[tuple[np.ufunc, str], Recorder] = {
     (np.add, "reduce"): record.sum_of,
@@ -56,19 +48,6 @@ REDUCES: dict[tuple[np.ufunc, str], Recorder] = {
 }
 
 
-def _real_if_close(a: Any, *args: Any, **options: Any) -> Any:
-    is_complex = np.iscomplexobj(np.real_if_close(a.compute(), *args, **options))
-    return a.view() if is_complex else a.real
-
-
-def _trim_zeros(filt: Any, trim: Any = "fb", **options: Any) -> Any:
-    values = filt.compute()
-    made = np.trim_zeros(values, trim, **options)
-    front = np.trim_zeros(values, "f", **options) if "f" in trim.lower() else values
-    starts = [n - left for n, left in zip(values.shape, front.shape, strict=True)]
-    return filt[tuple(slice(a, a + n) for a, n in zip(starts, made.shape, strict=True))]
-
-
 # Functions whose results are views of an array, which part of it does not depend on values.
 VIEWS = frozenset(
     (
@@ -77,32 +56,17 @@ VIEWS = frozenset(
         *(np.atleast_3d, np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit),
     )
 )
-VIEW_METHODS = frozenset(("transpose", "swapaxes", "reshape", "ravel", "squeeze"))
-# Views for which the first values decide which part it is.
-BY_VALUES: dict[Any, Callable[..., Any]] = {
-    np.real_if_close: _real_if_close,
-    np.trim_zeros: _trim_zeros,
-}
+# Functions whose results are views, of which part depends on the values: copies here.
+BY_VALUES = frozenset((np.real_if_close, np.trim_zeros))
 
 # Functions and methods that change their first argument, which gets a copy of its values.
 UPDATES = frozenset(
     (np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask),
 )
-# Functions and methods that only read, although some require writable memory: they get the values
-# themselves, since read-only views take longer, and NumPy copies them for some.
+# Functions and methods for which NumPy would copy a read-only array.
 READERS = frozenset(
-    (
-        *(np.argmax, np.argmin, np.bincount, np.choose, np.concatenate, np.convolve, np.correlate),
-        *(np.cumsum, np.flip, np.interp, np.moveaxis, np.repeat, np.roll, np.stack, np.squeeze),
-        *(np.take, np.zeros_like, np.expand_dims),
-    )
-) | {
-    getattr(np.ndarray, name)
-    for name in (
-        *("argmax", "argmin", "astype", "choose", "cumsum", "diagonal", "flatten", "ravel"),
-        *("repeat", "reshape", "round", "squeeze", "swapaxes", "take"),
-    )
-}
+    (np.argmax, np.argmin, np.bincount, np.choose, np.convolve, np.correlate, np.interp, np.repeat)
+) | {np.ndarray.argmax, np.ndarray.argmin, np.ndarray.choose, np.ndarray.repeat}
 UPDATING_METHODS = frozenset(("fill", "partition", "put", "sort"))
 
 

@@ -40,6 +40,7 @@ class Leaf:
             It lives as long as an operation reads a part, so that an update sees the reader.
         is_new: lazy arrays allocated the memory.
         is_open: NumPy's arrays can write to the memory, so that operations run at once.
+        is_borrowed: others can write to the memory, so that recorded operations read a copy.
     """
 
     operands: ClassVar[tuple[Node, ...]] = ()
@@ -47,6 +48,7 @@ class Leaf:
     whole: Node | None = None
     is_new: bool = False
     is_open: bool = False
+    is_borrowed: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -239,7 +241,8 @@ class Node:
         work = self.work
         assert isinstance(work, Leaf)
         made = leaf(array)
-        made.work = Leaf(array, work.whole or self, work.is_new, work.is_open)
+        whole = work.whole or self
+        made.work = Leaf(array, whole, work.is_new, work.is_open, work.is_borrowed)
         return made
 
     def set_array(self, array: Array, whole: Node | None = None) -> None:
@@ -341,6 +344,11 @@ class Linearized:
         last = self.works[-1]
         one = sum(map(bool, self.operands)) == 1
         return one and isinstance(last, Elementwise) and last.operation in CHEAP
+
+    @property
+    def is_joined(self) -> bool:
+        """True if an operation reads joined arrays."""
+        return Join in map(type, self.works)
 
     def held(self) -> list[int]:
         """Places of operations, other than roots, that an array or an operation elsewhere needs.

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, reduce
-from itertools import pairwise
 from operator import itemgetter
 from typing import Any, Self, TypeAlias
 from weakref import ref
@@ -299,16 +298,17 @@ class Memory:
         return node.part(self._part_of(node.work.array))
 
     def _known_node(self) -> Node:
-        """The node of known values: of a copy of few elements, where NumPy may write to them."""
+        """The node of known values."""
         with _STATE:
             array = self._array
             assert array is not None
             node = None if self._leaf is None else self._leaf()
             if node is None:
                 lends = self._lends()
-                if self._open is array:
-                    return leaf(array.copy())
                 node = leaf(array)
+                if self._open is array:
+                    node.work = Leaf(array, is_borrowed=True)
+                    return node
                 node.work = Leaf(array, None, self._mine, lends)
                 if not lends:
                     node.handle, self._leaf = ref(self), ref(node)
@@ -333,7 +333,7 @@ class Memory:
         with _STATE:
             assert self._array is not None
             if not self._mine or (node is not None and node.readers_above()):
-                self._array, self._mine = copied(self._array), True
+                self._array, self._mine = self._array.copy("K"), True
             self._leaf = None
 
     def _writable(self) -> Array:
@@ -387,32 +387,6 @@ class Memory:
         if isinstance(work, Reduce) and work.reduction is not Reduction.SUM:
             return False
         return not self._owner._number and self._filled(..., other, operation)
-
-
-def copied(array: Array) -> Array:
-    """A copy that has views where the array has them.
-
-    Its axes have the order and the directions of those of the array, and they are apart where those
-    are: a reshape that copies the array also copies this one.
-
-    Example:
-        >>> x = np.arange(12.0).reshape(3, 4)
-        >>> copied(x[::-1, 1:]).strides, copied(x[:, ::2].T).strides
-        ((-32, 8), (16, 32))
-    """
-    steps = [abs(stride) for stride in array.strides]
-    order = sorted(range(array.ndim), key=lambda n: -steps[n])
-    long = [n for n in order if array.shape[n] != 1]
-    extents = list(array.shape)
-    for outer, inner in pairwise(long):
-        extents[inner] += steps[outer] != steps[inner] * array.shape[inner]
-    last = 1 + (steps[long[-1]] != array.itemsize) if long else 1
-    memory: Any = backend_of(array).empty((*[extents[n] for n in order], last), array.dtype)
-    whole = memory[..., 0].transpose([order.index(n) for n in range(array.ndim)])
-    own = whole[(*map(slice, array.shape), ...)]
-    made: Array = own[(*[slice(None, None, -1 if n < 0 else 1) for n in array.strides], ...)]
-    made[...] = array
-    return made
 
 
 class _Lent:

@@ -12,7 +12,7 @@ is made exact, only where it is small or has doubled.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache, partial
 from operator import index, itemgetter
 from typing import Any
@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import TcgenError
-from ..frontend.einsum import express, extents_of
+from ..frontend.einsum import express
 from ..ir.reduction import Reduction, Running
 from .backend import BACKENDS
+from .dispatch import LIMITS
 from .graph import (
     KERNEL_TYPES,
     Array,
@@ -59,7 +60,8 @@ def record(work: Work, shape: tuple[int, ...] | None, dtype: np.dtype[Any]) -> N
     """A node for the work; its operands are computed first if too many operations are pending.
 
     The node itself is computed at once if that frees much memory, or if NumPy's arrays can write to
-    the memory that it reads. None for operands whose shapes do not fit.
+    the memory that it reads. None for operands whose shapes do not fit, and for few elements of
+    operations on known values: loops would gain nothing.
     """
     if shape is None:
         return None
@@ -67,8 +69,14 @@ def record(work: Work, shape: tuple[int, ...] | None, dtype: np.dtype[Any]) -> N
     moved = (Choice,) if type(work) in (Elementwise, Join) else (Choice, Join)
     evaluate([operand for operand in work.operands if type(operand.work) in moved])
     node = Node(work, shape, dtype)
-    read = [operand.work for operand in work.operands]
-    is_urgent = any(type(one) is Leaf and one.is_open for one in read)
+    if node.depth == 1 and type(work) is not Reduce and math.prod(shape) < LIMITS.elements:
+        return None
+    is_urgent = False
+    for operand in work.operands:
+        if type(operand.work) is Leaf:
+            is_urgent |= operand.work.is_open
+            if operand.work.is_borrowed:
+                operand.work = Leaf(_unchanging(operand.work.array))
     most = max(operand.weight for operand in work.operands)
     doubled = node.weight.bit_length() > most.bit_length() or node.weight > _HEAVIEST
     if doubled or node.weight < _SMALL or node.depth > _DEEPEST:
@@ -119,7 +127,9 @@ def _operand(value: Any, dtype: np.dtype[Any]) -> Node | None:
         case complex():
             return Node(Scalar(value), (), dtype) if dtype.kind == "c" else None
         case _ if type(value) in BACKENDS and _fits(value.dtype, dtype):
-            return leaf(_unchanging(value))
+            made = leaf(value)
+            made.work = Leaf(value, is_borrowed=True)
+            return made
         case _:
             return None
 
@@ -134,25 +144,12 @@ def _fits(given: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
 
 def _unchanging(array: Array) -> Array:
     """The array, or a copy of it if its elements may change before they are read."""
-    if _is_read_only(array):
-        return array
-    axes = zip(array.strides, array.shape, strict=True)
-    # Of a broadcast array, one copy of the elements is enough.
-    repeated = [stride == 0 and extent > 1 for stride, extent in axes]
-    once = array[tuple(slice(1 if again else None) for again in repeated)].copy()
-    return np.broadcast_to(once, array.shape) if any(repeated) else once
-
-
-def _is_read_only(array: Array) -> bool:
-    """True if nobody can write to the memory; a read-only view of a writeable array changes."""
-    part: Any = array
-    while isinstance(part, np.ndarray):
-        if part.flags.writeable:
-            return False
-        if part.base is None:
-            return part.flags.owndata
+    part: Any = array  # a read-only view of a writeable array changes
+    while isinstance(part, np.ndarray) and not part.flags.writeable and part.base is not None:
         part = part.base
-    return isinstance(part, bytes)
+    if isinstance(part, np.ndarray) and (part.flags.writeable or not part.flags.owndata):
+        return array.copy()
+    return array if isinstance(part, np.ndarray | bytes) else array.copy()
 
 
 def _operands(values: Sequence[Any]) -> tuple[np.dtype[Any], tuple[Node, ...]] | None:
@@ -296,14 +293,25 @@ def einsum(subscripts: Any, *operands: Any, **options: Any) -> Node | None:
     dtype, nodes = common
     try:
         expression = express(subscripts, tuple(n.ndim for n in nodes))
-        extents = extents_of(expression, tuple(n.shape for n in nodes))
     except TcgenError:
         return None
     if len(nodes) == 1 and set(expression.inputs[0]) == set(expression.output):
         return None  # nothing is summed: NumPy's result is a view
     call = partial(np.einsum, subscripts, optimize=len(nodes) > 1)
     work = Product(nodes, expression.inputs, expression.output, call)
-    return record(work, tuple(extents[n] for n in expression.output), dtype)
+    return _product(work, dtype, {n for axes in expression.inputs for n in axes})
+
+
+def _product(work: Product, dtype: np.dtype[Any], spread: Collection[int] = ()) -> Node | None:
+    """The node of a product; None if an extent differs, other than 1 of a ``spread`` label."""
+    extents: dict[int, int] = {}
+    for node, axes in zip(work.operands, work.labels, strict=True):
+        for label, extent in zip(axes, node.shape, strict=True):
+            known = extents.setdefault(label, extent)
+            if known != extent and (label not in spread or 1 not in (known, extent)):
+                return None
+            extents[label] = extent if known == 1 else known
+    return record(work, tuple([extents[label] for label in work.output]), dtype)
 
 
 def _matmul(a: Any, b: Any) -> Node | None:
@@ -311,16 +319,11 @@ def _matmul(a: Any, b: Any) -> Node | None:
     if common is None:
         return None
     dtype, nodes = common
-    a_shape, b_shape = (n.shape for n in nodes)
-    m, n = len(a_shape), len(b_shape)
-    # An extent of 1 does not broadcast here, as it does in einsum.
-    if not m or not n or a_shape[-1] != b_shape[-2 if n > 1 else 0]:
+    m, n = (node.ndim for node in nodes)
+    if not m or not n:
         return None
-    batch = _broadcast(a_shape[:-2], b_shape[:-2])
-    if batch is None:
-        return None
-    shape = (*batch, *a_shape[-2:-1], *(b_shape[-1:] if n > 1 else ()))
-    return record(Product(nodes, *_matmul_labels(m, n, len(batch)), np.matmul), shape, dtype)
+    batch = max(m, n, 2) - 2
+    return _product(Product(nodes, *_matmul_labels(m, n, batch), np.matmul), dtype, range(batch))
 
 
 @lru_cache(maxsize=256)
@@ -360,14 +363,11 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Node | None:
         return None
     if left is None or right is None or len(left) != len(right):
         return None
-    if any(one.shape[m] != other.shape[n] for m, n in zip(left, right, strict=True)):
-        return None
     first = tuple(range(one.ndim))
     second = tuple(left[right.index(n)] if n in right else one.ndim + n for n in range(other.ndim))
     output = (*(n for n in first if n not in left), *(n for n in second if n >= one.ndim))
-    extents = (*one.shape, *other.shape)
     work = Product((one, other), (first, second), output, partial(np.tensordot, axes=axes))
-    return record(work, tuple(extents[n] for n in output), dtype)
+    return _product(work, dtype)
 
 
 def rolled(array: Any, shift: Any, axis: Any = None) -> Node | None:
@@ -378,8 +378,11 @@ def rolled(array: Any, shift: Any, axis: Any = None) -> Node | None:
         return None
     shifts = [0] * array.ndim
     try:
-        pairs = np.broadcast(shift, 0 if axis is None else axis)
-        for step, place in pairs if pairs.ndim < 2 else [(0, None)]:
+        pairs: Any = [(shift, axis)]
+        if type(shift) is not int or type(axis) is not int:
+            pairs = np.broadcast(shift, 0 if axis is None else axis)
+            pairs = pairs if pairs.ndim < 2 else [(0, None)]
+        for step, place in pairs:
             shifts[index(place)] += index(step)
     except (TypeError, ValueError, IndexError):
         return None

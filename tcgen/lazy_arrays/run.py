@@ -55,6 +55,9 @@ def evaluate(nodes: Sequence[Node]) -> None:
             take_parts(group)
             while pending := [node for node in group if node.work.operands]:
                 line = linearize(pending)
+                if line.is_joined and (held := line.held()):  # blocks give one result
+                    evaluate([line.sources[place] for place in held])
+                    continue
                 # Kernels only read arrays of the operations that they compute.
                 if all(line.operands[place] for place in line.roots):
                     _evaluate(line)
@@ -64,18 +67,14 @@ def evaluate(nodes: Sequence[Node]) -> None:
 _HEAVIEST = 1000  # operations and arrays of one program; more take long to plan
 
 
-def _groups(nodes: Sequence[Node]) -> Iterator[list[Node]]:
+def _groups(nodes: Sequence[Node]) -> Iterator[Sequence[Node]]:
     """The nodes in groups that are not too large for one program."""
-    group: list[Node] = []
-    weight = 0
-    for node in nodes:
-        weight += node.weight
-        if group and weight > _HEAVIEST:
-            yield group
-            group, weight = [], node.weight
-        group.append(node)
-    if group:
-        yield group
+    if len(nodes) > 1 and sum(node.weight for node in nodes) > _HEAVIEST:
+        half = len(nodes) // 2
+        yield from _groups(nodes[:half])
+        yield from _groups(nodes[half:])
+    else:
+        yield nodes
 
 
 def _evaluate(line: Linearized) -> None:
@@ -90,15 +89,16 @@ def _evaluate(line: Linearized) -> None:
 
 
 def take_parts(nodes: Sequence[Node]) -> None:
-    """Slices of pending work become work on slices, unless something else needs that work.
+    """Make nodes ready to be linearized.
 
-    Chosen elements are computed.
+    Slices of pending work become work on slices, unless something else needs that work. Chosen
+    elements are computed, and so are joined arrays, unless one result is computed by blocks.
     """
+    joined = []
     for node in in_order(nodes):
         work = node.work
         if type(work) is Choice:
-            evaluate(work.operands)
-            array, mask = (o.work.array for o in work.operands if isinstance(o.work, Leaf))
+            array, mask = _arrays(work.operands)
             node.set_array(array[mask])
         elif type(work) is Part:
             (operand,) = work.operands
@@ -111,6 +111,21 @@ def take_parts(nodes: Sequence[Node]) -> None:
                 node.set_array(made.work.array, made.work.whole)
             else:
                 node.work = made.work
+        elif type(work) is Join:
+            joined.append((node, work))
+    (root, *more), one = nodes, nodes[0].work
+    copies = type(one) is Join and all(type(operand.work) is Leaf for operand in one.operands)
+    if joined and (more or copies or blocks_of(root) is None):
+        for node, work in joined:
+            arrays = _arrays(work.operands)
+            assert node.backend is not None
+            node.set_array(node.backend.module.concatenate(arrays, work.axis))
+
+
+def _arrays(nodes: Sequence[Node]) -> list[Array]:
+    """The arrays of nodes, computed if need be."""
+    evaluate(nodes)
+    return [node.work.array for node in nodes if isinstance(node.work, Leaf)]
 
 
 def evaluate_into(node: Node, target: Array, change: str = "") -> None:
@@ -142,8 +157,8 @@ def _write(target: Array, array: Array, change: str) -> None:
 
 def _run(line: Linearized) -> list[Array]:
     """The arrays of the roots."""
-    if any(type(work) is Join for work in line.works):
-        return _run_joined(line)
+    if line.is_joined:
+        return [_run_blocks(line)]
     if LIMITS.kernels_only:
         run = partial(_run_kernel, line)
         return run(line.backend.target()) if line.backend.on_gpu else with_kernels(run)
@@ -152,16 +167,15 @@ def _run(line: Linearized) -> list[Array]:
         return run_in_numpy(line)
     form = form_of(line.key)
     times = form.of_size(line.elements)
-    kernel = form.kernel if times.prefers_kernel(LIMITS.trials) else None
+    kernel = form.kernel if times.prefers_kernel() else None
     run = partial(run_in_numpy if kernel is None else kernel.run, line)
-    if line.backend.on_gpu and form.requested and not times.is_open(LIMITS.trials):
+    if line.backend.on_gpu and form.requested and times.is_settled:
         # A measurement would synchronize with the queue.
         return run()
     made, seconds = _measured(run, line.backend)
+    times.record(kernel is not None, seconds)
     if kernel is not None:
-        times.record_kernel(seconds)
         return made
-    times.record_numpy(seconds)
     form.spent += seconds
     if not form.requested and (seconds >= LIMITS.large or form.spent >= LIMITS.spent):
         form.requested = True
@@ -171,36 +185,14 @@ def _run(line: Linearized) -> list[Array]:
     return made
 
 
-def _run_joined(line: Linearized) -> list[Array]:
-    """The arrays of the roots if joined arrays are read: block by block if that is possible.
-
-    Several roots, sums and products read joined arrays that are computed first.
-    """
-    nodes = [line.sources[place] for place in line.roots]
-    target = line.target
-    blocks = blocks_of(nodes[0]) if len(nodes) == 1 else None
-    if blocks is not None:
-        if target is None:
-            target = line.backend.empty(nodes[0].shape, nodes[0].dtype)
-        for block, part in blocks:
-            evaluate_into(part, target[block], line.change)
-        return [target]
-    for node in line.sources:
-        work = node.work
-        if type(work) is Join:
-            evaluate(work.operands)
-            arrays = [o.work.array for o in work.operands if isinstance(o.work, Leaf)]
-            node.set_array(line.backend.module.concatenate(arrays, work.axis))
-    made = {node: node.work.array for node in nodes if isinstance(node.work, Leaf)}
-    pending = [node for node in nodes if node not in made]
-    if pending:
-        rest = linearize(pending)
-        rest.target, rest.change = target, line.change
-        made.update(zip(pending, _run(rest), strict=True))
-    elif target is not None:
-        _write(target, made[nodes[0]], line.change)
-        return [target]
-    return [made[node] for node in nodes]
+def _run_blocks(line: Linearized) -> Array:
+    """The array of the root, block by block: in each, a joined array is a slice."""
+    root, target = line.sources[line.roots[0]], line.target
+    if target is None:
+        target = line.backend.empty(root.shape, root.dtype)
+    for block, part in blocks_of(root) or ():
+        evaluate_into(part, target[block], line.change)
+    return target
 
 
 def _measured(run: Callable[[], list[Array]], backend: Backend) -> tuple[list[Array], float]:

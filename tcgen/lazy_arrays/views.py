@@ -12,9 +12,8 @@ periodic boundaries is one of slices, and neither rolled nor joined arrays are s
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise, product
 from math import prod
 from operator import itemgetter
@@ -30,6 +29,7 @@ from .graph import (
     Node,
     Part,
     Scalar,
+    Shape,
     Transpose,
     in_order,
     with_axes,
@@ -53,10 +53,7 @@ class _Unread:
         """An array in C order."""
         size, array = prod(shape), self.array
         if size > array.size:
-            # Pages that nobody writes to take no memory, and the system reserves none for them.
-            kind = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-            memory = mmap.mmap(-1, size, flags=kind, prot=mmap.PROT_READ)
-            self.array = array = np.frombuffer(memory, bool)
+            self.array = array = np.empty(size, bool)
         return array[:size].reshape(shape)
 
 
@@ -96,32 +93,40 @@ def picked(whole: Array, view: Array) -> tuple[tuple[Pick, ...], tuple[int | Non
         >>> picked(x, x[1, None, ::2]), picked(x, x.reshape(-1))
         (((1, slice(0, 5, 2)), (None, 0)), None)
     """
-    if not whole.size:
+    start = view.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    return _picked(whole.shape, whole.strides, start, view.shape, view.strides)
+
+
+@lru_cache(maxsize=10_000)
+def _picked(
+    whole: Shape, steps: Shape, start: int, shape: Shape, strides: Shape
+) -> tuple[tuple[Pick, ...], tuple[int | None, ...]] | None:
+    if 0 in whole:
         return None
-    first, rest = [], view.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    for stride in whole.strides:
-        start, rest = divmod(rest, stride)
-        first.append(start)
+    first = []
+    for stride in steps:
+        place, start = divmod(start, stride)
+        first.append(place)
     picks: list[Pick] = list(first)
-    ones = [axis for axis, extent in enumerate(whole.shape) if extent == 1]
+    ones = [axis for axis, extent in enumerate(whole) if extent == 1]
     places: list[int | None] = []
-    for extent, stride in zip(view.shape, view.strides, strict=True):
+    for extent, stride in zip(shape, strides, strict=True):
+        axis: int | None = None
         if extent == 1:
-            place = ones.pop(0) if ones else None
-            if place is not None:
-                picks[place] = slice(0, 1, 1)
+            axis = ones.pop(0) if ones else None
+            if axis is not None:
+                picks[axis] = slice(0, 1, 1)
         else:
-            sizes = zip(whole.shape, whole.strides, strict=True)
-            fits = [n for n, (most, own) in enumerate(sizes) if most > 1 and own <= abs(stride)]
-            if not fits or stride % whole.strides[fits[0]] or fits[0] in places or not extent:
+            fits = [n for n, own in enumerate(steps) if whole[n] > 1 and own <= abs(stride)]
+            if not fits or stride % steps[fits[0]] or fits[0] in places or not extent:
                 return None
-            place, step = fits[0], stride // whole.strides[fits[0]]
-            last = first[place] + step * (extent - 1)
-            if not 0 <= last < whole.shape[place]:
+            axis, step = fits[0], stride // steps[fits[0]]
+            last = first[axis] + step * (extent - 1)
+            if not 0 <= last < whole[axis]:
                 return None
             stop = last + (1 if step > 0 else -1)
-            picks[place] = slice(first[place], None if stop < 0 else stop, step)
-        places.append(place)
+            picks[axis] = slice(first[axis], None if stop < 0 else stop, step)
+        places.append(axis)
     kept = [axis for axis, pick in enumerate(picks) if type(pick) is slice]
     return tuple(picks), tuple([None if place is None else kept.index(place) for place in places])
 

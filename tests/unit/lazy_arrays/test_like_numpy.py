@@ -152,14 +152,6 @@ def test_memory_that_cannot_change_is_not_copied() -> None:
         assert np.shares_memory(held, array)
 
 
-@pytest.mark.usefixtures("all_noted")
-def test_a_broadcast_view_is_copied_once_only() -> None:
-    view = np.broadcast_to(np.zeros((5, 1)), (3, 5, 10_000))
-    held = (tcgen.lazy(np.ones((5, 1))) + view)._node.work.operands[1].work.array
-    assert held.shape == view.shape
-    assert held.base.size == 5
-
-
 def test_a_copy_is_taken_of_a_lazy_array_too() -> None:
     values = grid(3)
     there, waits = tcgen.lazy(values), tcgen.lazy(values) + 1

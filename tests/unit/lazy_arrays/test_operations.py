@@ -101,6 +101,21 @@ def test_nan_stays(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_array_equal(np.asarray(work(tcgen.lazy(x))), work(x))
 
 
+def test_complex_numbers_that_are_not_chosen_leave_no_trace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither infinities and NaN of the other value nor its sign of zero."""
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "0")
+    monkeypatch.setenv("TCGEN_EINSUM_TARGET", "cpu")
+    one = np.array([1, np.nan, complex(np.inf, np.nan), complex(-0.0, 0.0)])
+    other = np.array([complex(np.nan, np.inf), -2j, 3, complex(0.0, -0.0)])
+    for condition in (np.array([True, False, False, True]), np.array([False, True, True, False])):
+        found = np.where(*map(tcgen.lazy, (condition, one, other)))
+        assert found.pending == 1
+        wanted = np.where(condition, one, other)
+        np.testing.assert_array_equal(np.asarray(found).view(np.int64), wanted.view(np.int64))
+
+
 @pytest.mark.parametrize(
     "axes", [1, 3, (0, 1), ((0, 0), (0, 1)), ((0, 1), (0,)), ((0, 2), (0, 1)), 1.5, (0,)]
 )

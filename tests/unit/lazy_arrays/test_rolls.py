@@ -60,6 +60,18 @@ def test_several_results_share_a_rolled_array() -> None:
         assert_array_equal(found, wanted)
 
 
+def test_blocks_share_what_something_else_needs() -> None:
+    x, y = arrays((6, 5))
+    moved = np.roll(tcgen.lazy(x), 1, 0)
+    held = np.exp(moved) + moved
+    total = (np.exp(moved) * held + y) * 2
+    wanted = np.exp(np.roll(x, 1, 0))
+    held_values = wanted + np.roll(x, 1, 0)
+    np.testing.assert_allclose(total, (wanted * held_values + y) * 2, rtol=1e-13)
+    assert held.pending == 0
+    np.testing.assert_allclose(held, held_values, rtol=1e-13)
+
+
 def test_updates_after_a_roll_do_not_change_it() -> None:
     x, y = arrays((6, 5))
     lazy = tcgen.lazy(x, copy=True)
