@@ -7,6 +7,9 @@ by the same formulas (``tc_packing``).
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from ..dtypes import BY_NAME
 from ..records.arena import aligned
 
@@ -54,3 +57,19 @@ NARROW_INTEGERS = "#define TC_INT int"
 def rounds_each(source: str) -> bool:
     """True if a source requests a rounding of each operation."""
     return source.removeprefix(f"{NARROW_INTEGERS}\n").startswith(ROUND_EACH)
+
+
+# First line of a source in pieces, behind that of rounding: a compiler makes an object of each,
+# where TC_PIECE is its number. Without TC_PIECE, the source is one piece.
+_PIECES = re.compile(r'(?:.*\n)?#define TC_PIECES "((?:-O[0-3] ?)+)"')
+
+
+def pieces_line(levels: Sequence[str]) -> str:
+    """The line of a source in pieces with these levels of optimisation."""
+    return f'#define TC_PIECES "{" ".join(levels)}"  /* levels, by TC_PIECE */\n'
+
+
+def levels_of_pieces(source: str) -> tuple[str, ...]:
+    """The levels of the pieces of a source; none if it is one piece."""
+    found = _PIECES.match(source)
+    return tuple(found[1].split()) if found else ()

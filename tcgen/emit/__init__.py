@@ -72,7 +72,11 @@ def emit_artifact(
     )
     _check_accumulation(module)
     _check_numbers(module)
-    text = _source(module, target, thresholds, counted=counted)
+    if target == "cpu":
+        extents = dict(planning_extents)
+        text = c_source(module, __version__, thresholds, extents, machine, counted=counted)
+    else:
+        text = _source(module, target)
     if round_each and target != "numpy":
         text = f"{ROUND_EACH}\n{text}"
     libraries = contraction_libraries(module, __version__) if target == "cpu" else ()
@@ -86,10 +90,8 @@ def emit_artifact(
     return Artifact(manifest, tuple(sorted(files)))
 
 
-def _source(module: Module, target: str, thresholds: CpuThresholds, *, counted: bool) -> str:
-    """The text of the kernels; a printer is loaded when it is used."""
-    if target == "cpu":
-        return c_source(module, __version__, thresholds, counted=counted)
+def _source(module: Module, target: str) -> str:
+    """The text of the kernels for other targets than cpu; a printer is loaded when it is used."""
     if target == "cuda":
         from .cuda.kernels import cuda_source  # noqa: PLC0415
 

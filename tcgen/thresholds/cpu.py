@@ -88,6 +88,11 @@ class CpuThresholds(CpuRates):
             stay in the L1 cache.
         sum_piece: elements of a sum that a thread adds up at a time.
 
+        piece_lines: lines of the kernels of a program from which its source has several pieces,
+            and about those of a piece.
+        short_percent: percent of a program's predicted time that loops may take which compilers
+            optimise less, all of them together.
+
         benchmark_flops: flops of the largest product that tuning measures at its full extents.
         benchmark_elements: elements of all arrays of that product.
     """
@@ -146,6 +151,9 @@ class CpuThresholds(CpuRates):
 
     block_side: int = threshold(32, 1, 64)
     sum_piece: int = threshold(4096, 1, 2**30)
+
+    piece_lines: int = threshold(800, 1, UNBOUNDED)
+    short_percent: int = threshold(3, 0, 100)
 
     benchmark_flops: int = threshold(4 * 10**9, 1, UNBOUNDED)
     benchmark_elements: int = threshold(2**26, 1, UNBOUNDED)

@@ -36,6 +36,7 @@ static void tc_plain_gemm_$kind(const volatile int *stop, int threads, char flip
                     $scalar *restrict target = c + i0 + j*ldc;
                     for (int64_t p = 0; p < depth; ++p) {
                         const $scalar factor = b[(p0 + p)*row_b + j*column_b];
+                        #pragma omp simd
                         for (int64_t i = 0; i < rows; ++i) target[i] += block[p][i]*factor;
                     }
                 }
@@ -65,7 +66,7 @@ static void tc_pieces_$kind(tc_blas_gemm_$kind *blas, const volatile int *stop, 
         by_k ? 1 : beta, c + i + j*ldc, ldc);
 }
 
-static void tc_gemm_$kind(void *const *table, int threads, char flip_a, char flip_b,
+$linkage void tc_gemm_$kind(void *const *table, int threads, char flip_a, char flip_b,
     int64_t m, int64_t n, int64_t k, $scalar alpha, const $scalar *a, int64_t lda,
     const $scalar *b, int64_t ldb, $scalar beta, $scalar *c, int64_t ldc)
 {

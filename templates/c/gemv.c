@@ -137,6 +137,7 @@ static inline void tc_lines_$kind(int64_t rows, int64_t k, const $scalar *a, int
 #endif
     for (; p < k; ++p) {
         const $scalar *const line = a + p*column, factor = x[p*step_x];
+        #pragma omp simd
         for (int64_t i = 0; i < rows; ++i) sum[i] += line[i]*factor;
     }
 }
@@ -283,6 +284,7 @@ static void tc_few_part_$kind(int64_t rows, int64_t k, int vectors, $scalar alph
     for (int64_t p = whole; column != 1 && p < k; ++p) {
         for (int v = 0; v < vectors; ++v) {
             const $scalar factor = x[v*apart_x + p*step_x];
+            #pragma omp simd
             for (int64_t i = 0; i < rows; ++i) sum[v][i] += a[p*column + i]*factor;
         }
     }

@@ -114,5 +114,3 @@ static inline void tc_zero(void *start, int64_t bytes, int threads, const volati
         memset((char *)start + n, 0, (size_t)tc_min(piece, bytes - n));
     }
 }
-
-int tcgen_threads(void) { return omp_get_max_threads(); }

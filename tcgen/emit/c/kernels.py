@@ -7,10 +7,11 @@ declarations, and the addresses of private buffers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import assert_never
 
+from ...artifact.kernel_abi import pieces_line
 from ...dtypes import ALL, BY_NAME, COMPLEX128, FLOAT64, DType
 from ...ir.executed import StatementWork, executed_by
 from ...ir.expr import Access, functions
@@ -40,6 +41,7 @@ from ...ir.reduction import Reduction
 from ...records.loops import host_items
 from ...resources import fill, part
 from ...thresholds.cpu import CpuThresholds
+from ...thresholds.time_model import Machine
 from ..parts import FIRST, LAST, numbered, skip_lines, starts_chain
 from ..printing import elements, extent, indented, kernel_comment, nest, symbol
 from ..scope import (
@@ -55,6 +57,7 @@ from .contraction import contraction, contraction_call, packing_memory
 from .expressions import LOOPS, bounds, element, loop_head
 from .gemm import gemm
 from .loops import OPENMP, STOPPED, assign
+from .pieces import divided, prototypes, within
 from .stores import TOTAL, counters, start_of, store
 from .transposition import transposing_functions
 
@@ -65,9 +68,18 @@ _VECTOR_FORMS = frozenset(
 
 
 def c_source(
-    module: Module, version: str, thresholds: CpuThresholds, *, counted: bool = False
+    module: Module,
+    version: str,
+    thresholds: CpuThresholds,
+    extents: Mapping[str, int],
+    machine: Machine,
+    *,
+    counted: bool = False,
 ) -> str:
-    """The text of ``kernels.c``; ``counted``: it counts the flops that it executes."""
+    """The text of ``kernels.c``; ``counted``: it counts the flops that it executes.
+
+    Planning extents and the machine's constants say which kernels of a large module take time.
+    """
     body = [stmt for kernel in module.kernels for stmt, _ in statements(kernel.body)]
     products = [(s, module.buffer(s.out.buffer).dtype) for s in body if isinstance(s, Gemm)]
     called = {name for s in body if isinstance(s, Assign) for name in functions(s.expr)}
@@ -78,17 +90,36 @@ def c_source(
         _kernel(kernel, module, work.get(kernel.name, []), thresholds, counted=counted)
         for kernel in module.kernels
     ]
+    apart = None if counted else divided(module, kernels, extents, machine, thresholds)
+    threads, phases = (
+        fill("c/threads.c"),
+        [
+            _phase("constant", module.host_constant, module),
+            _phase("volatile", module.host_volatile, module),
+        ],
+    )
+    products_by_blas = _blas_products(blas, linkage="static" if apart is None else "TC_SHARED")
+    if apart is not None:
+        declared = "".join(
+            fill("c/gemm.h", kind=dtype.letter, scalar=dtype.c_type)
+            for dtype in sorted(blas, key=lambda dtype: dtype.letter)
+        )
+        threads = within(0, threads)
+        products_by_blas = [within(0, "\n".join(products_by_blas), declared)] if blas else []
+        phases = [within(0, "\n".join([prototypes(module), *(p for p in phases if p)]))]
     parts = [
+        "" if apart is None else pieces_line(apart.levels),
         fill("c/head.c", name=module.name, version=version, dtype=module.dtype),
+        "" if apart is None else fill("c/pieces.c"),
+        threads,
         _simplices() if any("TC_POSITIONS(" in text for text in kernels) else "",
         counters(module) if counted else "",
         *_functions(called, ordered=ordered),
-        *_blas_products(blas),
+        *products_by_blas,
         contraction_call() if any(stmt.scheme for stmt, _ in products) else "",
         *transposing_functions(kernels),
-        *kernels,
-        _phase("constant", module.host_constant, module),
-        _phase("volatile", module.host_volatile, module),
+        *(kernels if apart is None else apart.kernels()),
+        *phases,
     ]
     return "\n".join(p for p in parts if p)
 
@@ -96,7 +127,8 @@ def c_source(
 def function_parts(name: str, version: str, dtype: str, called: Set[str]) -> list[str]:
     """Texts before code of another printer: heads, the functions that it calls, and products."""
     head = fill("c/head.c", name=name, version=version, dtype=dtype)
-    parts = [head, *_functions(called, ordered=False), *_blas_products({BY_NAME[dtype]})]
+    functions = _functions(called, ordered=False)
+    parts = [head, fill("c/threads.c"), *functions, *_blas_products({BY_NAME[dtype]}, "static")]
     return [p for p in parts if p]
 
 
@@ -109,9 +141,11 @@ def _functions(called: Set[str], *, ordered: bool) -> list[str]:
     ]
 
 
-def _blas_products(dtypes: Set[DType]) -> list[str]:
+def _blas_products(dtypes: Set[DType], linkage: str) -> list[str]:
     """Products by the BLAS of some element types."""
-    products = [_products(dtype) for dtype in sorted(dtypes, key=lambda dtype: dtype.letter)]
+    products = [
+        _products(dtype, linkage) for dtype in sorted(dtypes, key=lambda dtype: dtype.letter)
+    ]
     return [_prefetch_level() if dtypes else "", *products]
 
 
@@ -128,12 +162,13 @@ def _prefetch_level() -> str:
     return target_header(["prefetch_gemv_level"])
 
 
-def _products(dtype: DType) -> str:
+def _products(dtype: DType, linkage: str) -> str:
     """Functions that multiply matrices and vectors by those of the BLAS in the function table."""
     return fill(
         "c/gemv.c",
         "c/gemm.c",
         kind=dtype.letter,
+        linkage=linkage,
         scalar=dtype.c_type,
         matrix=str(dtype.position),
         vector=str(len(ALL) + dtype.position),

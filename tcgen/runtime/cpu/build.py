@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...artifact.kernel_abi import rounds_each
+from ...artifact.kernel_abi import levels_of_pieces, rounds_each
 from ...environment import cache_dir
 from ...errors import BuildError
 from ..fork_safe_lock import Once
@@ -47,11 +47,21 @@ class Source:
     text: str
     level: str = "-O3"
 
-    def flags(self, compiler: Compiler) -> tuple[str, ...]:
-        """Flags of optimisation, of the machine, and of TCGEN_CFLAGS."""
+    def flags(self, compiler: Compiler, piece: str | None = None) -> tuple[str, ...]:
+        """Flags of optimisation, of the machine, and of TCGEN_CFLAGS.
+
+        They are those of the whole source, or of a ``piece`` with its own level.
+        """
         skipped = () if self.level == "-O3" else compiler.skipped
         rounding = ("-ffp-contract=off",) if rounds_each(self.text) else ()
-        return (self.level, *skipped, *compiler.flags, *cpu_macros(), *extra_flags(), *rounding)
+        return (
+            piece or self.level,
+            *skipped,
+            *compiler.flags,
+            *cpu_macros(),
+            *extra_flags(),
+            *rounding,
+        )
 
 
 class _Job(threading.Thread):
@@ -64,28 +74,34 @@ class _Job(threading.Thread):
         self._given = (source, compiler, key)
         self._library: ctypes.CDLL | None = None
         self._error: BaseException | None = None
-        self._process: Process | None = None
+        self._processes: list[Process] = []
         self._stopped = False
 
     def run(self) -> None:
         source, compiler, key = self._given
         try:
-            flags = source.flags(compiler)
-            content = compile_source(compiler.command, flags, source.text, key, self._compiling)
+            content = compile_source(
+                compiler.command,
+                source.flags(compiler),
+                source.text,
+                key,
+                self._compiling,
+                [source.flags(compiler, level) for level in levels_of_pieces(source.text)],
+            )
             self._library = load_object(key, content)
         except BaseException as error:  # result() raises it
             self._error = error
 
     def _compiling(self, process: Process) -> None:
-        self._process = process
+        self._processes.append(process)
         if self._stopped:
             end_compiler(process)
 
     def stop(self) -> None:
-        """End the compiler, and wait a moment for the thread, which removes its files."""
+        """End the compilers, and wait a moment for the thread, which removes its files."""
         self._stopped = True
-        if self._process is not None:
-            end_compiler(self._process)
+        for process in list(self._processes):
+            end_compiler(process)
         self.join(timeout=1)
 
     def result(self) -> ctypes.CDLL:

@@ -22,8 +22,9 @@ import signal
 import subprocess
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -322,18 +323,30 @@ def compile_source(
     flags: tuple[str, ...],
     source: str,
     key: str,
-    started: Callable[[Process], None] | None = None,
+    started: Callable[[Process], None] = lambda _: None,
+    pieces: Sequence[tuple[str, ...]] = (),
 ) -> bytes:
     """The bytes of the library of a C11 source, compiled with ``flags`` besides REQUIRED.
 
-    ``started`` is called with the process of the compiler. Raises BuildError if that fails, whose
-    log has the name ``key``, and UnavailableError if its temporary files cannot be written.
+    ``pieces`` are the flags of the pieces of the source: each core compiles one at a time, and
+    ``flags`` link them. ``started`` is called with each process of the compiler. Raises BuildError
+    if one fails, whose log has the name ``key``, and UnavailableError if its temporary files cannot
+    be written.
     """
     with _scratch() as folder:
         file, library = folder / "kernels.c", folder / "kernels.so"
         file.write_text(source, encoding="utf-8")
-        arguments = [*command, *REQUIRED, *flags, file.name, "-o", library.name, "-lm"]
-        outcome = run_compiler(arguments, folder, LONGEST, started)
+        start = [*command, *REQUIRED]
+        parts = [
+            [*start, *own, f"-DTC_PIECE={n}", "-c", file.name, "-o", f"{n}.o"]
+            for n, own in enumerate(pieces)
+        ]
+        compiled = [f"{n}.o" for n in range(len(pieces))] or [file.name]
+        last = [*start, *flags, *compiled, "-o", library.name, "-lm"]
+        run = partial(run_compiler, folder=folder, seconds=LONGEST, started=started)
+        outcomes = zip(parts, _run_all(run, parts), strict=True)
+        failed = next((one for one in outcomes if one[1].code != 0), None)
+        arguments, outcome = failed or (last, run(last))
         if outcome.code == 0 and library.is_file():
             return library.read_bytes()
         _check_room(outcome)
@@ -350,6 +363,14 @@ def compile_source(
         f"{first}\n{where}\n"
         f'set TCGEN_CC to another compiler, or compile with target="numpy"'
     )
+
+
+def _run_all(run: Callable[[list[str]], Outcome], commands: Sequence[list[str]]) -> list[Outcome]:
+    """The outcomes of commands, of which as many run at once as there are cores."""
+    if not commands:
+        return []
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(run, commands))
 
 
 SHORTEST, LONGEST = 60.0, 1200.0  # seconds until a trial, and the compilation of a program, ends
