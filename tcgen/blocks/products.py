@@ -13,6 +13,7 @@ from itertools import permutations
 from math import prod
 from typing import TypeAlias
 
+from ..ir.expr import Access, Delta, Equal, Expr, map_leaves
 from ..ir.program import Add, Contract, FormulaSequence, Step
 from ..ir.tensor import Index, Ref, Role
 from ..records.signature import Signature
@@ -157,6 +158,29 @@ class Storages:
         if len(set(indices)) < len(indices) or len(indices) != target.tensor.rank:
             return False
         return relation(self._signs(source, indices), self._signs(target, indices)) != 0
+
+    def fastest(self, ref: Ref) -> Index | None:
+        """The index along which elements of an array lie next to each other, or None."""
+        rows, columns = self._stored(ref)
+        found = (*rows, *columns)[-1:]
+        return found[0] if found and ref.indices.count(found[0]) == 1 else None
+
+    def with_equal_zeros(self, expr: Expr) -> Expr:
+        """An expression in which references that are zero for the same irreps are the same."""
+        first: dict[object, Ref] = {}
+
+        def leaf(node: Ref | Access | Delta | Equal) -> Expr:
+            if not isinstance(node, Ref):
+                return node
+            signature = self._signatures[node.tensor.name]
+            entering = sorted(
+                (index.name, sign)
+                for index, sign in zip(node.indices, signature.signs, strict=True)
+                if sign
+            )
+            return first.setdefault((*entering, signature.charge), node)
+
+        return map_leaves(expr, leaf)
 
     def _signs(self, ref: Ref, indices: Indices) -> tuple[int, ...]:
         return signs_of(ref, indices, self._signatures[ref.tensor.name])

@@ -64,6 +64,7 @@ class MapFunction:
         refs: references that it reads, each once.
         deltas: its Kronecker deltas, each once.
         number: its place among the functions of the library.
+        fastest: of the target and each reference, the loop with a stride of one element, or -1.
     """
 
     step: Step
@@ -71,6 +72,7 @@ class MapFunction:
     refs: tuple[Ref, ...]
     deltas: tuple[Delta, ...]
     number: int
+    fastest: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,11 @@ def map_functions(
         parts = tuple(dict.fromkeys(leaves(expr)))
         refs = tuple(leaf for leaf in parts if isinstance(leaf, Ref))
         deltas = tuple(leaf for leaf in parts if isinstance(leaf, Delta))
-        found[step.id] = MapFunction(step, expr, refs, deltas, first + len(found))
+        fastest = tuple(
+            -1 if index is None else step.indices.index(index)
+            for index in map(storages.fastest, (step.out, *refs))
+        )
+        found[step.id] = MapFunction(step, expr, refs, deltas, first + len(found), fastest)
     return found
 
 
@@ -224,13 +230,13 @@ class Scheduler:
         return True
 
     def _table(self, step: Step, make: Callable[[], _T], *more: object) -> _T:
-        """What is made of the layouts of a step's arrays, once for equal charges."""
+        """Make something of the layouts of a step's arrays, once for equal charges."""
         layouts = self._made.layouts
         charges = (layouts[r.tensor.name].charge for r in (step.out, *step.operands))
         return self._once((step.id, *charges, *more), make)
 
     def _once(self, key: object, make: Callable[[], _T]) -> _T:
-        """What ``make`` returns, which is kept for all charges."""
+        """Call ``make``, once for all charges."""
         if key not in self._known:
             self._known[key] = make()
         found: _T = self._known[key]
@@ -577,7 +583,10 @@ class Scheduler:
         pairs = [ordered(delta) for delta in function.deltas]
         deltas = [(number[i], number[j], self._before(i.space, j.space)) for i, j in pairs]
         needed: list[int | tuple[int, int]] = [0]
-        found = required(function.expr, lambda ref: not self._layout_is_full(ref))
+        found = required(
+            self._storages.with_equal_zeros(function.expr),
+            lambda ref: not self._layout_is_full(ref),
+        )
         own = len(step.out.indices)
         name = step.out.tensor.name
         accumulate = self._overwritten(step.out, accumulate=step.accumulate)
