@@ -158,6 +158,12 @@ class Storages:
             return False
         return relation(self._signs(source, indices), self._signs(target, indices)) != 0
 
+    def fastest(self, ref: Ref) -> Index | None:
+        """The index along which elements of an array lie next to each other, or None."""
+        rows, columns = self._stored(ref)
+        found = (*rows, *columns)[-1:]
+        return found[0] if found and ref.indices.count(found[0]) == 1 else None
+
     def _signs(self, ref: Ref, indices: Indices) -> tuple[int, ...]:
         return signs_of(ref, indices, self._signatures[ref.tensor.name])
 

@@ -66,6 +66,7 @@ class MapFunction:
         deltas: its Kronecker deltas, each once.
         number: its place among the functions of the library.
         needed: references and deltas of which each one makes the expression zero where it is zero.
+        fastest: of the target and each reference, the loop with a stride of one element, or -1.
     """
 
     step: Step
@@ -74,6 +75,7 @@ class MapFunction:
     deltas: tuple[Delta, ...]
     number: int
     needed: frozenset[Ref | Delta]
+    fastest: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,12 @@ def map_functions(
         refs = tuple(leaf for leaf in parts if isinstance(leaf, Ref))
         deltas = tuple(leaf for leaf in parts if isinstance(leaf, Delta))
         needed = common_factors(products_of(expr, factor))
-        found[step.id] = MapFunction(step, expr, refs, deltas, first + len(found), needed)
+        fastest = tuple(
+            -1 if index is None else step.indices.index(index)
+            for index in map(storages.fastest, (step.out, *refs))
+        )
+        made = MapFunction(step, expr, refs, deltas, first + len(found), needed, fastest)
+        found[step.id] = made
     return found
 
 
@@ -234,13 +241,13 @@ class Scheduler:
         return True
 
     def _table(self, step: Step, make: Callable[[], _T], *more: object) -> _T:
-        """What is made of the layouts of a step's arrays, once for equal charges."""
+        """Make something of the layouts of a step's arrays, once for equal charges."""
         layouts = self._made.layouts
         charges = (layouts[r.tensor.name].charge for r in (step.out, *step.operands))
         return self._once((step.id, *charges, *more), make)
 
     def _once(self, key: object, make: Callable[[], _T]) -> _T:
-        """What ``make`` returns, which is kept for all charges."""
+        """Call ``make``, once for all charges."""
         if key not in self._known:
             self._known[key] = make()
         found: _T = self._known[key]

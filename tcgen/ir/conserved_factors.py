@@ -120,8 +120,20 @@ def factor_of(
 
 
 def common_factors(products: Iterable[Product]) -> frozenset[Ref | Delta]:
-    """The factors of which each one makes a sum of products zero where it is zero."""
-    return frozenset.intersection(*(frozenset(f.factor for f in p.factors) for p in products))
+    """The factors of which each one makes a sum of products zero where it is zero.
+
+    References with equal weights and charges are zero for the same irreps: one stands for all.
+    """
+    first, *others = (
+        {_zeros(factor): factor.factor for factor in found.factors} for found in products
+    )
+    return frozenset(first[zeros] for zeros in first if all(zeros in other for other in others))
+
+
+def _zeros(factor: Conserved) -> object:
+    if isinstance(factor.factor, Delta):
+        return factor.factor
+    return frozenset(factor.weights.items()), factor.charge
 
 
 def products_of(expr: Expr, leaf: Callable[[Ref | Delta], Product]) -> tuple[Product, ...]:

@@ -24,7 +24,20 @@ typedef struct tc_nest {
     const tc_program *programs;
 } tc_nest;
 
-static const $scalar tc_nothing = 0;
+static const $scalar tc_nothing[$zeros] = {0};
+
+/* to[j,i] = from[i,j] of a tile: rows of both are contiguous, from_row and to_row apart. */
+static inline void tc_turn(int64_t rows, int64_t columns, const $scalar *from, int64_t from_row, $scalar *to,
+    int64_t to_row)
+{
+#if $vectors
+    tc_transpose_$kind(rows, columns, 1, from, from_row, to, to_row, 0);
+#else
+    for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = 0; j < columns; ++j) to[j*to_row + i] = from[i*from_row + j];
+    }
+#endif
+}
 
 /* n elements with strides: d = coefficient*s, or d += coefficient*s. */
 static inline void tc_line(int64_t n, $scalar *restrict d, int64_t step_d, const $scalar *restrict s,

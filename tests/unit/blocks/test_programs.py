@@ -209,7 +209,10 @@ def test_sums_over_large_intermediates_run_inside_loops(symmetry: str, dtype: st
     rng = np.random.default_rng(0)
     extents = {"o": 3, "v": 4}
     program = tcgen.compile(spec, extents=extents, objective="none", dtype=dtype)
-    for moduli, o, v in (((2, 2), 3, 7), ((3,), 4, 3), ((2,), 0, 3), ((2,), 2, 0), ((1,), 1, 5)):
+    for moduli, o, v in (
+        *(((2, 2), 3, 7), ((3,), 4, 3), ((2,), 0, 3)),
+        *(((2,), 2, 0), ((1,), 1, 5), ((2,), 2, 19)),
+    ):
         irreps = {s: rng.integers(0, np.prod(moduli), n) for s, n in (("o", o), ("v", v))}
         blocks = tcgen.blocked(program, tcgen.Grading(moduli, irreps))
         arrays = {}
@@ -227,6 +230,39 @@ def test_sums_over_large_intermediates_run_inside_loops(symmetry: str, dtype: st
             np.testing.assert_allclose(
                 found[name], value, rtol=1e-4 if dtype == "float32" else 1e-11
             )
+
+
+MAPS = """
+space o graded
+space v graded
+index i j : o
+index a b : v
+input g[o,v,o,v] conserves (0,2)->(1,3), t[v,v], u[v], x[v]
+output r, s, p, e
+r[a,b] = u[a]*x[b]
+s[a,b] = sin(t[b,a])*t[a,b] + delta[a,b]*t[a,a]
+p[i,a] = (g[i,a,j,b] - 1/2*g[i,b,j,a])*g[i,b,j,a]*t[a,b]*u[b]
+e = (2*g[i,a,j,b] - g[i,b,j,a])*g[i,a,j,b]/(3 + t[a,a])
+"""
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_axes_of_element_wise_steps_have_more_orbitals_than_a_tile(dtype: str) -> None:
+    """Arrays differ in their fastest axis; blocks that are not stored are read as zeros."""
+    system, extents = tcgen.read_spec(MAPS), {"o": 3, "v": 80}
+    program = tcgen.compile(system, extents=extents, objective="none", dtype=dtype)
+    rng = np.random.default_rng(3)
+    grading = tcgen.Grading((2,), {"o": [0, 1, 0], "v": rng.permutation([0] * 9 + [1] * 71)})
+    blocks = tcgen.blocked(program, grading)
+    arrays = {n: a.dense() for n, a in random_inputs(blocks, ["g", "t", "u", "x"], rng).items()}
+    expected = evaluate_system(system, arrays, extents, dtype=dtype)
+    found = blocks(**arrays)
+    tolerance = 1e-4 if dtype == "float32" else 1e-12
+    for name, value in expected.items():
+        made = found[name].dense() if value.ndim else found[name]
+        np.testing.assert_allclose(
+            made, value, rtol=tolerance, atol=tolerance * np.abs(value).max(initial=0)
+        )
 
 
 JOINED = """
