@@ -527,10 +527,12 @@ def _axes(axis: Any, ndim: int) -> tuple[int, ...] | None:
 
 
 def _position(extreme: Reduction) -> Recorder:
-    """The least place whose element is an extreme one, in C order over one axis, or over all.
+    """The least place along an axis whose element is an extreme one.
 
-    NumPy takes the first of several equal elements, and the first NaN if there is one. None for
-    known values, of which NumPy finds the place in one pass.
+    NumPy takes the first of several equal elements, and the first NaN if there is one. The extreme
+    is found first, then its place: where other axes are around these loops, the values between them
+    are in a cache. None for all elements, and for known values, of which NumPy finds the place in
+    one pass.
     """
 
     def recorder(
@@ -541,17 +543,14 @@ def _position(extreme: Reduction) -> Recorder:
         axes = None if isinstance(axis, tuple | list) else _axes(axis, array.ndim)
         if out is not None or not axes or 0 in array.shape or isinstance(array.work, Leaf):
             return None
-        dtype, count = array.dtype, math.prod([array.shape[a] for a in axes])
+        if len(axes) == array.ndim:
+            return None
+        dtype, count = array.dtype, array.shape[axes[0]]
         if count > 2 ** (np.finfo(dtype).nmant + 1):  # kernels count less far
             return None
         numbers: Any = np if array.backend is None else array.backend.module
-        ones = [n if a in axes else 1 for a, n in enumerate(array.shape)]
-        place: Node | None = None
-        for a, length in enumerate(ones):
-            if a in axes:
-                steps = numbers.arange(length, dtype=dtype) * dtype.type(math.prod(ones[a + 1 :]))
-                step = leaf(steps.reshape([-1 if n == a else 1 for n in range(array.ndim)]))
-                place = step if place is None else record_ufunc(np.add, place, step)
+        places = numbers.arange(count, dtype=dtype)
+        place = leaf(places.reshape([-1 if n in axes else 1 for n in range(array.ndim)]))
         found = _reduced(extreme, array, dtype, axes, True)
         equal = record_ufunc(np.equal, array, found)
         unordered = record_ufunc(np.not_equal, array, array)
