@@ -12,7 +12,7 @@ of the memory can write to it unseen: while one is alive, operations on the arra
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, reduce
+from functools import partial
 from operator import itemgetter
 from typing import Any, Self, TypeAlias
 from weakref import ref
@@ -35,7 +35,9 @@ _STATE = Lock()
 
 def _followed(steps: tuple[Step, ...], array: Any) -> Any:
     """The part of an array to which steps lead."""
-    return reduce(lambda part, take: take(part), steps, array)
+    for take in steps:
+        array = take(array)
+    return array
 
 
 def _one(take: Step, place: int, array: Any) -> Any:
@@ -232,9 +234,9 @@ class Memory:
 
     def _numpys(self) -> Any:
         """The array, if NumPy reads and writes it: few known elements, or a part of lent memory."""
-        root = self._owner
+        root = self if self._root is None else self._root
         lent = root._open  # another thread may change it after this line
-        return self._plain() if lent is None or root._number else self._part_of(lent)
+        return self._plain() if lent is None or root._number else _followed(self._steps, lent)
 
     def _lends(self) -> bool:
         """True if NumPy's arrays can write to the memory."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import tracemalloc
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from operator import index
 from typing import Any
@@ -190,20 +188,6 @@ def test_another_thread_computes_the_same_meanwhile(monkeypatch: pytest.MonkeyPa
     np.testing.assert_allclose(y, np.exp(-grid(4, 5)) * 3)
     assert meanwhile.ident
     assert (y.pending, shared.pending) == (0, 0)
-
-
-def test_many_threads_ask_for_the_same_values() -> None:
-    wanted = np.exp(grid(50) / 50) * 2 + 1
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        with ThreadPoolExecutor(4) as pool:
-            for _ in range(50):
-                y = np.exp(tcgen.lazy(grid(50) / 50)) * 2 + 1
-                for found in pool.map(np.asarray, [y] * 4):
-                    np.testing.assert_allclose(found, wanted)
-    finally:
-        sys.setswitchinterval(usual)
 
 
 # ---- arguments and errors
