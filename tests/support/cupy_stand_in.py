@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import random
+import sys
 from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
@@ -180,7 +181,8 @@ class Lease:
         self._poison()  # earlier work of the stream may still use the memory
 
     def __del__(self) -> None:
-        self._poison()
+        if not sys.is_finalizing():  # then the module's names are gone
+            self._poison()
 
     def _poison(self) -> None:
         self._stream.add(partial(self.memory.fill, POISON))
