@@ -7,7 +7,7 @@ transform for each. If integrals do not fit into memory, these go to a file, hal
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from math import comb
 from typing import Any
@@ -58,15 +58,20 @@ class AtomicIntegrals(Integrals):
         memory: float,
         coefficients: Sequence[Array],
         mol: Any,
-        eri: Any,
+        eri: Callable[[], Any],
         density_fit: Any,
         auxbasis: str | None,
     ) -> None:
         super().__init__(frames, [c.shape[1] for c in coefficients], np.result_type(*coefficients))
-        self._memory, self._coefficients, self._mol, self._eri = memory, coefficients, mol, eri
+        self._memory, self._coefficients, self._mol, self._held = memory, coefficients, mol, eri
         self._density_fit, self._auxbasis = density_fit, auxbasis
         self._tell: Progress = lambda _: None
         self._fit: Any = None
+
+    @property
+    def _eri(self) -> Any:
+        """Integrals over atomic orbitals that the mean field holds now, or None."""
+        return self._held()
 
     @property
     def auxiliary(self) -> int:

@@ -397,9 +397,12 @@ def _compiled(setup: Setup, options: SolveOptions, dtype: str) -> Program:
 
 
 def _make_arrays(
-    setup: Setup, dtype: str, file: IntegralFile, tell: Progress
+    setup: Setup, dtype: str, file: IntegralFile, tell: Progress, *, release: bool
 ) -> tuple[dict[str, Array], float]:
-    """Add the mean field's to the arrays; orbital energies, and that of occupied orbitals."""
+    """Add the mean field's to the arrays; orbital energies, and that of occupied orbitals.
+
+    ``release``: integrals over atomic orbitals are dropped.
+    """
     equations, blocks, arrays = setup.equations, setup.blocks, setup.arrays
     tell("making integrals")
     # What earlier programs of this process released would count beside the transform.
@@ -416,6 +419,8 @@ def _make_arrays(
     contained = equations.with_reference or any(a.with_reference for a in equations.amplitudes)
     of_reference = blocks.occupied_energy() if contained else 0.0
     blocks.forget(pairs=not setup.on_disk)
+    if release:
+        setup.reference.release()
     return energies, of_reference
 
 
@@ -431,7 +436,9 @@ def _problem(
     system, equations, arrays, dtype = setup.system, setup.equations, setup.arrays, options.dtype
     with planner.beside():
         with _timed(timings, "integrals"):
-            energies, of_reference = _make_arrays(setup, dtype, file, tell)
+            energies, of_reference = _make_arrays(
+                setup, dtype, file, tell, release=options.release_integrals
+            )
         with _timed(timings, "planning"):
             *others, program = planner.programs()
     with _timed(timings, "compiling"):
@@ -491,6 +498,8 @@ def _problem_in_blocks(
         contained = equations.with_reference or any(a.with_reference for a in equations.amplitudes)
         of_reference = blocks.occupied_energy() if contained else 0.0
         blocks.forget()
+        if options.release_integrals:
+            setup.reference.release()
     described = summary(program, arrays, [a.tensor.name for a in equations.amplitudes])
     with _timed(timings, "iterations"):
         cells = setup.reference.cells

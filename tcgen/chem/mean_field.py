@@ -28,16 +28,15 @@ class MeanField(Reference):
     """A mean field of PySCF, which may use ``memory`` bytes.
 
     ``coefficients`` are those of each set of orbitals over atomic orbitals, ``of_set`` their
-    numbers among all orbitals of the object, and ``symmetry`` their labels. ``eri`` are the
-    integrals over atomic orbitals that the object stores, and ``density_fit`` is its object for
-    density fitting; each of these three may be None. ``of_determinant`` is the density matrix over
-    atomic orbitals.
+    numbers among all orbitals of the object, and ``symmetry`` their labels. ``density_fit`` is its
+    object for density fitting; each of these two may be None. ``of_determinant`` is the density
+    matrix over atomic orbitals. The ``source`` is the object itself.
     """
 
     coefficients: tuple[Array, ...]
     of_set: tuple[Array, ...]
     mol: Any
-    eri: Any
+    source: Any
     density_fit: Any
     symmetry: tuple[Array, ...] | None
     of_determinant: Array
@@ -45,9 +44,18 @@ class MeanField(Reference):
     def integrals(self, auxbasis: str | None = None) -> AtomicIntegrals:
         """Integrals that PySCF transforms or fits."""
         return AtomicIntegrals(
-            self.frames, self.memory, self.coefficients, self.mol, self.eri, self.density_fit,
+            self.frames, self.memory, self.coefficients, self.mol, self._eri, self.density_fit,
             auxbasis,
         )  # fmt: skip
+
+    def _eri(self) -> Any:
+        """The integrals over atomic orbitals that the object stores, or None."""
+        return own_attribute(self.source, "_eri")
+
+    def release(self) -> None:
+        """Drop those integrals; PySCF makes them again where it needs them."""
+        if self._eri() is not None:
+            self.source._eri = None
 
     def dipole(self, frame: Frame) -> Array | None:
         """Dipole integrals; None without a basis set."""
@@ -177,7 +185,7 @@ def read_mean_field(mean_field: Any, frozen: Frozen = 0) -> MeanField:
         coefficients=tuple(orbitals[k][:, kept] for k, kept in enumerate(sets)),
         of_set=tuple(sets),
         mol=mean_field.mol,
-        eri=own_attribute(mean_field, "_eri"),
+        source=mean_field,
         density_fit=own_attribute(mean_field, "with_df"),
         symmetry=_symmetry(mean_field, kind, sets),
         of_determinant=_both_spins(kind, np.asarray(density)),

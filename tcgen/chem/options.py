@@ -44,6 +44,8 @@ class SolveOptions:
         checkpoint_every: number of iterations after which the checkpoint is written again.
         integral_file: name of an HDF5 file with the integrals over all pairs of orbitals of a
             molecule. They are transformed into it once; a job that finds it reads them.
+        release_integrals: drop the integrals over atomic orbitals that the mean field holds once
+            they are transformed. PySCF makes them again where it needs them.
         nroots: number of roots of an eigenvalue problem, lowest first.
         irrep: name or number of the irrep or momentum that all roots have, with ``symmetry`` or
             k-points; by default the lowest of all.
@@ -81,6 +83,7 @@ class SolveOptions:
     checkpoint: str | Path | None = None
     checkpoint_every: int = 1
     integral_file: str | Path | None = None
+    release_integrals: bool = False
     nroots: int = 1
     irrep: str | int | tuple[int, ...] | None = None
     extents: Mapping[str, int] | None = None

@@ -46,6 +46,9 @@ class Reference(ABC):
     def integrals(self, auxbasis: str | None = None) -> Integrals:
         """Two-electron integrals; three-index ones are over ``auxbasis`` if they must be fitted."""
 
+    def release(self) -> None:  # noqa: B027  (most references hold nothing that can be made again)
+        """Drop the integrals over atomic orbitals that the reference holds, if PySCF has others."""
+
     @abstractmethod
     def dipole(self, frame: Frame) -> Array | None:
         """Dipole integrals, 3 x orbitals x orbitals in atomic units; None if there are none."""

@@ -342,6 +342,8 @@ def _solve(
                 "outputs": {n: role for n, role in roles.items() if n in outputs},
                 "auxbasis": chosen["auxbasis"],
                 "integral_file": integrals,
+                # Nothing follows that would ask for them.
+                "release_integrals": number == len(systems) and not any(follow),
                 "show": show,
                 "progress": progress,
                 **{name: chosen[name] for name in _ITERATION},

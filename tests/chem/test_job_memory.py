@@ -127,3 +127,16 @@ def test_too_little_memory_for_the_program(blocks: Any) -> None:
         "ccsd_closed_shell", field, memory="300MB", target="numpy", optimize=False, show=False
     )
     assert abs(found.e_corr + 0.020378926447) < 1e-8
+
+
+@pytest.mark.parametrize("symmetry", [False, True])
+def test_integrals_that_nobody_else_needs_are_released(symmetry: bool) -> None:
+    gto, scf = pytest.importorskip("pyscf.gto"), pytest.importorskip("pyscf.scf")
+    atom = "Li 0 0 0; H 0 0 1.5957"
+    field = scf.RHF(gto.M(atom=atom, basis="sto-3g", symmetry=symmetry, verbose=0)).run()
+    for release in (False, True, True):  # the last one makes them again
+        found = tcgen.chem.solve(
+            "mp2_closed_shell", field, symmetry=symmetry, release_integrals=release, show=False
+        )
+        assert abs(found.e_corr + 0.012870135774) < 1e-8
+        assert (field._eri is None) == release

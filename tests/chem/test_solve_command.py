@@ -14,7 +14,7 @@ from click.testing import Result
 import tcgen
 from support.command_line import invoke
 from support.messages import says
-from tcgen.chem.molecule import _refuse_missing_ecp
+from tcgen.chem.molecule import _refuse_missing_ecp, run_mean_field
 
 pytest.importorskip("pyscf")
 
@@ -96,6 +96,21 @@ def test_several_specs_in_one_command(tmp_path: Path) -> None:
         ]
     assert [s.name for s in tcgen.chem.result.load_all(file)] == [*reversed(names)]
     assert [path.name for path in tmp_path.iterdir()] == ["lih.npz"]
+
+
+@pytest.mark.parametrize(("follow", "held"), [((), False), (("--states", "1"), True)])
+def test_the_command_releases_its_integrals(
+    follow: tuple[str, ...], held: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = []
+
+    def kept(**keywords: Any) -> Any:
+        fields.append(run_mean_field(**keywords))
+        return fields[0]
+
+    monkeypatch.setattr("tcgen.chem.molecule.run_mean_field", kept)
+    solved("ccsd_closed_shell" if follow else "mp2_closed_shell", *LIH, *follow)
+    assert (fields[0]._eri is not None) == held
 
 
 def test_several_specs_end_with_one_that_does_not_converge() -> None:
