@@ -590,20 +590,25 @@ class Scheduler:
         own = len(step.out.indices)
         name = step.out.tensor.name
         accumulate = self._overwritten(step.out, accumulate=step.accumulate)
-        skipped = bool(step.sums) or accumulate
-        if skipped:
-            found = function.needed
-            needed += [n for n, ref in enumerate(refs) if n and ref in found]
-            needed += [p[:2] for p, d in zip(deltas, function.deltas, strict=True) if d in found]
-        if step.sums and not accumulate:
-            self._add(Kind.ZERO, (name,), elements=self._made.sizes[name])
+        found = function.needed
+        needed += [n for n, ref in enumerate(refs) if n and ref in found]
+        needed += [p[:2] for p, d in zip(deltas, function.deltas, strict=True) if d in found]
         dims = [self._dims[i.space.name] for i in loops]
         table = self._table(step, lambda: walks(dims, arrays, deltas, needed))
+        if not accumulate:
+            # Few blocks are added to zeros; else all are written.
+            blocks = int(arrays[0].layout.filled.sum())
+            added = bool(step.sums) or 2 * len(table.places) < blocks
+            if added:
+                self._add(Kind.ZERO, (name,), elements=self._made.sizes[name])
+            elif len(table.places) < blocks:
+                table = self._table(step, lambda: walks(dims, arrays, deltas, [0]), "all")
+            accumulate = added
         self._add(
             Kind.MAP,
             tuple(ref.tensor.name for ref in refs),
             float(step.coeff),
-            accumulate or bool(step.sums),
+            accumulate,
             table,
             elements=int(own == len(loops)),
             number=function.number,
