@@ -211,13 +211,6 @@ class BlockedArray:
         }
         return BlockedArray.described(group["data"][...], description, name)
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
-        """Refused: NumPy would take the array for one object."""
-        raise ArgumentError(
-            f"an array with blocks of {self.grading.name} is passed where a dense one is expected: "
-            f"use its dense(), its data, or a program over blocks, tcgen.blocked(program, grading)"
-        )
-
     def __repr__(self) -> str:
         names = self.grading.names
         shown = []

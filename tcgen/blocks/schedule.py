@@ -163,7 +163,7 @@ class Scheduler:
         self._functions = functions
         self._charges = charges
         self._known: dict[object, Any] = {} if known is None else known
-        self._constants = constant_tensors(sequence)
+        self._constants = self._once("constants", lambda: constant_tensors(sequence))
         self._complex = complex_numbers
         layouts = {t.name: self._layout(t) for t in sequence.tensors if t.name in storages.of}
         self._made = Schedule(layouts, {name: layout.size for name, layout in layouts.items()})
@@ -236,8 +236,11 @@ class Scheduler:
     def _table(self, step: Step, make: Callable[[], _T], *more: object) -> _T:
         """What is made of the layouts of a step's arrays, once for equal charges."""
         layouts = self._made.layouts
-        charges = (layouts[r.tensor.name].charge for r in (step.out, *step.operands))
+        charges = (layouts[r.tensor.name].charge for r in (step.out, *self._operands(step)))
         return self._once((step.id, *charges, *more), make)
+
+    def _operands(self, step: Step) -> tuple[Ref, ...]:
+        return self._once(("operands", step.id), lambda: step.operands)
 
     def _once(self, key: object, make: Callable[[], _T]) -> _T:
         """What ``make`` returns, which is kept for all charges."""
@@ -252,7 +255,8 @@ class Scheduler:
 
     def _step(self, step: Step) -> None:
         name = step.out.tensor.name
-        for ref in step.operands:
+        operands = self._operands(step)
+        for ref in operands:
             self._gather(ref.tensor.name)
         self._constant = name in self._constants
         product = self._once(("product", step.id), lambda: self._storages.product(step))
@@ -266,7 +270,7 @@ class Scheduler:
             self._map(self._functions[step.id])
         # Sorted copies of what the step wrote are outdated.
         self._sorted = {key: copy for key, copy in self._sorted.items() if key[0] != name}
-        mixed = any(not ref.tensor.real for ref in step.operands)
+        mixed = any(not ref.tensor.real for ref in operands)
         whole = name in self._real and name not in self._partial
         if whole and mixed and not isinstance(step.op, Map):
             self._add(Kind.REAL, (name,), elements=self._made.sizes[name])

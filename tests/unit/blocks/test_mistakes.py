@@ -82,8 +82,8 @@ def test_arrays_without_their_declared_symmetry(kind: str) -> None:
             lambda: tcgen.blocked(np.zeros((2, 4)), GRADING, "ov"),
         ),
         (
-            tcgen.ArgumentError,
-            ("blocks of Cs", "dense()", "tcgen.blocked"),
+            tcgen.DtypeError,
+            ("f must be float64", "dense()", "tcgen.blocked"),
             lambda: PROGRAM(f=tcgen.blocked(np.eye(3), GRADING, "vv"), t=np.zeros((2, 3))),
         ),
         (
