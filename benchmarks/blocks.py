@@ -24,6 +24,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 import tcgen
+from tcgen.testing import random_arrays
 
 
 @dataclass(frozen=True)
@@ -164,9 +165,12 @@ def measure_crystal(case: Crystal, turns: int) -> dict[str, Any]:
     start = time.process_time()
     blocks = tcgen.blocked(compiled, tcgen.Grading.from_kmesh(case.mesh, **counts))
     making = time.process_time() - start
-    rng = np.random.default_rng(0)
-    names = [t.name for t in compiled.manifest.tensors if t.is_input]
-    arrays = {name: random_blocks(blocks, name, rng) for name in names}
+    system = tcgen.read_spec_file(tcgen.spec_path("ccsd_complex_closed_shell"))
+    arrays = {}
+    for name, array in random_arrays(system, extents, "complex128").items():
+        allowed = blocks.empty(name)
+        allowed.data[...] = 0.02
+        arrays[name] = blocks.blocked(name, array * allowed.dense())
     volatile = {n: arrays.pop(n) for n in ("t1", "t2")}
     bound = blocks.bind(**arrays)
     times: tuple[list[float], list[float]] = ([], [])

@@ -12,12 +12,16 @@ import numpy.typing as npt
 from ..dtypes import NAMES
 from ..errors import ArgumentError, CheckError, DtypeError, ShapeError
 from ..grading import Grading
+from ..ir.tensor import Tensor
+from ..runtime.symmetry import ROUNDING
+from ..runtime.symmetry import TOLERANCE as SYMMETRIC
 from .layout import BlockLayout, Group, Numbers
 
 Array = npt.NDArray[Any]
 # Largest forbidden elements that are taken for rounding, relative to 1.
 TOLERANCE = {"float64": 1e-8, "complex128": 1e-8, "float32": 1e-4}
 _SHOWN = 6  # most blocks that repr() lists
+_SAMPLES = 8  # blocks, and elements on each axis, that are compared for a symmetry
 
 
 class BlockedArray:
@@ -294,6 +298,34 @@ def blocks_of(
             f"orbitals and their order, symmetrise the orbitals, or use a smaller group"
         )
     return made
+
+
+def check_declared(name: str, array: BlockedArray, tensor: Tensor) -> None:
+    """Compare some elements of some blocks with their images under the declared symmetries.
+
+    Raises:
+        CheckError: elements deviate that should agree.
+    """
+    layout, kind = array.layout, str(array.dtype)
+    filled = np.flatnonzero(layout.filled)
+    chosen = filled[:: 1 + len(filled) // _SAMPLES]
+    limit = max(ROUNDING[kind], SYMMETRIC[kind] * float(np.abs(array.data).max(initial=0.0)))
+    for symmetry in tensor.symmetry:
+        back = np.argsort(symmetry.perm)
+        images = layout.blocks[chosen][:, list(symmetry.perm)]
+        allowed, numbers = layout.allowed(images), layout.find(images)
+        for n, number in enumerate(chosen):
+            every = tuple(slice(None, None, 1 + m // _SAMPLES) for m in layout.extents[number])
+            own: Any = symmetry.sign * array._view(int(number))[every]
+            own = own.conj() if symmetry.conj else own
+            other = array._view(int(numbers[n])).transpose(back)[every] if allowed[n] else 0.0
+            worst = float(np.abs(own - other).max())
+            if worst > limit:
+                raise CheckError(
+                    f"input {name} breaks its declared symmetry: elements of block "
+                    f"{array._names(layout.blocks[number])} and of {array._names(images[n])} "
+                    f"deviate by {worst:.3e}: correct the array or drop the symmetry from the spec"
+                )
 
 
 def orbitals_by_irrep(grading: Grading, space: str, extent: int) -> Numbers:

@@ -8,14 +8,15 @@ exchanged take one order of both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import permutations
 from typing import TypeAlias
 
+from ..ir.conserved_factors import Product, is_sparse, products_of
 from ..ir.exchange_symmetry import exchange_sign, tensor_sign
-from ..ir.expr import Const, Delta, Expr, Prod, leaves, map_leaves
+from ..ir.expr import Const, Delta, Expr, Prod, Sum, leaves, map_leaves
 from ..ir.program import Add, Contract, FormulaSequence, Map, Step
 from ..ir.tensor import Index, Ref, Role, Space, Tensor
 from ..records.signature import Signature
@@ -110,6 +111,34 @@ def find_nest(sequence: FormulaSequence, extents: Mapping[str, int]) -> Nest | N
             if found is not None:
                 return found
     return None
+
+
+def apart(
+    sequence: FormulaSequence,
+    signatures: Mapping[str, Signature],
+    factor: Callable[[Ref | Delta], Product],
+) -> FormulaSequence:
+    """The sequence with terms of element-wise sums that have few blocks as steps of their own.
+
+    ``t1[a]*v[b,c]`` has those of one irrep of a, beside a term w[a,b,c] that has all blocks.
+    """
+    steps: list[Step] = []
+    for step in sequence.steps:
+        terms: tuple[Expr, ...] = (step.summand,) if step.summand is not None else ()
+        if isinstance(step.summand, Sum) and not step.sums:
+            terms = step.summand.args
+        pairs = zip(step.out.indices, signatures[step.out.tensor.name].signs, strict=True)
+        left = [i for i, sign in pairs if sign]
+        few = [t for t in terms if left and is_sparse(products_of(t, factor), left)]
+        many = tuple(t for t in terms if t not in few)
+        parts = [Sum(many) if many[1:] else many[0]] if many else []
+        for part in [*parts, *few] if len(terms) > 1 and few else []:
+            op = Add(part) if isinstance(part, Ref) else Map(part)
+            more = step.accumulate or part is not (*parts, *few)[0]
+            steps.append(replace(step, id=len(steps), op=op, accumulate=more))
+        if len(terms) <= 1 or not few:
+            steps.append(replace(step, id=len(steps)))
+    return replace(sequence, steps=tuple(steps))
 
 
 def outside(sequence: FormulaSequence, nest: Nest) -> FormulaSequence:

@@ -85,6 +85,7 @@ class Storages:
         }
         self._groups: dict[int, tuple[Indices, Indices, Indices] | None] = {}
         self._copied: dict[int, bool] = {}
+        self._costs: dict[tuple[object, ...], float] = {}
         self._constants = constants | slices
         self._slices = slices
         self.of: dict[str, Storage] = {t.name: halves(t.rank) for t in sequence.tensors}
@@ -213,6 +214,13 @@ class Storages:
         return chosen != before
 
     def _cost(self, step: Step) -> float:
+        stored = (self.of[ref.tensor.name] for ref in (step.out, *step.operands))
+        key = (step.id, *stored)
+        if key not in self._costs:
+            self._costs[key] = self._find_cost(step)
+        return self._costs[key]
+
+    def _find_cost(self, step: Step) -> float:
         weight = _CONSTANT if step.out.tensor.name in self._constants else 1.0
         if self.copied(step) and isinstance(step.op, Add):
             same = self._stored(step.op.a) == self._stored(step.out)

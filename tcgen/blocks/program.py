@@ -7,6 +7,7 @@ every group; the tables are those of one grading.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -32,10 +33,10 @@ from ..runtime.arguments import check_names
 from ..runtime.host_device import HostDevice
 from ..runtime.program import Program
 from ..thresholds import CpuThresholds
-from .arrays import BlockedArray, blocks_of, plain_array
+from .arrays import BlockedArray, blocks_of, check_declared, plain_array
 from .layout import BlockLayout, Group
 from .library import Library, Steps
-from .nest import Nest, find_nest, outside
+from .nest import Nest, apart, find_nest, outside
 from .operations import Operation, Schedule
 from .orbitals import Orbitals, same_orbitals
 from .products import Storages
@@ -76,6 +77,7 @@ class BlockedProgram:
         self.allocated_bytes = 0
         self._made_of = (program, grading, charges, extents, thresholds, dtype)
         self._limit: int | None = None
+        self._compared: set[str] = set()  # inputs whose declared symmetry has been checked
         if isinstance(program, FormulaSequence):
             sequence, target = program, "cpu"
             self._name, self._dtype = sequence.name, dtype
@@ -109,7 +111,9 @@ class BlockedProgram:
         every = [*functions.values()]
         plan = None
         if nest is not None:
-            plan = _nest_plan(nest, signatures, totals, factor, len(functions))
+            plan = _nest_plan(
+                nest, signatures, totals, factor, len(functions), split=len(grading) > 1
+            )
             every += plan.functions.values()
         self._source = blocks_source(self._name, every, self._dtype)
         self._library: Library | None = None
@@ -245,7 +249,11 @@ class BlockedProgram:
         for tensor in tensors:
             array = arrays.get(tensor.name, tensor.default)
             array = np.asarray(array, float) if array is tensor.default else array
-            given[tensor.name] = self._blocked(tensor, array).data
+            blocks = self._blocked(tensor, array)
+            if tensor.symmetry and tensor.name not in self._compared:
+                check_declared(tensor.name, blocks, tensor)
+                self._compared.add(tensor.name)
+            given[tensor.name] = blocks.data
         return given
 
     def _blocked(self, tensor: Tensor, array: Any) -> BlockedArray:
@@ -434,7 +442,7 @@ class _State:
     def _result(self, tensor: Tensor, made: Array) -> Any:
         layout = self._program._schedule.layouts[tensor.name]
         if tensor.rank == 0:
-            return made[0] if layout.size else made[0] * 0
+            return made[0] if layout.size else made.dtype.type(0)
         spaces = [s.name for s in tensor.spaces]
         return BlockedArray(made[: layout.size], self._program._all, spaces, layout)
 
@@ -471,12 +479,17 @@ def _nest_plan(
     extents: Mapping[str, int],
     factor: partial[Product],
     first: int,
+    *,
+    split: bool,
 ) -> NestPlan:
     inner, signatures = nest.sequence, nest.signatures(outside)
     slices = frozenset(t.name for t in inner.inputs)
+    of = partial(factor, signatures=signatures)
+    if split:
+        inner = apart(inner, signatures, of)
     storages = Storages(inner, signatures, extents, frozenset(), slices)
-    functions = map_functions(inner, storages, partial(factor, signatures=signatures), first)
-    return NestPlan(nest, signatures, storages, functions)
+    functions = map_functions(inner, storages, of, first)
+    return NestPlan(replace(nest, sequence=inner), signatures, storages, functions)
 
 
 def _refuse(sequence: FormulaSequence, target: str) -> None:

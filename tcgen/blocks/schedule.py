@@ -170,7 +170,7 @@ class Scheduler:
         self._functions = functions
         self._charges = charges
         self._known: dict[object, Any] = {} if known is None else known
-        self._constants = constant_tensors(sequence)
+        self._constants = self._once("constants", lambda: constant_tensors(sequence))
         self._complex = complex_numbers
         layouts = {t.name: self._layout(t) for t in sequence.tensors if t.name in storages.of}
         self._made = Schedule(layouts, {name: layout.size for name, layout in layouts.items()})
@@ -243,8 +243,11 @@ class Scheduler:
     def _table(self, step: Step, make: Callable[[], _T], *more: object) -> _T:
         """Make something of the layouts of a step's arrays, once for equal charges."""
         layouts = self._made.layouts
-        charges = (layouts[r.tensor.name].charge for r in (step.out, *step.operands))
+        charges = (layouts[r.tensor.name].charge for r in (step.out, *self._operands(step)))
         return self._once((step.id, *charges, *more), make)
+
+    def _operands(self, step: Step) -> tuple[Ref, ...]:
+        return self._once(("operands", step.id), lambda: step.operands)
 
     def _once(self, key: object, make: Callable[[], _T]) -> _T:
         """Call ``make``, once for all charges."""
@@ -259,7 +262,8 @@ class Scheduler:
 
     def _step(self, step: Step) -> None:
         name = step.out.tensor.name
-        for ref in step.operands:
+        operands = self._operands(step)
+        for ref in operands:
             self._gather(ref.tensor.name)
         self._constant = name in self._constants
         product = self._once(("product", step.id), lambda: self._storages.product(step))
@@ -273,7 +277,7 @@ class Scheduler:
             self._map(self._functions[step.id])
         # Sorted copies of what the step wrote are outdated.
         self._sorted = {key: copy for key, copy in self._sorted.items() if key[0] != name}
-        mixed = any(not ref.tensor.real for ref in step.operands)
+        mixed = any(not ref.tensor.real for ref in operands)
         whole = name in self._real and name not in self._partial
         if whole and mixed and not isinstance(step.op, Map):
             self._add(Kind.REAL, (name,), elements=self._made.sizes[name])
@@ -597,20 +601,25 @@ class Scheduler:
         own = len(step.out.indices)
         name = step.out.tensor.name
         accumulate = self._overwritten(step.out, accumulate=step.accumulate)
-        skipped = bool(step.sums) or accumulate
-        if skipped:
-            found = function.needed
-            needed += [n for n, ref in enumerate(refs) if n and ref in found]
-            needed += [p[:2] for p, d in zip(deltas, function.deltas, strict=True) if d in found]
-        if step.sums and not accumulate:
-            self._add(Kind.ZERO, (name,), elements=self._made.sizes[name])
+        found = function.needed
+        needed += [n for n, ref in enumerate(refs) if n and ref in found]
+        needed += [p[:2] for p, d in zip(deltas, function.deltas, strict=True) if d in found]
         dims = [self._dims[i.space.name] for i in loops]
         table = self._table(step, lambda: walks(dims, arrays, deltas, needed))
+        if not accumulate:
+            # Few blocks are added to zeros; else all are written.
+            blocks = int(arrays[0].layout.filled.sum())
+            added = bool(step.sums) or 2 * len(table.places) < blocks
+            if added:
+                self._add(Kind.ZERO, (name,), elements=self._made.sizes[name])
+            elif len(table.places) < blocks:
+                table = self._table(step, lambda: walks(dims, arrays, deltas, [0]), "all")
+            accumulate = added
         self._add(
             Kind.MAP,
             tuple(ref.tensor.name for ref in refs),
             float(step.coeff),
-            accumulate or bool(step.sums),
+            accumulate,
             table,
             elements=int(own == len(loops)),
             number=function.number,

@@ -343,6 +343,14 @@ def _read(path: Path) -> dict[str, Array]:
 Source = Solution | Mapping[str, Any] | str | Path | None
 
 
+def _same(one: Any, other: Any) -> bool:
+    """Whether two arrays have the same elements, in the same blocks."""
+    if isinstance(one, BlockedArray) and isinstance(other, BlockedArray):
+        same = one.description() == other.description()
+        return same and np.array_equal(one.data, other.data)
+    return np.array_equal(one, other)
+
+
 class Earlier:
     """Dense arrays by name, and classes of their axes if they are known.
 
@@ -401,9 +409,7 @@ class Earlier:
         fitting = [s for s in offers if self._fits(s, given)] or offers[:1]
         # Others have the amplitudes only because they were given.
         some = [s for s in fitting if names & _solved(s)] or fitting
-        if any(
-            not np.array_equal(s.amplitudes[n], some[0].amplitudes[n]) for s in some for n in names
-        ):
+        if not all(_same(s.amplitudes[n], some[0].amplitudes[n]) for s in some for n in names):
             found = ", ".join(s.name for s in some)
             raise ArgumentError(
                 f"amplitudes: several solutions in the file have {', '.join(sorted(names))}: "

@@ -136,6 +136,14 @@ def _zeros(factor: Conserved) -> object:
     return frozenset(factor.weights.items()), factor.charge
 
 
+def is_sparse(products: Iterable[Product], left: Collection[Index]) -> bool:
+    """Whether factors allow fewer blocks than an array whose indices ``left`` have signs.
+
+    No factor of a product has all of these indices, so that several conditions hold at once.
+    """
+    return all(not any(f.weights.keys() >= {*left} for f in p.factors) for p in products)
+
+
 def products_of(expr: Expr, leaf: Callable[[Ref | Delta], Product]) -> tuple[Product, ...]:
     """The products of which an element-wise expression is a sum, as far as zeros are concerned.
 

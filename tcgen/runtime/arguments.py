@@ -237,7 +237,12 @@ def check_dtype(tensor: Tensor, wanted: str, dtype: np.dtype[Any], *, target: bo
             f"{wanted} to write to"
         )
     if dtype.kind not in "biufc":
-        raise DtypeError(f"{tensor.name} must be {wanted}, found {dtype}: pass numbers")
+        raise DtypeError(
+            f"{tensor.name} must be {wanted}, found {dtype}: pass numbers, the dense() of an array "
+            f"with blocks, or make a program over blocks, tcgen.blocked(program, grading)"
+            if dtype.kind == "O"
+            else f"{tensor.name} must be {wanted}, found {dtype}: pass numbers"
+        )
     loses = dtype.kind == "c" and wanted != "complex128"
     cast = f'{tensor.name}{".real" if loses else ""}.astype("{wanted}")'
     raise DtypeError(f"{tensor.name} must be {wanted}, found {dtype}: pass {cast}")

@@ -55,6 +55,24 @@ def test_forbidden_elements_name_the_largest() -> None:
     told(tcgen.CheckError, "element [1, 0]", do=lambda: tcgen.blocked(dense, GRADING, "ov"))
 
 
+@pytest.mark.parametrize("kind", ["symmetric", "antisymmetric", "hermitian"])
+def test_arrays_without_their_declared_symmetry(kind: str) -> None:
+    dtype = "complex128" if kind == "hermitian" else "float64"
+    axes = "(0)<->(1)" if kind == "hermitian" else "(0,1) conserves (0,1)->()"
+    spec = f"space o graded\nindex i j : o\ninput t[o,o] {kind} {axes}\noutput e\n"
+    spec += "e = t[i,j]*conj(t[i,j])"
+    grading = tcgen.Grading((3,), {"o": [0, 0, 1, 2, 2]})
+    program = tcgen.compile(spec, extents={"o": 5}, dtype=dtype)
+    blocks = tcgen.blocked(program, grading)
+    array = blocks.empty("t")
+    array.data[...] = np.arange(1, len(array.data) + 1)
+    told(tcgen.CheckError, "input t", "declared symmetry", "block", do=lambda: blocks(t=array))
+    dense = array.dense()
+    dense = dense + (-dense.T if kind == "antisymmetric" else dense.T)
+    made = tcgen.blocked(program, grading)(t=dense)["e"]
+    np.testing.assert_allclose(made, (np.abs(dense) ** 2).sum())
+
+
 @pytest.mark.parametrize(
     ("error", "parts", "call"),
     [
@@ -62,6 +80,11 @@ def test_forbidden_elements_name_the_largest() -> None:
             tcgen.ShapeError,
             ("axis 1", "4 elements", "3 orbitals v"),
             lambda: tcgen.blocked(np.zeros((2, 4)), GRADING, "ov"),
+        ),
+        (
+            tcgen.DtypeError,
+            ("f must be float64", "dense()", "tcgen.blocked"),
+            lambda: PROGRAM(f=tcgen.blocked(np.eye(3), GRADING, "vv"), t=np.zeros((2, 3))),
         ),
         (
             tcgen.ArgumentError,

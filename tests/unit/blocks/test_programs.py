@@ -74,6 +74,7 @@ def shipped(
         ("cc2_spin_orbital", (2,), 4, 5, True, "float64"),
         ("t_spin_orbital", (2, 2), 3, 4, False, "float64"),
         ("t_complex_spin_orbital", (3,), 3, 4, False, "complex128"),
+        ("t_complex_closed_shell", (2, 3), 4, 5, False, "complex128"),
         ("lccsd_spin_orbital", (2,), 4, 6, True, "float64"),
         ("ccsd_complex_spin_orbital", (3,), 5, 6, True, "complex128"),
         ("ccsd_complex_spin_orbital", (4,), 4, 7, True, "complex128"),
