@@ -102,11 +102,13 @@ class OperandEntry:
     Attributes:
         spans: numbers of its spans among those of all groups of the statement.
         passes: number of times that each element is read or written.
+        across: neighbouring threads of a GPU find neighbouring elements in different lines.
     """
 
     buffer: str
     spans: tuple[int, ...]
     passes: int
+    across: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,10 @@ class StatementEntry:
         flops: flops of a point; None for a generated input.
         by_block: ``first`` or ``next`` if a thread block of a GPU computes each iteration of its
             loops, in a launch of its own or in that of the statement before it; else ``no``.
+        shares: whether a GPU computes it in the launch of the statement before it.
+        tile: numbers that ``launch_cycles`` reads of a product by tiles of a GPU, or None: m and n
+            of a tile, the blocks that divide its sum, the blocks on a multiprocessor, and the
+            times that each waits for memory at its end.
     """
 
     share: Share
@@ -130,6 +136,8 @@ class StatementEntry:
     flops: int | None
     operands: tuple[OperandEntry, ...]
     by_block: ByBlock = "no"
+    shares: bool = False
+    tile: tuple[int, int, int, int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

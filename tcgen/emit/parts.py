@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import factorial
-from typing import TypeAlias, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from ..artifact.manifest import (
     ByBlock,
@@ -40,6 +40,9 @@ from ..ir.loops import (
 from ..records.parts import triangles
 from .printing import extent, product
 from .scope import Scope
+
+if TYPE_CHECKING:
+    from .cuda.work import GpuStatement
 
 _Plain: TypeAlias = Zero | Assign | Gemm | Fetch
 
@@ -119,9 +122,14 @@ class _Walk:
         # Statements of nests that blocks of a GPU walk: their number in the kernel, and if each
         # is a product by tiles.
         self.by_blocks: dict[_Plain, tuple[int, bool]] = {}
+        # What a GPU does with each statement outside of nests.
+        self.on_gpu: dict[_Plain, GpuStatement] = {}
         for kernel in module.kernels:
             if kernel.mapping is not None:
+                from .cuda.work import gpu_statements  # noqa: PLC0415  (loaded for GPUs)
+
                 self.by_blocks |= dict(_statements_of_blocks(kernel))
+                self.on_gpu |= dict(gpu_statements(kernel, self.buffers))
 
     def all(self, host: tuple[Host, ...]) -> Iterator[tuple[_Plain, tuple[LoopVar, ...], Share]]:
         """Statements and fetches of a phase, the loops around each, and the parts that run it."""
@@ -232,7 +240,7 @@ class _Walk:
         self, stmt: Assign | Gemm, loops: tuple[SpanEntry, ...], halves: int, share: Share
     ) -> StatementEntry:
         """Work and traffic of one statement."""
-        band = band_of(stmt)
+        band, gpu = band_of(stmt), self.on_gpu.get(stmt)
         place = {v.name: n for n, v in enumerate(band)}
         if isinstance(stmt, Gemm):
             groups: tuple[tuple[BandVar, ...], ...] = (stmt.batch, stmt.m, stmt.n, stmt.k)
@@ -242,23 +250,35 @@ class _Walk:
             product = contraction_of(stmt) if self.by_blocks.get(stmt, (0, False))[1] else None
             if product is not None:
                 groups = (product.batch, product.m, product.n, product.k)
+            elif gpu is not None and gpu.groups:
+                groups = gpu.groups
             adds = stmt.accumulate or any(v.name not in held for v in stmt.band)
             scaled = abs(stmt.coeff) != 1
             flops = operation_count(stmt.expr) + adds + scaled + len(stmt.orbit)
             place = {v.name: n for n, v in enumerate(v for group in groups for v in group)}
         passes = {stmt.out: 2 if stmt.accumulate else 1}
         passes |= {r: 1 for r in operands_of(stmt) if r != stmt.out}
+        if gpu is not None:
+            passes = {a: count for a, count in passes.items() if a.buffer not in gpu.held}
+        operands = [
+            OperandEntry(
+                a.buffer,
+                tuple(place[n] for n in a.variables if n in place),
+                count,
+                across=gpu is not None and a in gpu.across,
+            )
+            for a, count in passes.items()
+            if self.buffers[a.buffer].place not in ("register", "tile")
+        ]
         return StatementEntry(
             share,
             loops,
             tuple(tuple(self.span(v) for v in group) for group in groups),
             halves + sum(v.below is not None for v in band),
             flops,
-            tuple(
-                OperandEntry(a.buffer, tuple(place[n] for n in a.variables if n in place), count)
-                for a, count in passes.items()
-                if self.buffers[a.buffer].place != "register"
-            ),
+            tuple(operands if gpu is None else _once(operands)),
+            shares=gpu is not None and gpu.shares,
+            tile=None if gpu is None else gpu.tile,
         )
 
     def span(self, var: BandVar) -> SpanEntry:
@@ -266,6 +286,21 @@ class _Walk:
         if var.base in self.chain:
             return SpanEntry(var.space, var.base, var.tile)
         return SpanEntry(var.space, None, var.tile)
+
+
+def _once(operands: list[OperandEntry]) -> list[OperandEntry]:
+    """Operands of which the last cache of a GPU keeps what other accesses read in another order.
+
+    Those accesses still take their lines.
+    """
+    found: list[OperandEntry] = []
+    for operand in operands:
+        again = any(
+            o.buffer == operand.buffer and set(o.spans) == set(operand.spans) for o in found
+        )
+        if not again or operand.across:
+            found.append(replace(operand, passes=0) if again else operand)
+    return found
 
 
 def _statements_of_blocks(kernel: Kernel) -> Iterator[tuple[_Plain, tuple[int, bool]]]:

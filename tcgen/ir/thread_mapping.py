@@ -49,14 +49,14 @@ class Sums:
     than one split each block writes its part to scratch, and a second pass adds the parts in
     order, so that the result does not depend on the order of the blocks.
 
-    ``along`` has two summed variables. The lanes of a warp take successive values of the first one,
-    each for a few successive values of the second at once; only what remains is counted by
-    division. None: all points are numbered.
+    ``along`` has summed variables. The lanes of a warp take successive points of all but the last,
+    counted as one, each for a few successive values of the last one at once; what remains is
+    counted once for a row of these. (): all points are numbered.
     """
 
     threads: int
     splits: int
-    along: tuple[str, str] | None = None
+    along: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

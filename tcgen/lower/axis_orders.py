@@ -5,7 +5,7 @@ that suit its producers and consumers (for a matrix product the groups in the or
 operands, for a permutation the order of its other side). Over all statements with the intermediate,
 a candidate costs 2 for each element that a matrix product copies, and 1 for each point of an
 element-wise statement whose target and main operand have different unit-stride variables. The first
-of the cheapest is taken. If contractions have a model of time, as for a GPU, time comes first.
+of the cheapest is taken. If there is a model of time, as for a GPU, time comes first.
 """
 
 from __future__ import annotations

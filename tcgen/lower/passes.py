@@ -158,10 +158,11 @@ def pack_symmetric_intermediates(work: Lowering) -> None:
 def order_axes(work: Lowering) -> None:
     """Give the axes of other intermediates the order that takes least time and fewest copies."""
     time: Time | None = None
-    if work.library:
-        from .gpu.library import contraction_time  # noqa: PLC0415  (loaded for GPUs)
+    if work.options.target == "cuda":
+        from .gpu.library import time_of_order  # noqa: PLC0415  (loaded for GPUs)
 
-        time = partial(contraction_time, thresholds=work.options.thresholds.gpu)
+        thresholds = work.options.thresholds.gpu
+        time = partial(time_of_order, thresholds=thresholds, library=work.library)
     choose_orders(work.memory, tuple(work.statements.values()), time)
 
 

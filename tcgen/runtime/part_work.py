@@ -22,9 +22,12 @@ from ..thresholds.time_model import (
     NEST_STATEMENT_PICOSECONDS,
     PICOSECONDS_PER_SECOND,
     Machine,
+    ProductSize,
+    launch_cycles,
 )
 from .parts import runs_in
 
+_LONG_K = 2**12  # points of k beyond which a tile's time grows with those that follow
 _PRODUCT = 4  # groups of the loops of a matrix product: the batch, m, n and k
 
 
@@ -105,6 +108,25 @@ class _Work:
         busy = waves * (block + NEST_STATEMENT_PICOSECONDS)
         return busy + machine.picoseconds(0, (1, 1), loaded, launches)
 
+    def _by_tiles(self, machine: Machine, dtype: str) -> int:
+        """Time of one call of a product by tiles of a GPU; later terms only add their products."""
+        assert self.statement.tile is not None
+        batch, m, n, k = (prod(group) for group in self.lengths)
+        element = BY_NAME[dtype]
+        size = ProductSize(batch, m, n, k, element.parts**2)
+        before = _LONG_K if self.statement.shares else 0
+        cycles, start = (
+            launch_cycles(self.statement.tile, replace(size, k=k), element, machine.multiprocessors)
+            for k in (before + size.k, before)
+        )
+        cycles -= start if before else 0
+        return int(cycles * PICOSECONDS_PER_SECOND / machine.cycles_per_second)
+
+    def _across(self) -> int:
+        """Loads of one call that take a line each."""
+        points = prod(map(prod, self.lengths))
+        return points * sum(o.across for o in self.statement.operands)
+
     def _held(self, passing: Mapping[str, int]) -> int:
         """Bytes of one call that pass between memory and caches."""
         flat = [n for group in self.lengths for n in group]
@@ -121,16 +143,21 @@ class _Work:
         ``passing`` has the bytes of an element of each buffer that passes between memory and
         caches.
         """
-        slowness = (1, 1)
+        slowness, launches = (1, 1), 0 if self.statement.shares else self.calls
         if self.statement.by_block != "no" and machine.multiprocessors:
             return self._by_block(machine, passing, dtype, times)
+        if self.statement.tile is not None and machine.multiprocessors:
+            launched = machine.picoseconds(0, (1, 1), 0, launches)
+            computed = self.calls * self._by_tiles(machine, dtype) >> self.statement.halves
+            return times * (launched + computed)
         if len(self.lengths) == _PRODUCT:
             batch, m, n, k = (max(1, prod(group)) for group in self.lengths)
             slowness = machine.slowness(batch, m, n, k, dtype=dtype)
         given = self.statement.flops
         flops = machine.generated if given is None else given
         moved = self.calls * self._held(passing)
-        return times * machine.picoseconds(self.points * flops, slowness, moved, self.calls)
+        lines = int(self.calls * self._across() * machine.picoseconds_per_line)
+        return times * (lines + machine.picoseconds(self.points * flops, slowness, moved, launches))
 
 
 def _passing(manifest: Manifest, machine: Machine, extents: Mapping[str, int]) -> dict[str, int]:

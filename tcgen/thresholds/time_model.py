@@ -8,6 +8,7 @@
                                       calls of the BLAS (``lower.layout``)
 ``GpuRates``                          generated kernel or library (``lower.gpu.library``)
 ``tile_cycles``, ``thread_tile_work``  threadblock tiles (``lower.gpu.tiles``)
+``launch_cycles``                     launches of tiles (``runtime.part_work``)
 ``NEST_ELEMENT_FLOPS``, ...           nests in one kernel (``fusion.time.block_nests``)
 ====================================  ==========================================================
 
@@ -157,6 +158,17 @@ class Machine:
         )
 
     @property
+    def cycles_per_second(self) -> float:
+        """Cycles in which the multiprocessors of a GPU multiply at the rate ``flops``."""
+        return self.flops / (2 * _FLOAT64_MULTIPLY_ADDS * max(1, self.multiprocessors))
+
+    @property
+    def picoseconds_per_line(self) -> float:
+        """Time of an element that a thread of a GPU reads by itself: a line takes a cycle."""
+        each = self.cycles_per_second * self.multiprocessors
+        return PICOSECONDS_PER_SECOND / each if self.multiprocessors else 0
+
+    @property
     def flops_per_byte(self) -> float:
         """Flops of all cores in the time in which a byte passes memory, or those of a GPU.
 
@@ -296,6 +308,10 @@ class GpuRates:
             (benchmarks/results/gpu_tccg_h200.json), 2026-11-27.
         launch_bytes: bytes copied in the time of a launch, about 4 microseconds; larger values give
             fewer calls of the library. Source: unknown, since 2026-11-27.
+        line_bytes: bytes copied in the time in which each multiprocessor reads an element by
+            itself, a line of its cache in a cycle. Source: data sheet of the NVIDIA H200, 132 lines
+            in a cycle at 1.74 GHz, and a copy at 4.3 TB/s; MP2 from integrals in memory, which
+            reads half of its elements so, took the time that this predicts.
         library_percent: percentage of that rate of flops that the library reaches, by definition.
         tensor_percent: percentage that generated tiles on tensor cores reach. Source: NVIDIA H200,
             58.2 Tflop/s in the same product, 2026-11-27.
@@ -312,6 +328,7 @@ class GpuRates:
     multiprocessors: int = threshold(132, 1, 2**10)
     flops_per_byte: int = threshold(14, 1, 1000)
     launch_bytes: int = threshold(2**24, 0, UNBOUNDED)
+    line_bytes: int = threshold(19, 0, UNBOUNDED)
     library_percent: int = threshold(100, 1, 100)
     tensor_percent: int = threshold(94, 1, 100)
     blocked_percent: int = threshold(78, 1, 100)
@@ -404,6 +421,24 @@ def tile_cycles(
         computing += together(-(-rest // multiprocessors))
     shown = (1 - _HIDDEN_FRACTION) * min(computing, memory)
     return max(computing, memory) + shown + second_pass
+
+
+# Cycles until a load from memory arrives on an NVIDIA H100. Source: Luo et al., arXiv:2402.13499.
+MEMORY_LATENCY = 479.0
+
+
+def launch_cycles(
+    tile: tuple[int, int, int, int, int], size: ProductSize, dtype: DType, multiprocessors: int
+) -> float:
+    """Cycles of a launch with the waits at the ends of its tiles, which nothing hides.
+
+    ``tile`` has m and n of a tile, the blocks that divide its sum, those on a multiprocessor at a
+    time, and the loads, one after the other, for which each waits at its end.
+    """
+    tile_m, tile_n, splits, resident, waits = tile
+    cycles = tile_cycles((tile_m, tile_n), splits, resident, size, dtype, multiprocessors)
+    turns = count_tiles((tile_m, tile_n), size) / (multiprocessors * resident)
+    return cycles + turns * waits * MEMORY_LATENCY
 
 
 # Tiles without tensor cores, in the time of a multiply-add. Source: unknown, since 2026-11-21.

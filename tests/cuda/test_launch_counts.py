@@ -23,7 +23,7 @@ MOST = {
     ("mp2_df", "time"): (40, 40),
     ("df_ladder", "none"): (8, 12),
     ("ccsd_closed_shell", "none"): (50, 60),
-    ("t_closed_shell", "time"): (12_000, 12_400),
+    ("t_closed_shell", "time"): (1_600, 1_800),
 }
 
 

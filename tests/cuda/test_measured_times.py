@@ -23,12 +23,13 @@ LIMIT = 8 * 2**30
         ("ccsd_closed_shell", {"o": 30, "v": 200}, None, 142.0),
         ("df_ladder", {"o": 30, "v": 300, "x": 900}, LIMIT, 336.5),
         ("mp2_df", {"o": 30, "v": 200, "x": 600}, LIMIT, 0.92),
+        ("mp2_closed_shell", {"o": 50, "v": 300}, None, 1.43),
     ],
 )
 def test_generated_kernels_of_programs(
     name: str, extents: dict[str, int], limit: int | None, milliseconds: float
 ) -> None:
-    """MP2 from integrals in memory and (T) take 1.6 times as long as predicted.
+    """(T) takes 1.3 times as long as is predicted of the kernels that were measured.
 
     Programs that were measured computed all elements of symmetric arrays.
     """

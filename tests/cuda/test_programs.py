@@ -264,6 +264,16 @@ def test_small_results_of_long_sums() -> None:
         assert program(**inputs)["e"].tobytes() == program(**inputs)["e"].tobytes()
 
 
+@pytest.mark.default_thresholds
+@pytest.mark.parametrize("shape", [(3, 10, 10), (5, 3, 7), (1, 1, 1), (0, 2, 3)])
+def test_lanes_walk_several_short_variables(shape: tuple[int, ...]) -> None:
+    planned = {"i": 5000, "a": 10, "b": 10}
+    program = tcgen.compile("iab,iab->", extents=planned, target="cuda")
+    assert "tc_left_x" in program.artifact.text("kernels.cu")
+    x, y = np.random.default_rng(1).random((2, *shape))
+    np.testing.assert_allclose(program(x0=x, x1=y)["y"], (x * y).sum(), rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("subscripts", "planned"),
     [("ij->i", {"i": 20000, "j": 100}), ("ij->", {"i": 2, "j": 50})],  # a thread's sum, a block's

@@ -43,12 +43,12 @@ _HELD = 512  # most bytes of these loads: half of a thread's registers; the rest
 
 def sums_body(stmt: Assign, mapping: Sums, scope: Scope) -> list[str]:
     """The blocks of one element take the points of its sum in turn."""
-    if mapping.along is None:
+    if not mapping.along:
         stmt, scope = joined(stmt, scope)
     free, summed = free_and_summed(stmt)
     kind = sum_type(stmt, scope)
     guards = [*summed_guards(free, summed, scope), *triangles(summed, scope)]
-    walk = _walk_numbers if mapping.along is None else _walk_rows
+    walk = _walk_rows if mapping.along else _walk_numbers
     store = f"if (threadIdx.x == 0) (({kind} *)tc_scratch)[blockIdx.x] = tc_sum;"
     return part(
         THREADS,
@@ -89,8 +89,8 @@ def _walk_rows(stmt: Assign, mapping: Sums, guards: list[str], scope: Scope) -> 
     """The warps of all blocks take rows in turn, each of a few values of the second variable."""
     _, summed = free_and_summed(stmt)
     band = {v.name: v for v in summed}
-    assert mapping.along is not None
-    lane, several = (band[name] for name in mapping.along)
+    *names, last = mapping.along
+    lanes, several = tuple(band[name] for name in names), band[last]
     others = tuple(v for v in summed if v.name not in mapping.along)
     warps, index = mapping.threads // WARP_THREADS, f"threadIdx.x/{WARP_THREADS}"
     step = str(mapping.splits * warps)
@@ -114,9 +114,8 @@ def _walk_rows(stmt: Assign, mapping: Sums, guards: list[str], scope: Scope) -> 
         step=step,
         others=values(others, "tc_rest", scope, "tc_n/tc_groups"),
         warp=WARP_THREADS,
-        lanes=count(lane, scope),
-        lane=scope.variables[lane.name],
-        value=first_value(lane, scope, "tc_x"),
+        lanes=points(lanes, scope),
+        values=values(lanes, "tc_left_x", scope, "tc_x"),
         body=_at_once(stmt, many, declare, inside, moving, scope),
     )
 

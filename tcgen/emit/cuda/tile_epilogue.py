@@ -7,14 +7,14 @@ threads of a block reduce the totals by shuffles.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...dtypes import BY_NAME
 from ...ir.expr import Access, Equal, leaves
 from ...ir.loop_analysis import is_total
-from ...ir.loops import Assign
-from ...ir.thread_mapping import Strip
+from ...ir.loops import Assign, Buffer
+from ...ir.thread_mapping import Strip, Tiles
 from ...resources import part
 from ..c.expressions import expression
 from ..c.stores import total
@@ -140,7 +140,7 @@ def _elements_at_once(printer: TilePrinter) -> list[str]:
 
     A load behind a store waits for memory by itself, since it may read what was stored.
     """
-    loads = _loads(printer)
+    loads = _loads(printer.stmts, printer.epilogue)
     element = _element(printer, "tc_sum[tc_r][tc_c]", loads)
     if not loads:
         return _each_element(printer, element, ["#pragma unroll"])
@@ -161,18 +161,36 @@ def _elements_at_once(printer: TilePrinter) -> list[str]:
     )
 
 
+def end_waits(
+    terms: Sequence[Assign],
+    epilogue: Sequence[Assign],
+    mapping: Tiles,
+    buffers: Mapping[str, Buffer],
+) -> int:
+    """Times that a thread waits for what the end of a tile reads."""
+    loads = _loads(terms, epilogue)
+    each_m, each_n = mapping.per_thread
+    held = sum(BY_NAME[buffers[a.buffer].dtype].itemsize for a in loads)
+    if not loads or mapping.splits > 1:
+        return 0
+    if not epilogue:
+        return each_m // _at_once(each_m, each_n * held)
+    return each_m * (each_n // _at_once(each_n, held))
+
+
 def _at_once(most: int, held: int) -> int:
     """How many of ``most`` groups of loads of so many bytes are in flight; a divisor of them."""
     return max(n for n in range(1, most + 1) if most % n == 0 and (n == 1 or n * held <= _HELD))
 
 
-def _loads(printer: TilePrinter) -> dict[Access, str]:
+def _loads(terms: Sequence[Assign], epilogue: Sequence[Assign]) -> dict[Access, str]:
     """Elements that the end of a tile reads, and the arrays of registers into which they go."""
-    written = {printer.out.buffer, *(s.out.buffer for s in printer.epilogue)}
-    read = [a for s in printer.epilogue for a in leaves(s.expr) if isinstance(a, Access)]
+    target = terms[0].out
+    written = {target.buffer, *(s.out.buffer for s in epilogue)}
+    read = [a for s in epilogue for a in leaves(s.expr) if isinstance(a, Access)]
     found = [a for a in read if a.buffer not in written]
-    if printer.stmts[0].accumulate:
-        found.insert(0, printer.out)
+    if terms[0].accumulate:
+        found.insert(0, target)
     return {a: f"tc_held{n}" for n, a in enumerate(dict.fromkeys(found))}
 
 

@@ -160,7 +160,10 @@ def refined(plan: FusionPlan, request: Request) -> dict[LoopId, int] | None:
     exact = _Exact(plan, request)
     start = tuple(min(o.tile or 1, exact.extent[o]) for o in exact.outermost)
     tiles = _shrunk(exact, exact.lists(), start)
-    return None if tiles is None else exact.by_loop(_improved(exact, tiles))
+    if tiles is None:
+        return None
+    best = _improved(exact, tiles)
+    return exact.by_loop(_fewer_launches(exact, best) if request.machine.multiprocessors else best)
 
 
 def fastest(
@@ -234,6 +237,18 @@ def _improved(exact: _Exact, tiles: Tiles) -> Tiles:
                 time = exact.time(tuple(trial))
                 if time < best:
                     tiles, best, changed = tuple(trial), time, True
+    return tiles
+
+
+def _fewer_launches(exact: _Exact, tiles: Tiles) -> Tiles:
+    """The largest tiles whose predicted time is the same within the error of the prediction."""
+    most = exact.time(tiles) * (1 + exact.request.thresholds.time.worthwhile)
+    for n, larger in enumerate(exact.lists()):
+        for tile in reversed(larger):
+            trial = (*tiles[:n], tile, *tiles[n + 1 :])
+            if tile > tiles[n] and exact.fits(trial) and exact.time(trial) <= most:
+                tiles = trial
+                break
     return tiles
 
 

@@ -55,10 +55,11 @@ def check_thread_mapping(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
                 )
             if any(x.buffer == stmt.out.buffer for x in operands_of(stmt)):
                 raise VerifyError("a sum over several threads reads its own target")
-            if mapping.along is not None:
+            if mapping.along:
                 summed = {v.name for v in stmt.band} - set(stmt.out.variables)
-                if len(set(mapping.along)) != 2 or not summed.issuperset(mapping.along):
-                    raise VerifyError("warps walk a sum along two different summed variables")
+                different = len(set(mapping.along)) == len(mapping.along) > 1
+                if not different or not summed.issuperset(mapping.along):
+                    raise VerifyError("warps walk a sum along different summed variables")
         case Transpose():
             _check_threads(mapping.threads)
             _check_transpose(_only(kernel), mapping, buffers)

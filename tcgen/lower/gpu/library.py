@@ -22,7 +22,7 @@ from ...thresholds.time_model import GENERATED_TILE_SIDE, LIBRARY_TILE_SIDE, Pro
 from ..buffers import Memory
 from ..cpu.bind import bind_operands, bind_target
 from ..cpu.loops import bind_assign
-from ..layout import Band, Context, GpuContext
+from ..layout import Band, Context, GpuContext, held_by
 from ..products import Product, products_of
 from ..statements import Statement
 from .tiles import groups_of, on_tensor_cores, real_products, term_of
@@ -49,13 +49,33 @@ def bind_library(
     return (*before, gemm, *after)
 
 
-def contraction_time(
-    statement: Statement, context: Context[Any], thresholds: GpuThresholds
+def time_of_order(
+    statement: Statement, context: Context[Any], thresholds: GpuThresholds, *, library: bool
 ) -> float:
-    """The least time of a contraction, by the order of the axes of its arrays; else 0."""
+    """What the order of its arrays' axes costs a statement.
+
+    Of a contraction that the ``library`` may compute it is the least time; of an element-wise
+    statement the time of all elements that neighbouring threads do not find in one line.
+    """
     on_gpu = GpuContext(context.buffers, context.extents, thresholds)
+    if not statement.factors:
+        return thresholds.line_bytes * _elements_across(statement, on_gpu)
+    if not library:
+        return 0.0
     own, choices = _times(statement, None, on_gpu)
     return min([own, *(time for time, _ in choices)])
+
+
+def _elements_across(statement: Statement, context: GpuContext) -> int:
+    """Elements of the accesses in which neighbouring threads are not neighbours in memory.
+
+    The threads walk the unit-stride variable of the target, of a sum that of its largest operand.
+    """
+    out, *operands = dict.fromkeys(statement.accesses)
+    largest = max(operands, key=lambda x: len(x.variables), default=out)
+    lane = context.unit_stride(out if len(out.variables) >= len(largest.variables) else largest)
+    across = (x for x in (out, *operands) if lane in x.variables and context.unit_stride(x) != lane)
+    return sum(context.elements(held_by(x, statement.band)) for x in across)
 
 
 def _times(

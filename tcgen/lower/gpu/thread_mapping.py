@@ -81,14 +81,17 @@ def _simple(stmt: Assign, context: GpuContext) -> ThreadMapping:
     few = many < thresholds.few_elements
     if not summed or long < thresholds.long_sum or not few or reads(stmt, stmt.out.buffer):
         return Points(_THREADS, _lanes(stmt, context.buffers))
-    along, most = None, -(-long // (_POINTS_EACH * _THREADS))
-    if (pair := _along(stmt, summed, context)) is not None:
+    along, most = tuple[str, ...](), -(-long // (_POINTS_EACH * _THREADS))
+    if found := _along(stmt, summed, context):
         band = {v.name: v for v in summed}
-        lane, several = (context.elements((band[name],)) for name in pair)
+        lane, several = (
+            context.elements(tuple(band[name] for name in names))
+            for names in (found[:-1], found[-1:])
+        )
         rows = long // max(lane * several, 1) * -(-several // _POINTS_EACH)
         warps = _THREADS // WARP_THREADS
         if lane >= thresholds.lane_points and rows >= warps:
-            along, most = pair, rows // warps
+            along, most = found, rows // warps
     blocks = thresholds.sum_blocks * thresholds.multiprocessors
     return Sums(_THREADS, max(1, min(-(-blocks // max(many, 1)), most)), along)
 
@@ -100,22 +103,32 @@ def _lanes(stmt: Assign, buffers: Mapping[str, Buffer]) -> int:
     return max(1, COPY_BYTES // sizes.pop()) if len(sizes) == 1 else 1
 
 
-def _along(
-    stmt: Assign, summed: tuple[BandVar, ...], context: GpuContext
-) -> tuple[str, str] | None:
-    """The unit-stride variable of the largest operand, and that of another one.
+def _along(stmt: Assign, summed: tuple[BandVar, ...], context: GpuContext) -> tuple[str, ...]:
+    """The unit-stride variable of the largest operand, and that of another one; () without any.
 
     A thread that takes successive values of the second variable reads whole sectors of the other
-    operand. If there is none, the second variable is the slowest one.
+    operand. If there is none, the second variable is the slowest one. If the first one has few
+    values, the operand's next variables in memory precede it.
     """
-    names = [v.name for v in summed]
+    band = {v.name: v for v in summed}
     operands = sorted(
         accesses_of(stmt.expr), key=lambda x: -context.elements(held_by(x, stmt.band))
     )
     units = [context.unit_stride(x) for x in operands]
-    ordered = list(dict.fromkeys(n for n in units if n in names))
-    ordered += [n for n in names if n not in ordered]
-    return (ordered[0], ordered[1]) if any(n in names for n in units) and len(ordered) > 1 else None
+    ordered = list(dict.fromkeys(n for n in units if n in band))
+    ordered += [n for n in band if n not in ordered]
+    if not any(n in band for n in units) or len(ordered) < 2:
+        return ()
+    lane, several = ordered[:2]
+    lanes: tuple[str, ...] = (lane,)
+    largest = next(x for x, n in zip(operands, units, strict=True) if n == lane)
+    for name in reversed(context.memory_order(largest)[:-1]):
+        wide = context.elements(tuple(band[n] for n in lanes)) >= context.thresholds.lane_points
+        chained = name in band and (band[name].below or any(v.below == name for v in summed))
+        if wide or name in (several, *lanes) or name not in band or chained:
+            break
+        lanes = (name, *lanes)
+    return (*lanes, several)
 
 
 def pointwise(loop: Loop, own: frozenset[str], context: GpuContext) -> bool:

@@ -79,7 +79,7 @@ for (tc_int tc_n = $first; tc_n < $rows; tc_n += $step) {
     $others
     const tc_int tc_group = tc_n%tc_groups*$at_once;
     for (tc_int tc_x = threadIdx.x%$warp; tc_x < $lanes; tc_x += $warp) {
-        const tc_int $lane = $value;
+        $values
         $body
     }
 }
