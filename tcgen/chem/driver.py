@@ -24,7 +24,7 @@ from ..options import Planning, parse_bytes
 from ..runtime.host_device import release_memory
 from ..runtime.program import Program
 from .bound_program import Later, bound, outputs_at_zero
-from .checkpoint import Checkpoint, NoCheckpointError, job_of
+from .checkpoint import Checkpoint, job_of
 from .crystal import Crystal, has_kpoints
 from .eigen import Roots
 from .equations import Equations
@@ -33,7 +33,7 @@ from .integral_file import IntegralFile, NamedFile
 from .iterate import Step
 from .mean_field import MeanField
 from .memory import Budget
-from .options import SolveOptions, options_of_crystal, solve_options
+from .options import SolveOptions, options_of_crystal, refuse_idle, solve_options
 from .planner import Planner
 from .probe import Probe
 from .problem import Problem, real_number, without_axis
@@ -130,6 +130,7 @@ def _solved(
     timings = dict.fromkeys(("planning", "integrals", "compiling", "iterations"), 0.0)
     in_blocks = options.symmetry and not one_block
     setup = set_up(system, mean_field, options, in_blocks=in_blocks)
+    refuse_idle(options, [(system.name, setup.equations, setup.found)])
     checkpoint, named = _checkpoint(system, setup, options), _named_file(setup, options)
     over: _OverBlocks | None = None
     planner = Planner(partial(_programs, setup, options))
@@ -283,11 +284,6 @@ def _over_blocks(setup: Setup, options: SolveOptions) -> _OverBlocks:
     planning = options.planning or Planning()
     planned = planned_extents(setup.system, setup.spaces, setup.extents)
     eigenvalue = setup.equations.eigenvalue
-    if options.irrep is not None and not eigenvalue:
-        raise ArgumentError(
-            f"irrep={options.irrep!r} names that of roots, and {setup.system.name} has none: leave "
-            f"it out"
-        )
     elements = targets(grading, options.irrep) if eigenvalue else [0]
     sequence = formula_sequence(setup.system, planned, options.dtype, planning, options.progress)
 
@@ -531,17 +527,9 @@ def _checkpoint(system: System, setup: Setup, options: SolveOptions) -> Checkpoi
     the memory that is free.
 
     Raises:
-        NoCheckpointError: the equations have none.
         ArgumentError: the file is that of another job.
     """
     if options.checkpoint is None:
-        return None
-    if setup.equations.eigenvalue:
-        raise NoCheckpointError(
-            "checkpoint= stores iterated amplitudes, and these equations are an eigenvalue "
-            "problem: leave it out, and start again from a saved solution (amplitudes=)"
-        )
-    if not setup.equations.amplitudes:
         return None
     inputs = options.inputs or {}
     roles = {name: role for name, role in inputs.items() if isinstance(role, str)}
