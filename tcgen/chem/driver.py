@@ -15,7 +15,7 @@ import numpy as np
 
 from ..blocks.arrays import BlockedArray
 from ..blocks.program import BlockedProgram
-from ..compiler.api import compiled, formula_sequence, signature_with
+from ..compiler.api import compiled, equations_of, formula_sequence, signature_with
 from ..compiler.progress import Progress, reported
 from ..errors import ArgumentError, MemoryLimitError
 from ..ir.layouts import Array
@@ -42,7 +42,7 @@ from .reference import Reference
 from .result import Solution
 from .root_vectors import Vectors
 from .sectors import symmetric_roots, targets
-from .setup import Setup, planned_extents, read_equations, set_up, with_inputs
+from .setup import Setup, planned_extents, set_up, with_inputs
 from .spaces import ORBITAL
 from .states import State, States
 from .symmetry import (
@@ -93,7 +93,7 @@ def solve(
     """
     clock = time.perf_counter()
     options = solve_options(options, keywords)
-    system = read_equations(source)
+    system = equations_of(source)
     crystal = has_kpoints(mean_field)
     if crystal:
         options = options_of_crystal(options)
@@ -245,7 +245,7 @@ def inferred(
     source: object, mean_field: Any, options: SolveOptions
 ) -> tuple[System, Equations, dict[str, Found], MeanFieldInputs, Reference]:
     """What equations are on a reference: roles, inputs that are its quantities, and its blocks."""
-    setup = set_up(read_equations(source), mean_field, options)
+    setup = set_up(equations_of(source), mean_field, options)
     return setup.system, setup.equations, setup.found, setup.blocks, setup.reference
 
 

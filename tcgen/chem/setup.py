@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf, log, prod
 from numbers import Number, Real
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..blocks.arrays import BlockedArray
-from ..compiler.documents import is_artifact, load_artifact, read_artifact_system
 from ..compiler.driver import read_system
 from ..errors import ArgumentError, ExtentError
-from ..frontend.spec.reader import read_spec
 from ..grading import Grading
 from ..ir.layouts import Array, dense_shape
 from ..ir.system import System, with_axes, with_tensors
@@ -284,26 +280,6 @@ def _near(extent: int) -> int:
     """
     power = 1 << (extent.bit_length() - 1)
     return min((power, power * 3 // 2 or 1, 2 * power), key=lambda n: abs(log(n / extent)))
-
-
-def read_equations(source: object) -> System:
-    """The System of a path, a text, or the name of a shipped spec; a System itself.
-
-    The path may be that of a compiled folder, whose equations are compiled for the molecule.
-    """
-    if isinstance(source, System):
-        return source
-    text = os.fspath(source) if isinstance(source, str | os.PathLike) else None
-    if not isinstance(text, str):
-        raise ArgumentError(
-            f"equations must be a path, the text of a spec, the name of a shipped spec or a "
-            f"System, not {type(source).__name__}"
-        )
-    if "\n" in text:
-        return read_spec(text)
-    if is_artifact(Path(text)):
-        return read_artifact_system(load_artifact(Path(text)))
-    return read_system(Path(text))
 
 
 def _refuse_other_extents(known: Mapping[str, int], given: Mapping[str, int]) -> None:

@@ -299,9 +299,9 @@ def _solve(
     converged is the last one. States are a solution beside that of their ground state.
     """
     from ..chem import Hamiltonian, load, solve  # noqa: PLC0415
-    from ..chem.setup import read_equations  # noqa: PLC0415
+    from ..compiler.api import equations_of  # noqa: PLC0415
 
-    systems = [read_equations(source) for source in sources]
+    systems = [equations_of(source) for source in sources]
     _refuse_roles(systems, chosen["roles"])
     _refuse_states(systems, chosen)
     follow = any(chosen[name] for name in _OF_STATES)
