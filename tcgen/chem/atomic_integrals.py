@@ -63,6 +63,12 @@ class AtomicIntegrals(Integrals):
         auxbasis: str | None,
     ) -> None:
         super().__init__(frames, [c.shape[1] for c in coefficients], np.result_type(*coefficients))
+        if density_fit and auxbasis is not None and density_fit.auxbasis != auxbasis:
+            raise ArgumentError(
+                f"auxbasis={auxbasis!r}: the densities of the reference are fitted in "
+                f"{density_fit.auxbasis or 'a basis of its own'}: leave it out, or give that basis "
+                f"to mf.density_fit(auxbasis=...)"
+            )
         self._memory, self._coefficients, self._mol, self._held = memory, coefficients, mol, eri
         self._density_fit, self._auxbasis = density_fit, auxbasis
         self._tell: Progress = lambda _: None

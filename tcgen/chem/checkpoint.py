@@ -29,10 +29,6 @@ from .result import equal_parts
 _JOB, _LISTS = "job", ("vectors", "errors")
 
 
-class NoCheckpointError(ArgumentError):
-    """A checkpoint of equations whose amplitudes are not iterated."""
-
-
 class Checkpoint:
     """Keeps the state of an iteration in a file, after every ``every``-th evaluation.
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..blocks.arrays import BlockedArray
 from ..blocks.program import BlockedProgram
-from ..compiler.api import compiled, formula_sequence, signature_with
+from ..compiler.api import compiled, equations_of, formula_sequence, signature_with
 from ..compiler.progress import Progress, reported
 from ..errors import ArgumentError, MemoryLimitError
 from ..ir.layouts import Array
@@ -24,7 +24,7 @@ from ..options import Planning, parse_bytes
 from ..runtime.host_device import release_memory
 from ..runtime.program import Program
 from .bound_program import Later, bound, outputs_at_zero
-from .checkpoint import Checkpoint, NoCheckpointError, job_of
+from .checkpoint import Checkpoint, job_of
 from .crystal import Crystal, has_kpoints
 from .eigen import Roots
 from .equations import Equations
@@ -34,7 +34,7 @@ from .integrals import TransformOptions
 from .iterate import Step
 from .mean_field import MeanField
 from .memory import Budget
-from .options import SolveOptions, options_of_crystal, solve_options
+from .options import SolveOptions, options_of_crystal, refuse_idle, solve_options
 from .planner import Planner
 from .probe import Probe
 from .problem import Problem, real_number, without_axis
@@ -43,7 +43,7 @@ from .reference import Reference
 from .result import Solution
 from .root_vectors import Vectors
 from .sectors import symmetric_roots, targets
-from .setup import Setup, planned_extents, read_equations, set_up, with_inputs
+from .setup import Setup, planned_extents, set_up, with_inputs
 from .spaces import ORBITAL
 from .states import State, States
 from .symmetry import (
@@ -94,7 +94,7 @@ def solve(
     """
     clock = time.perf_counter()
     options = solve_options(options, keywords)
-    system = read_equations(source)
+    system = equations_of(source)
     crystal = has_kpoints(mean_field)
     if crystal:
         options = options_of_crystal(options)
@@ -131,6 +131,7 @@ def _solved(
     timings = dict.fromkeys(("planning", "integrals", "compiling", "iterations"), 0.0)
     in_blocks = options.symmetry and not one_block
     setup = set_up(system, mean_field, options, in_blocks=in_blocks)
+    refuse_idle(options, [(system.name, setup.equations, setup.found)])
     checkpoint, named = _checkpoint(system, setup, options), _named_file(setup, options)
     over: _OverBlocks | None = None
     planner = Planner(partial(_programs, setup, options))
@@ -245,7 +246,7 @@ def inferred(
     source: object, mean_field: Any, options: SolveOptions
 ) -> tuple[System, Equations, dict[str, Found], MeanFieldInputs, Reference]:
     """What equations are on a reference: roles, inputs that are its quantities, and its blocks."""
-    setup = set_up(read_equations(source), mean_field, options)
+    setup = set_up(equations_of(source), mean_field, options)
     return setup.system, setup.equations, setup.found, setup.blocks, setup.reference
 
 
@@ -284,11 +285,6 @@ def _over_blocks(setup: Setup, options: SolveOptions) -> _OverBlocks:
     planning = options.planning or Planning()
     planned = planned_extents(setup.system, setup.spaces, setup.extents)
     eigenvalue = setup.equations.eigenvalue
-    if options.irrep is not None and not eigenvalue:
-        raise ArgumentError(
-            f"irrep={options.irrep!r} names that of roots, and {setup.system.name} has none: leave "
-            f"it out"
-        )
     elements = targets(grading, options.irrep) if eigenvalue else [0]
     sequence = formula_sequence(setup.system, planned, options.dtype, planning, options.progress)
 
@@ -541,17 +537,9 @@ def _checkpoint(system: System, setup: Setup, options: SolveOptions) -> Checkpoi
     the memory that is free.
 
     Raises:
-        NoCheckpointError: the equations have none.
         ArgumentError: the file is that of another job.
     """
     if options.checkpoint is None:
-        return None
-    if setup.equations.eigenvalue:
-        raise NoCheckpointError(
-            "checkpoint= stores iterated amplitudes, and these equations are an eigenvalue "
-            "problem: leave it out, and start again from a saved solution (amplitudes=)"
-        )
-    if not setup.equations.amplitudes:
         return None
     inputs = options.inputs or {}
     roles = {name: role for name, role in inputs.items() if isinstance(role, str)}

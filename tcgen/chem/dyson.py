@@ -76,7 +76,7 @@ def ionised_states(
         raise ArgumentError(f"method={method!r}: give a coupled-cluster method such as 'CCSD'")
     base = replace(
         options, show=False, orbitals="spatial" if spatial else "spin", checkpoint=None,
-        precision=None,
+        checkpoint_every=1, precision=None,
     )  # fmt: skip
     one = replace(base, nroots=1)
     ground = _converged(solve(f"{short}_{form}", mean_field, one))

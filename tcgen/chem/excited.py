@@ -28,10 +28,12 @@ from ..ir.tensor import Tensor, symmetry_group
 from ..options import Planning
 from .driver import inferred, opened, solve
 from .eigen import Roots
+from .equations import Equations
 from .inputs import MeanFieldInputs
 from .lagrangian import Lagrangian, lagrangian
 from .linear import solve_linear
-from .options import SolveOptions, solve_options
+from .options import SolveOptions, refuse_idle, solve_options
+from .quantities import Found
 from .reference import Reference
 from .result import Solution, equal_parts
 from .root_vectors import Vectors
@@ -72,6 +74,8 @@ class GroundState:
             outputs=dict(roles),
             orbitals=self.blocks.orbitals,
             checkpoint=None,
+            checkpoint_every=1,
+            nroots=1,
             precision=None,
             show=False,
         )
@@ -141,31 +145,41 @@ class GroundState:
         return found
 
 
-def ground_state(
-    source: object, mean_field: Any, options: SolveOptions, *, nroots: int = 1
-) -> GroundState:
+def ground_state(source: object, mean_field: Any, options: SolveOptions) -> GroundState:
     """Solve the equations of a ground state, and infer what follows from them."""
-    if options.dtype != "float64":
-        raise ArgumentError(
-            f"dtype={options.dtype}: states and properties are for real orbitals, in float64"
-        )
     system, equations, found, blocks, reference = inferred(source, mean_field, options)
     if reference.complex_orbitals:
         raise ArgumentError("states and properties need a reference with real orbitals")
-    made = lagrangian(system, equations, found)
+    made = derivable(system, equations, found, options)
     passed = {n: v for n, v in (options.inputs or {}).items() if not isinstance(v, str)}
     solution = _known(options.amplitudes, system, reference)
     if solution is None:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".* is not converged: the largest residual")
-            solution = solve(source, mean_field, replace(options, nroots=1))
+            solution = solve(source, mean_field, options)
     if not solution.converged:
         raise not_converged("the amplitudes of", solution.name, solution)
     roles = {n: f.quantity.value for n, f in found.items()} | passed
     return GroundState(
-        mean_field, solution, made, roles, classify(system), blocks, reference,
-        replace(options, nroots=nroots),
-    )  # fmt: skip
+        mean_field, solution, made, roles, classify(system), blocks, reference, options
+    )
+
+
+def derivable(
+    system: System, equations: Equations, found: Mapping[str, Found], options: SolveOptions
+) -> Lagrangian:
+    """The Lagrangian of equations, if they and the options allow states and properties.
+
+    Raises:
+        ArgumentError: they do not.
+    """
+    if options.dtype != "float64":
+        raise ArgumentError(
+            f"dtype={options.dtype}: states and properties are for real orbitals, in float64"
+        )
+    made = lagrangian(system, equations, found)
+    refuse_idle(options, [(system.name, equations, found)])
+    return made
 
 
 def _known(given: Any, system: System, reference: Reference) -> Solution | None:
@@ -225,8 +239,8 @@ def excited_states(
     """
     clock = time.perf_counter()
     options = solve_options(options, keywords)
-    state = ground_state(source, mean_field, options, nroots=options.nroots)
-    roots, right = _right(state)
+    state = ground_state(source, mean_field, replace(options, nroots=1))
+    roots, right = _right(state, options.nroots)
     values = roots.values
     vectors = Vectors(
         tuple(state.tensor(n) for n in state.lagrangian.amplitudes),
@@ -277,7 +291,7 @@ def _pairs(state: GroundState, arrays: Mapping[str, Array]) -> list[tuple[str, s
     return [(own, new) for own, new in names if new in arrays]
 
 
-def _right(state: GroundState) -> tuple[Roots, dict[str, Array]]:
+def _right(state: GroundState, count: int) -> tuple[Roots, dict[str, Array]]:
     """Roots in whole groups of equal ones, and right vectors by amplitude."""
     made = state.lagrangian
     system = made.right_product()
@@ -287,7 +301,7 @@ def _right(state: GroundState) -> tuple[Roots, dict[str, Array]]:
     }
     options = state.options_for(system, state.amplitudes, roles)
     with opened(system, state.source, options) as problem:
-        found = whole_groups(problem, state.options.nroots)
+        found = whole_groups(problem, count)
     return found, {own: found.amplitudes[new] for own, new in made.right.items()}
 
 

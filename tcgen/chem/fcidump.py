@@ -29,7 +29,7 @@ from ..simplices import positions
 from .frames import ALPHA, BETA, SPIN_ORBITAL, Block, Frozen
 from .hamiltonian import Hamiltonian, hamiltonian, read_reference
 from .integrals import Integrals
-from .pairs import EQUAL, SparsePairs, pair_numbers, put
+from .pairs import EQUAL, SparsePairs, pair_numbers, put, refuse_many
 from .reference import core_energy, core_hamiltonian
 
 _CHUNK = 1 << 24  # bytes of a file that are parsed at once
@@ -61,6 +61,7 @@ def read_fcidump(
     Raises:
         ArgumentError: a line cannot be read, contradicts an earlier one, or the header does not fit
             the entries.
+        MemoryLimitError: the machine cannot hold integrals over so many orbitals.
 
     Example (docs/solve.md runs it):
 
@@ -89,6 +90,7 @@ class _Reader:
         first = self._first_line()
         self._complex = "(" in first
         self._dtype = np.dtype(complex if self._complex else float)
+        refuse_many(f"{path}: NORB={self._n}", self._n, self._dtype)
         self._pairs: dict[tuple[int, int], SparsePairs] = {}
         self._h: dict[int, Array] = {}
         self._energies = np.full((2, self._n), np.nan)

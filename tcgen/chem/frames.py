@@ -146,7 +146,7 @@ def _left_out(frozen: Frozen, occupations: Array, kind: str) -> tuple[set[int], 
     given: Any = 0 if frozen is None else frozen
     try:
         if not np.iterable(given):
-            fits = 0 <= index(given) <= count
+            fits = not isinstance(given, bool) and 0 <= index(given) <= count
             chosen = [list(range(index(given)))] * 2 if fits else []
         else:
             items = list(given)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,22 @@ from ..compiler.api import planning_record
 from ..compiler.progress import Progress
 from ..errors import ArgumentError
 from ..options import Planning
+from ..records.quantity import Quantity
+from .equations import Equations
 from .frames import Frozen
+from .quantities import Found
 from .result import Source
 from .table import Show
+
+# Options that act on equations of one kind, with the values that ask for nothing.
+_OF_FACTORS: dict[str, Any] = {"auxbasis": None}
+_OF_ROOTS: dict[str, Any] = {"nroots": 1, "irrep": None}
+_OF_ITERATIONS: dict[str, Any] = {
+    "checkpoint": None,
+    "checkpoint_every": 1,
+    "level_shift": 0.0,
+    "damping": 0.0,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,7 +47,8 @@ class SolveOptions:
             "update of t1", "sigma of r1".
         orbitals: "spatial" or "spin"; by default, equations with antisymmetric inputs are over spin
             orbitals.
-        auxbasis: auxiliary basis of three-index integrals on a reference without density fitting.
+        auxbasis: auxiliary basis of three-index integrals; that of a reference with density fitting
+            is its own.
         tolerance: largest 2-norm of each residual, in Hartree.
         max_cycle: largest number of iterations.
         diis: number of vectors that DIIS stores; 0 switches it off.
@@ -97,17 +112,23 @@ class SolveOptions:
     progress: Progress | bool = False
 
     def __post_init__(self) -> None:
-        for name, valid, legal in (
-            ("tolerance", self.tolerance > 0, "above 0"),
-            ("max_cycle", self.max_cycle >= 1, "at least 1"),
-            ("diis", self.diis >= 0, "at least 0"),
-            ("level_shift", self.level_shift >= 0, "at least 0"),
-            ("damping", 0 <= self.damping < 1, "at least 0 and below 1"),
-            ("checkpoint_every", self.checkpoint_every >= 1, "at least 1"),
-            ("nroots", self.nroots >= 1, "at least 1"),
-        ):
-            if not valid:
-                raise ArgumentError(f"{name}={getattr(self, name)} must be {legal}")
+        legal: tuple[tuple[str, type, Callable[[Any], bool], str], ...] = (
+            ("tolerance", Real, lambda x: x > 0, "a number above 0"),
+            ("max_cycle", Integral, lambda x: x >= 1, "an integer of at least 1"),
+            ("diis", Integral, lambda x: x >= 0, "an integer of at least 0"),
+            ("level_shift", Real, lambda x: x >= 0, "a number of at least 0"),
+            ("damping", Real, lambda x: 0 <= x < 1, "a number of at least 0 and below 1"),
+            ("checkpoint_every", Integral, lambda x: x >= 1, "an integer of at least 1"),
+            ("nroots", Integral, lambda x: x >= 1, "an integer of at least 1"),
+        )
+        for name, kind, fits, words in legal:
+            value = getattr(self, name)
+            if not isinstance(value, kind) or isinstance(value, bool) or not fits(value):
+                raise ArgumentError(f"{name}={value!r} must be {words}")
+        if self.checkpoint_every != 1 and self.checkpoint is None:
+            raise ArgumentError(
+                f"checkpoint_every={self.checkpoint_every} needs checkpoint= (--checkpoint FILE)"
+            )
         if self.precision not in (None, "mixed"):
             raise ArgumentError(f"precision={self.precision!r} is not known: use 'mixed'")
         if self.precision is not None and self.dtype != "float64":
@@ -120,6 +141,49 @@ class SolveOptions:
             )
         if self.orbitals not in (None, "spatial", "spin"):
             raise ArgumentError(f"orbitals={self.orbitals!r} is not known: use 'spatial' or 'spin'")
+
+
+def acting(
+    options: SolveOptions, equations: Equations, integrals: Mapping[str, Found]
+) -> SolveOptions:
+    """The options without those that do not act on equations of this kind."""
+    roots, iterated = equations.eigenvalue, bool(equations.amplitudes) and not equations.eigenvalue
+    idle = ({} if roots else _OF_ROOTS) | ({} if iterated else _OF_ITERATIONS)
+    if all(one.quantity is not Quantity.THREE_INDEX for one in integrals.values()):
+        idle |= _OF_FACTORS
+    return replace(options, **idle)
+
+
+def refuse_idle(
+    options: SolveOptions, systems: Sequence[tuple[str, Equations, Mapping[str, Found]]]
+) -> None:
+    """Refuse options that act on none of these equations, which have names and integrals.
+
+    Raises:
+        ArgumentError: it names the option, and what that acts on.
+    """
+    names = f"{', '.join(name for name, *_ in systems)} {'are' if systems[1:] else 'is'}"
+    for own, what in (
+        (
+            _OF_FACTORS,
+            f"three-index integrals, and {names} without any: leave it out, or fit all integrals "
+            f"(mf.density_fit(auxbasis=...), --df)",
+        ),
+        (
+            _OF_ROOTS,
+            f"roots of an eigenvalue problem, and {names} none: leave it out; excited states of a "
+            f"ground state are those of tcgen.chem.excited_states (--states N)",
+        ),
+        (
+            _OF_ITERATIONS,
+            f"the iteration of amplitudes, and {names} solved without one: leave it out, and start "
+            f"an eigenvalue problem again from a saved solution (amplitudes=)",
+        ),
+    ):
+        for name, nothing in own.items():
+            acts = any(getattr(acting(options, e, f), name) != nothing for _, e, f in systems)
+            if getattr(options, name) != nothing and not acts:
+                raise ArgumentError(f"{name}={getattr(options, name)} is about {what}")
 
 
 def solve_options(given: SolveOptions | None, keywords: Mapping[str, Any]) -> SolveOptions:

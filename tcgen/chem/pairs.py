@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import MemoryLimitError
+from ..hardware import memory_of_node
 from ..ir.layouts import Array
 
 EQUAL = 1e-8  # largest difference of a repeated integral, whose program prints 11 digits; Hartree
@@ -43,6 +45,24 @@ def put(array: Array, rows: Array, columns: Array, values: Array) -> int | None:
     return None
 
 
+def _number_of_pairs(count: int, dtype: Any) -> int:
+    return count * (count + 1) // 2 if np.dtype(dtype).kind == "f" else count**2
+
+
+def refuse_many(source: str, count: int, dtype: Any) -> None:
+    """Refuse integrals over so many orbitals that the machine cannot hold them.
+
+    Raises:
+        MemoryLimitError: it names the ``source`` that has this number.
+    """
+    needed = _number_of_pairs(count, dtype) ** 2 * np.dtype(dtype).itemsize
+    if needed > memory_of_node():
+        raise MemoryLimitError(
+            f"{source}: integrals over pairs of {count:,} orbitals take {needed:,} bytes, and this "
+            f"machine has {memory_of_node():,}: correct the number, or write three-index integrals"
+        )
+
+
 class SparsePairs:
     """Integrals that are set in any order and permutation; missing ones are zero.
 
@@ -52,7 +72,7 @@ class SparsePairs:
     def __init__(self, count: int, dtype: Any, *, same: bool) -> None:
         self._count, self._same = count, same
         self._real = np.dtype(dtype).kind == "f"
-        size = count * (count + 1) // 2 if self._real else count**2
+        size = _number_of_pairs(count, dtype)
         self._array = np.full((size, size), np.nan, dtype)
 
     def put(self, i: Array, j: Array, k: Array, l: Array, values: Array) -> int | None:

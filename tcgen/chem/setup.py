@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf, log, prod
 from numbers import Number, Real
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..blocks.arrays import BlockedArray
-from ..compiler.documents import is_artifact, load_artifact, read_artifact_system
 from ..compiler.driver import read_system
 from ..errors import ArgumentError, ExtentError
-from ..frontend.spec.reader import read_spec
 from ..grading import Grading
 from ..ir.layouts import Array, dense_shape
 from ..ir.system import System, with_axes, with_tensors
@@ -87,6 +83,46 @@ class Setup:
     labels: Labels | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Inferred:
+    """What equations are before they meet a reference: the roles of their inputs and outputs.
+
+    ``roles`` are those that the caller or the spec names, ``arrays`` the inputs that the caller
+    passes. Among ``found`` are passed orbital energies and Fock matrices.
+    """
+
+    spaces: OrbitalSpaces
+    probe: Probe
+    equations: Equations
+    found: dict[str, Found]
+    arrays: dict[str, Any]
+    spin_orbitals: bool
+
+    @property
+    def integrals(self) -> dict[str, Found]:
+        """The inputs that are made from the reference."""
+        return {name: one for name, one in self.found.items() if name not in self.arrays}
+
+
+def infer(system: System, options: SolveOptions) -> Inferred:
+    """Infer the roles of inputs and outputs from the equations and the options alone."""
+    spaces = classify(system)
+    roles, arrays = _split_inputs(system, options.inputs or {}, options.dtype)
+    declared = {t.name: t.quantity.value for t in system.inputs if t.quantity is not None}
+    roles = declared | roles
+    found = recognise(system, spaces, roles)
+    # Passed energies and Fock matrices show what outputs are; their values are the caller's.
+    of_orbitals = (Quantity.ENERGIES, Quantity.FOCK)
+    shown = {n: f for n, f in found.items() if n not in arrays or f.quantity in of_orbitals}
+    probe = Probe(system, spaces, shown)
+    equations = infer_roles(probe, tuple(arrays), found, options.outputs or {})
+    tensors = [*system.inputs, *(a.tensor for a in equations.amplitudes)]
+    orbitals = options.orbitals
+    over_spin = is_over_spin_orbitals(tensors, spaces) if orbitals is None else orbitals == "spin"
+    found = with_conventions(probe, equations.amplitudes, roles, spin_orbitals=over_spin)
+    return Inferred(spaces, probe, equations, found, arrays, over_spin)
+
+
 def set_up(
     system: System, mean_field: Any, options: SolveOptions, *, in_blocks: bool = False
 ) -> Setup:
@@ -95,8 +131,8 @@ def set_up(
     Raises:
         OneBlock: ``in_blocks`` is true, and the orbitals have no irreps.
     """
-    spaces = classify(system)
-    roles, arrays = _split_inputs(system, options.inputs or {}, options.dtype)
+    inferred = infer(system, options)
+    spaces, equations, arrays = inferred.spaces, inferred.equations, inferred.arrays
     reference = read_reference(mean_field, options.frozen)
     if reference.cells > 1 and not in_blocks:
         raise ArgumentError(
@@ -110,10 +146,15 @@ def set_up(
         )
     if options.memory is not None:
         reference = replace(reference, memory=max(0, parse_bytes(options.memory) - BASE))
-    equations, shown, blocks = _infer(system, spaces, reference, roles, tuple(arrays), options)
+    if reference.complex_orbitals:
+        refuse_real(inferred.probe, inferred.found, equations)
+    blocks = MeanFieldInputs(
+        system, spaces, reference,
+        spin_orbitals=inferred.spin_orbitals, auxbasis=options.auxbasis,
+    )  # fmt: skip
     system = _without_others(system, equations)
     read = {tensor.name for tensor in system.inputs}
-    found = {n: one for n, one in shown.items() if n in read and n not in arrays}
+    found = {n: one for n, one in inferred.integrals.items() if n in read}
     _warn_of_energies(system, spaces, found, blocks, reference)
     extents = {s.name: s.extent for s in system.spaces if s.extent is not None}
     known = blocks.extents(system.spaces) | passed_extents(system, spaces, arrays)
@@ -140,7 +181,7 @@ def set_up(
     _check_names(system, equations, options.amplitudes)
     check_passed(system, spaces, arrays, extents)
     given = _given(system, spaces, equations, earlier)
-    passed = passed_energies([f for n, f in shown.items() if n in arrays], arrays, extents)
+    passed = passed_energies([f for n, f in inferred.found.items() if n in arrays], arrays, extents)
     arrays = {name: array for name, array in arrays.items() if name in read}
     for tensor in equations.given:
         array = given[tensor.name]
@@ -239,58 +280,6 @@ def _near(extent: int) -> int:
     """
     power = 1 << (extent.bit_length() - 1)
     return min((power, power * 3 // 2 or 1, 2 * power), key=lambda n: abs(log(n / extent)))
-
-
-def read_equations(source: object) -> System:
-    """The System of a path, a text, or the name of a shipped spec; a System itself.
-
-    The path may be that of a compiled folder, whose equations are compiled for the molecule.
-    """
-    if isinstance(source, System):
-        return source
-    text = os.fspath(source) if isinstance(source, str | os.PathLike) else None
-    if not isinstance(text, str):
-        raise ArgumentError(
-            f"equations must be a path, the text of a spec, the name of a shipped spec or a "
-            f"System, not {type(source).__name__}"
-        )
-    if "\n" in text:
-        return read_spec(text)
-    if is_artifact(Path(text)):
-        return read_artifact_system(load_artifact(Path(text)))
-    return read_system(Path(text))
-
-
-def _infer(
-    system: System,
-    spaces: OrbitalSpaces,
-    reference: Reference,
-    roles: Mapping[str, str],
-    passed: Sequence[str],
-    options: SolveOptions,
-) -> tuple[Equations, dict[str, Found], MeanFieldInputs]:
-    """Infer the roles of outputs and inputs, and the orbitals of the reference that inputs need.
-
-    Passed orbital energies and Fock matrices are among the inputs that are found.
-    """
-    declared = {t.name: t.quantity.value for t in system.inputs if t.quantity is not None}
-    roles = declared | dict(roles)
-    found = recognise(system, spaces, roles)
-    # Passed energies and Fock matrices show what outputs are; their values are the caller's.
-    of_orbitals = (Quantity.ENERGIES, Quantity.FOCK)
-    shown = {n: f for n, f in found.items() if n not in passed or f.quantity in of_orbitals}
-    probe = Probe(system, spaces, shown)
-    equations = infer_roles(probe, passed, found, options.outputs or {})
-    tensors = [*system.inputs, *(a.tensor for a in equations.amplitudes)]
-    orbitals = options.orbitals
-    over_spin = is_over_spin_orbitals(tensors, spaces) if orbitals is None else orbitals == "spin"
-    found = with_conventions(probe, equations.amplitudes, roles, spin_orbitals=over_spin)
-    if reference.complex_orbitals:
-        refuse_real(probe, found, equations)
-    blocks = MeanFieldInputs(
-        system, spaces, reference, spin_orbitals=over_spin, auxbasis=options.auxbasis
-    )
-    return equations, found, blocks
 
 
 def _refuse_other_extents(known: Mapping[str, int], given: Mapping[str, int]) -> None:

@@ -6,6 +6,7 @@ amplitudes with the spins of their indices.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 from ..algebra.spin.blocks import Block
@@ -15,6 +16,7 @@ from ..frontend.spec.writer import spec_text
 from ..ir.system import System, with_tensors
 from ..ir.tensor import Index, Space, Tensor
 from ..records.quantity import Quantity
+from .conventions import is_over_spin_orbitals
 from .quantities import INTEGRALS, recognise
 from .spaces import Kind, classify
 
@@ -46,9 +48,22 @@ _AMPLITUDES = {
 }
 
 
+def warn_of_spatial(system: System) -> None:
+    """Warn that equations may have been integrated over spins before, by the rule of ``solve``."""
+    if not is_over_spin_orbitals(system.inputs, classify(system)):
+        warnings.warn(
+            f"{system.name} is integrated over spins, though no input shows that its orbitals are "
+            f"spin orbitals: over spatial orbitals the result is wrong. If they are spin orbitals, "
+            f"declare inputs antisymmetric, or which axes an input conserves",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
 def annotated_spec(system: System, form: str) -> str:
     """The text of :func:`tcgen.spin_integrated`, with comments on its inputs."""
     integration = integrate(_with_quantities(system), form)
+    warn_of_spatial(system)
     spaces = classify(integration.source)
     notes = {}
     for block in integration.blocks:

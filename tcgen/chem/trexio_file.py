@@ -16,7 +16,7 @@ from ..errors import ArgumentError, UnavailableError, pip_install
 from ..ir.layouts import Array
 from ..simplices import positions
 from .hamiltonian import Hamiltonian, hamiltonian
-from .pairs import SparsePairs, pair_numbers, transformed
+from .pairs import SparsePairs, pair_numbers, refuse_many, transformed
 
 _READ_AT_ONCE = 1 << 22  # integrals
 _ORTHONORMAL = 1e-6  # largest deviation of overlaps of orbitals
@@ -154,6 +154,7 @@ def _integrals(read: _Fields, kind: str) -> tuple[Array, Array | None, Array | N
     h = np.asarray(read[f"{kind}_1e_int_core_hamiltonian"])
     n, name = len(h), f"{kind}_2e_int_eri"
     if name in read:
+        refuse_many(f"{read.path}: {name}", n, float)
         places, values = read.sparse(name)
         i, j, k, l = places.T
         pairs = SparsePairs(n, float, same=True)

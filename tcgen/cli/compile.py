@@ -76,8 +76,11 @@ def compile_command(
     system = read_equations(ctx, spec)
     if spin is not None:
         from ..algebra.spin.integrate import spin_integrated  # noqa: PLC0415
+        from ..chem.spin_notes import warn_of_spatial  # noqa: PLC0415
 
-        system = spin_integrated(system, spin)
+        integrated = spin_integrated(system, spin)
+        warn_of_spatial(system)
+        system = integrated
     result = compiled(ctx, system, planning, fallback=fallback)
     program = Program(result.artifact)
     if result.artifact.manifest.target != "cuda":  # CUDA is compiled for the GPU that runs it

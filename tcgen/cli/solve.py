@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,14 +31,17 @@ from .options import (
 from .output import StatusLine, print_json
 
 if TYPE_CHECKING:
-    from ..chem import Properties, Solution
+    from ..chem import Properties, Solution, SolveOptions
 
 _MOLECULE = ("atom", "xyz", "basis", "ecp", "charge", "spin", "density_fit", "auxbasis")
 _FILES = ("fcidump", "trexio", "integrals")
+_OF_STATES = ("states", "properties", "polarizability")
 _MOST_OCCUPIED = 10**6  # orbitals of a range in --occupied: more than any file has
-_ITERATION = (
-    *("symmetry", "nroots", "tolerance", "max_cycle", "diis", "level_shift", "damping", "orbitals"),
-    *("checkpoint", "checkpoint_every", "precision", "memory"),
+# Fields of SolveOptions that have their names on the command line.
+_OPTIONS = (
+    *("frozen", "symmetry", "nroots", "irrep", "tolerance", "max_cycle", "diis", "level_shift"),
+    *("damping", "orbitals", "checkpoint", "checkpoint_every", "precision", "memory"),
+    *("dtype", "memory_limit"),
 )
 
 
@@ -117,7 +121,7 @@ _solve_options = together(
     option(
         "--irrep",
         metavar="NAME",
-        help="Irrep of the roots of the last SPEC, such as B1.  [default: all]",
+        help="Irrep of the roots of eigenvalue problems, such as B1.  [default: all]",
     ),
     option(
         "--amplitudes",
@@ -230,6 +234,8 @@ def solve_command(
             "QCSchema has the energy of one method: give one SPEC without --states, or write an "
             ".h5 file, or use --json"
         )
+    from ..chem import SolveOptions  # noqa: PLC0415  (loads the interpreter)
+
     _refuse_files(chosen)
     quiet = ctx.obj["quiet"]
     # The error at the end says the same.
@@ -245,13 +251,16 @@ def solve_command(
             ctx,
             sources,
             chosen,
-            show=False if quiet else show,
-            progress=status.show,
-            extents=dict(chosen["extents"]),
-            target=target,
-            dtype=chosen["dtype"],
-            memory_limit=chosen["memory_limit"],
-            planning=chosen_planning(chosen),
+            SolveOptions(
+                **{name: chosen[name] for name in _OPTIONS},
+                # That of a fitted mean field is its own.
+                auxbasis=None if chosen["density_fit"] else chosen["auxbasis"],
+                show=False if quiet else show,
+                progress=status.show,
+                extents=dict(chosen["extents"]),
+                target=target,
+                planning=chosen_planning(chosen),
+            ),
         )
     if chosen["timings"]:
         for solution in solutions:
@@ -282,83 +291,55 @@ def solve_command(
 
 
 def _solve(
-    ctx: click.Context,
-    sources: Sequence[str],
-    chosen: Mapping[str, Any],
-    show: Callable[[str], None] | bool,
-    progress: Callable[[str], None],
-    **compilation: Any,
+    ctx: click.Context, sources: Sequence[str], chosen: Mapping[str, Any], options: SolveOptions
 ) -> tuple[list[Solution], Properties | None]:
     """Make the reference, solve the equations, and write the amplitudes.
 
-    ``chosen`` has the options by parameter name; ``show`` and ``compilation`` are keywords of
-    :func:`tcgen.chem.solve`. ``progress`` is called with each stage, the mean field included. A
-    solution that has not converged is the last one. States are a solution beside that of their
-    ground state.
+    ``chosen`` has the options of the command line by parameter name. A solution that has not
+    converged is the last one. States are a solution beside that of their ground state.
     """
-    from ..chem import Hamiltonian, load  # noqa: PLC0415  (loads the interpreter)
-    from ..chem import solve as solve_equations  # noqa: PLC0415
-    from ..chem.checkpoint import NoCheckpointError  # noqa: PLC0415
-    from ..chem.setup import read_equations  # noqa: PLC0415
+    from ..chem import Hamiltonian, load, solve  # noqa: PLC0415
+    from ..compiler.api import equations_of  # noqa: PLC0415
 
-    systems = [read_equations(source) for source in sources]
+    systems = [equations_of(source) for source in sources]
     _refuse_roles(systems, chosen["roles"])
     _refuse_states(systems, chosen)
+    follow = any(chosen[name] for name in _OF_STATES)
     others = read_arrays(chosen["inputs"]) if chosen["inputs"] is not None else {}
+    every = _options_by_system(systems, options, chosen["roles"], others, follow=follow)
     file: Path | None = chosen["amplitudes"]
     if chosen["amplitudes_of"] is not None and file is None:
         raise ArgumentError("--amplitudes-of needs a file: add --amplitudes FILE")
-    reference = _reference(ctx, chosen, progress)
+    assert callable(options.progress)
+    reference = _reference(ctx, chosen, options.progress)
     spin_orbitals = "GHF" in (str(chosen["reference"]).upper(), getattr(reference, "kind", ""))
     solutions: list[Solution] = []
-    keywords: dict[str, Any] = {}
     with TemporaryDirectory(prefix="tcgen-") as folder:
         # Equations find the amplitudes of those before them in a file.
         kept = file if file is not None or len(systems) == 1 else Path(folder) / "amplitudes.npz"
         # All equations of a job have one transform of integrals.
         integrals: Path | None = chosen["integral_file"]
-        follow = [chosen[name] for name in ("states", "properties", "polarizability")]
-        if (
-            integrals is None
-            and not isinstance(reference, Hamiltonian)
-            and (len(systems) > 1 or any(follow))
-        ):
+        several = len(systems) > 1 or follow
+        if integrals is None and several and not isinstance(reference, Hamiltonian):
             integrals = Path(folder) / "integrals.h5"
-        for number, system in enumerate(systems, 1):
+        for system, own in zip(systems, every, strict=True):
             earlier: Solution | Path | None = kept if kept is not None and kept.exists() else None
             if file is not None and chosen["amplitudes_of"] is not None:
                 earlier = load(file, chosen["amplitudes_of"])
-            inputs = {tensor.name for tensor in system.inputs}
-            outputs = {tensor.name for tensor in system.outputs}
-            roles = chosen["roles"]
-            checkpoint: Path | None = chosen["checkpoint"]
+            checkpoint = own.checkpoint
             if checkpoint is not None and len(systems) > 1:
-                checkpoint = checkpoint.with_stem(f"{checkpoint.stem}_{system.name}")
-            passed = others if len(systems) == 1 else {n: others[n] for n in others if n in inputs}
-            keywords = {
-                "frozen": chosen["frozen"] * (2 if spin_orbitals else 1),
-                "amplitudes": earlier,
-                "inputs": {**passed, **{n: role for n, role in roles.items() if n in inputs}},
-                "outputs": {n: role for n, role in roles.items() if n in outputs},
-                "auxbasis": chosen["auxbasis"],
-                "integral_file": integrals,
+                path = Path(checkpoint)
+                checkpoint = path.with_stem(f"{path.stem}_{system.name}")
+            own = replace(
+                own,
+                frozen=chosen["frozen"] * (2 if spin_orbitals else 1),
+                amplitudes=earlier,
+                integral_file=integrals,
+                checkpoint=checkpoint,
                 # Nothing follows that would ask for them.
-                "release_integrals": number == len(systems) and not any(follow),
-                "show": show,
-                "progress": progress,
-                **{name: chosen[name] for name in _ITERATION},
-                "checkpoint": checkpoint,
-                "irrep": chosen["irrep"] if number == len(systems) else None,
-                **compilation,
-            }
-            try:
-                solution = solve_equations(system, reference, **keywords)
-            except NoCheckpointError:
-                if len(systems) == 1:
-                    raise
-                # That of the equations before these remains.
-                keywords["checkpoint"] = None
-                solution = solve_equations(system, reference, **keywords)
+                release_integrals=system is systems[-1] and not follow,
+            )
+            solution = solve(system, reference, own)
             solutions.append(solution)
             # An error in what follows loses none.
             for written in (kept, chosen["output"]):
@@ -366,28 +347,66 @@ def _solve(
                     solution.save(written)
             if not solution.converged:
                 return solutions, None
-        return _with_states(solutions, systems[0], reference, keywords, chosen)
+        return _with_states(solutions, systems[0], reference, own, chosen)
+
+
+def _options_by_system(
+    systems: Sequence[System],
+    options: SolveOptions,
+    roles: Mapping[str, str],
+    others: Mapping[str, Any],
+    *,
+    follow: bool,
+) -> list[SolveOptions]:
+    """The options of each set of equations: their inputs and roles, and what acts on them.
+
+    Raises:
+        ArgumentError: an option acts on none of them, or they determine no states, and ``follow``
+            says that these are asked for.
+    """
+    from ..chem.excited import derivable  # noqa: PLC0415
+    from ..chem.options import acting, refuse_idle  # noqa: PLC0415
+    from ..chem.setup import infer  # noqa: PLC0415
+
+    every = []
+    for system in systems:
+        inputs = {tensor.name for tensor in system.inputs}
+        outputs = {tensor.name for tensor in system.outputs}
+        passed = others if len(systems) == 1 else {n: others[n] for n in others if n in inputs}
+        every.append(
+            replace(
+                options,
+                inputs={**passed, **{n: role for n, role in roles.items() if n in inputs}},
+                outputs={n: role for n, role in roles.items() if n in outputs},
+            )
+        )
+    found = [infer(system, own) for system, own in zip(systems, every, strict=True)]
+    if follow:
+        derivable(systems[0], found[0].equations, found[0].integrals, every[0])
+    parts = [(one.equations, one.integrals) for one in found]
+    refuse_idle(options, [(s.name, *p) for s, p in zip(systems, parts, strict=True)])
+    return [acting(own, *part) for own, part in zip(every, parts, strict=True)]
 
 
 def _with_states(
     solutions: list[Solution],
     system: System,
     reference: Any,
-    keywords: Mapping[str, Any],
+    options: SolveOptions,
     chosen: Mapping[str, Any],
 ) -> tuple[list[Solution], Properties | None]:
     """States and properties of a ground state, if they are asked for."""
     from ..chem import excited_states, properties  # noqa: PLC0415
 
-    own = {**keywords, "amplitudes": solutions[0], "checkpoint": None}
+    own = replace(options, amplitudes=solutions[0], checkpoint=None, checkpoint_every=1)
     found = None
     if chosen["properties"] or chosen["polarizability"]:
-        found = properties(system, reference, polarizability=chosen["polarizability"], **own)
-        if keywords["show"]:
+        found = properties(system, reference, own, polarizability=chosen["polarizability"])
+        if callable(own.show):
             for line in found.lines():
-                keywords["show"](line)
+                own.show(line)
     if chosen["states"] is not None:
-        states = excited_states(system, reference, **{**own, "nroots": chosen["states"]})
+        states = excited_states(system, reference, own, nroots=chosen["states"])
         solutions.append(states)
         for written in (chosen["amplitudes"], chosen["output"]):
             if written is not None:
@@ -425,10 +444,16 @@ def _refuse_files(chosen: Mapping[str, Any]) -> None:
 
 def _refuse_states(systems: Sequence[System], chosen: Mapping[str, Any]) -> None:
     """Refuse states and properties of several sets of equations, and a spectrum of no states."""
-    asked = [name for name in ("states", "properties", "polarizability") if chosen[name]]
+    asked = [name for name in _OF_STATES if chosen[name]]
     if asked and len(systems) > 1:
         raise click.UsageError(
             f"--{asked[0]} is about one ground state: give one SPEC, such as ccsd_closed_shell"
+        )
+    files = [name for name in _FILES if chosen[name] is not None]
+    if files and chosen["polarizability"]:
+        raise click.UsageError(
+            f"--polarizability needs integrals of coordinates, and --{files[0]} has none: give "
+            f"--atom or --xyz"
         )
     if chosen["spectrum"] is not None and chosen["states"] is None:
         raise click.UsageError("--spectrum draws the states of --states N: add it")

@@ -13,11 +13,13 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Any, SupportsIndex
 
+from ..artifact.folder import Artifact
 from ..errors import ArgumentError
 from ..ir.program import FormulaSequence
 from ..ir.system import System, planning_extents
 from ..options import Options, Planning, parse_bytes, parse_extents
 from ..runtime.program import Program
+from .documents import is_artifact, load_artifact, read_artifact_system
 from .driver import compile_artifact, compile_system, form_program, read_system
 from .progress import Progress, reported
 from .target import default_target, for_machine
@@ -119,7 +121,7 @@ def compiled(
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
         **{option.name: getattr(plan, option.name) for option in fields(Planning)},
     )
-    system = source if isinstance(source, System) else read_equations(source)
+    system = read_equations(source)
     if constant or volatile:
         from ..algebra.equations.volatile import marked  # noqa: PLC0415  (loaded where it is used)
 
@@ -200,9 +202,30 @@ def signature_with(function: Callable[..., Any], *records: type[Any]) -> Signatu
 compile.__signature__ = signature_with(compile, Planning)  # type: ignore[attr-defined]
 
 
+def read_program(source: object) -> Artifact | System:
+    """The compiled program in a folder, or the equations of a source of :func:`compile`.
+
+    Raises:
+        TcgenError: it cannot be read.
+    """
+    if isinstance(source, str | os.PathLike) and "\n" not in str(source):
+        folder = Path(source)
+        if is_artifact(folder):
+            return load_artifact(folder)
+    return read_equations(source)
+
+
+def equations_of(source: object) -> System:
+    """The equations of a source of :func:`read_program`."""
+    made = read_program(source)
+    return read_artifact_system(made) if isinstance(made, Artifact) else made
+
+
 def read_equations(source: object) -> System:
     """The equations of a source of :func:`compile`; a TcgenError says why they cannot be read."""
-    if isinstance(source, str) and "\n" in source:
+    if isinstance(source, System):
+        return source
+    if isinstance(source, str) and ("\n" in source or not source):
         from ..frontend.spec.reader import read_spec  # noqa: PLC0415  (loads lark)
 
         return read_spec(source)
@@ -214,7 +237,7 @@ def read_equations(source: object) -> System:
             if is_sympy(source):
                 return from_sympy(source)
         raise ArgumentError(
-            f"cannot compile a {type(source).__name__}: give the path of a .spec or .json file, "
-            f"the text of a spec, SymPy equations, or a System"
+            f"cannot read equations from a {type(source).__name__}: give the path of a .spec or "
+            f".json file, the text of a spec, SymPy equations, or a System"
         )
     return read_system(Path(source))

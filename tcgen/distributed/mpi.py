@@ -11,7 +11,6 @@ the same error.
 from __future__ import annotations
 
 import math
-import os
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ import numpy.typing as npt
 
 from .._version import __version__
 from ..errors import ArgumentError, TcgenError, UnavailableError
+from ..hardware import memory_of_node
 from .executor import Engine
 from .handles import Handle
 from .stage import Task
@@ -78,9 +78,8 @@ class MpiEngine(Engine):
                     f"rank {rank} on {host} has tcgen {version}, and rank {self._comm.rank} has "
                     f"{__version__}: install the same version on all nodes"
                 )
-        own = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")  # bytes of this node
         self.ranks = int(self._comm.allreduce(self._node.size, op=MPI.MIN))
-        memory = self._comm.allreduce(own // self._node.size, op=MPI.MIN)
+        memory = self._comm.allreduce(memory_of_node() // self._node.size, op=MPI.MIN)
         self.worker_memory = int(memory)
         self._counter = MPI.Win.Allocate(8 if self._comm.rank == 0 else 0, 8, comm=self._comm)
         self._leads = self._node.rank == 0

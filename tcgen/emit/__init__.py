@@ -38,7 +38,6 @@ def emit_artifact(
     machine: Machine = Machine(),
     round_each: bool = False,
     thresholds: CpuThresholds = CpuThresholds(),
-    extra_files: tuple[tuple[str, str], ...] = (),
     with_runtime: bool = True,
     counted: bool = False,
 ) -> Artifact:
@@ -52,7 +51,6 @@ def emit_artifact(
         machine: constants of predicted times.
         round_each: loops round each product before it is added, as NumPy does.
         thresholds: thresholds for loops of the target ``cpu``.
-        extra_files: more (path, text) for the folder, such as the plan and reports.
         with_runtime: the folder has the runtime, so that it runs without tcgen.
         counted: the C counts the flops that it executes, by step, in its array ``tc_counted``.
 
@@ -85,7 +83,6 @@ def emit_artifact(
         *libraries,
         (SOURCES[target], text),
         *(runtime_files() if with_runtime else ()),
-        *extra_files,
     )
     return Artifact(manifest, tuple(sorted(files)))
 

@@ -13,7 +13,7 @@ from typing import Any, SupportsIndex
 
 from ..artifact.folder import Artifact
 from ..artifact.whole_folder import refuse_other, write_folder
-from ..compiler.api import planning_record, signature_with
+from ..compiler.api import planning_record, read_program, signature_with
 from ..compiler.documents import read_artifact_system
 from ..compiler.driver import Compilation, compile_system
 from ..compiler.target import for_machine
@@ -23,7 +23,7 @@ from ..ir.system import System
 from ..options import Options, Planning, changed_options, parse_bytes, parse_extents
 from .fortran_order import in_fortran_order
 from .processors import read_archs
-from .sources import named, read_program
+from .sources import named
 from .tree import LIBRARY, library_files
 
 _LONGEST = 20  # characters of a library's name or prefix

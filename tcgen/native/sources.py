@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from .._version import __version__
 from ..artifact.folder import Artifact
 from ..artifact.manifest import Manifest
-from ..compiler.api import read_equations
-from ..compiler.documents import is_artifact, load_artifact
 from ..emit.scope import CUDA_RESERVED, legal
 from ..errors import ArgumentError
 from ..frontend import spec_text
@@ -147,19 +143,6 @@ class NativeProgram:
             steps = (f"*({n} {sign} {k})/{k + 1}" for k in range(1, pack.count))
             lengths.append("".join([n, *steps]))
         return lengths
-
-
-def read_program(source: object) -> Artifact | System:
-    """A compiled program, or equations, as :func:`tcgen.compile` takes them.
-
-    Raises:
-        TcgenError: it cannot be read.
-    """
-    if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        if "\n" not in str(source) and is_artifact(path):
-            return load_artifact(path)
-    return read_equations(source)
 
 
 def named(

@@ -19,7 +19,7 @@ from ..interp.systems import evaluate_system
 from ..ir.expr import Expr, expr_indices, format_expr
 from ..ir.layouts import dense_shape, pack
 from ..ir.system import Apply, Equation, System, Term
-from ..ir.tensor import Ref, Role, Tensor, element_type, symmetry_group
+from ..ir.tensor import Ref, Role, Symmetry, Tensor, element_type, symmetry_group
 from ..options import DTYPES
 from .signs import Signs, choose_signs, sources
 
@@ -194,21 +194,39 @@ def _draw(
 
 def _symmetric(tensor: Tensor, value: Array) -> Array:
     """The array with exact symmetry: each element is a copy of the first one of its orbit."""
-    place = np.arange(value.size).reshape(value.shape)
     others = symmetry_group(tensor)[1:]
+    if not others or not value.size:
+        return value
+    place = np.arange(value.size).reshape(value.shape)
+    is_first = np.ones(value.shape, bool)
+    for g in tensor.symmetry:
+        is_first &= place <= np.transpose(place, np.argsort(g.perm))
+    first = place[is_first]
+    at = np.array(np.unravel_index(first, value.shape))
+    strides = np.array(value.strides) // value.itemsize
+
+    def image(g: Symmetry) -> Array:
+        return np.asarray(strides[np.argsort(g.perm)] @ at)
+
+    for g in others:
+        kept = first <= image(g)
+        if not kept.all():
+            first, at = first[kept], at[:, kept]
+    own = value.reshape(-1)[first]
     # Elements that a symmetry maps to themselves become zero, real or imaginary.
     for g in others:
-        fixed = np.transpose(place, np.argsort(g.perm)) == place
-        mate = g.sign * (value.conj() if g.conj else value)
-        value = np.where(fixed, (value + mate) / 2, value)
-    first, result = place, value
+        if g.sign < 0 or g.conj:
+            own = np.where(image(g) == first, (own + _mate(g, own)) / 2, own)
+    result = np.empty_like(value.reshape(-1))
+    result[first] = own
     for g in others:
-        axes = np.argsort(g.perm)
-        image = np.transpose(place, axes)
-        mate = np.transpose(value, axes)
-        result = np.where(image < first, g.sign * (mate.conj() if g.conj else mate), result)
-        first = np.minimum(image, first)
-    return result
+        result[image(g)] = _mate(g, own)
+    return result.reshape(value.shape)
+
+
+def _mate(g: Symmetry, values: Array) -> Array:
+    """The values of the elements that a symmetry maps those with these values to."""
+    return g.sign * (values.conj() if g.conj else values)
 
 
 def _smallest(

@@ -14,7 +14,7 @@ from support.marks import slow
 from tcgen.chem.driver import opened
 from tcgen.chem.eigen import Layout, independent_elements, lowest_roots
 from tcgen.chem.options import solve_options
-from tcgen.chem.setup import read_equations
+from tcgen.compiler.api import read_equations
 from tcgen.ir.tensor import Role, Space, Tensor
 
 FAST: dict[str, Any] = {

@@ -287,6 +287,7 @@ HEADER = " &FCI NORB=3,NELEC=4,MS2=0,\n  ORBSYM=1,1,1,\n  ISYM=1,\n &END\n"
         (HEADER.replace("NELEC", "ELEC"), ["1 1 1 0 0", *core()], "NELEC"),
         (HEADER.replace("NELEC=4", "NELEC=4.5"), ["1 1 1 0 0", *core()], "NELEC=4.5 integers"),
         (HEADER, [], "no integrals"),
+        (HEADER.replace("NORB=3", "NORB=100000"), [*core()], "NORB=100000 100,000 bytes number"),
         (HEADER.replace("1,1,1", "1,A,1"), ["1 1 1 0 0", *core()], "ORBSYM"),
         (HEADER.replace("MS2=0", "UHF=T"), ["1 1 1 0 0", *["1 0 0 0 0"] * 6], "line 6 section"),
         (HEADER.replace("MS2=0", "IUHF=1"), [*core(), *lines(H, ERI)], "line 5 last"),

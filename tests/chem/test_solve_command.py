@@ -77,9 +77,6 @@ def test_a_checkpoint_of_several_specs(tmp_path: Path) -> None:
     roots = solve(names[0], names[2], *command[1:], *more, "--json")
     assert roots.exit_code == 0, roots.stderr
     assert json.loads(roots.stdout)["solutions"][1]["roots"]
-    alone = solve(names[2], *command[1:], *more)
-    assert alone.exit_code == 2
-    assert says(alone.stderr, "checkpoint eigenvalue")
 
 
 def test_several_specs_in_one_command(tmp_path: Path) -> None:
@@ -336,14 +333,44 @@ def test_without_convergence_the_status_is_1() -> None:
         ((*LIH, "--level-shift", -1), 2, "level_shift -1"),
         (("--atom", "H 0 0 0; H 0 0 0"), 2, "atoms 1 and 2 same place"),
         ((*LIH[:2], "--basis", ""), 2, "basis '' no functions Li H"),
+        ((*LIH, "--checkpoint-every", 2), 2, "checkpoint_every=2 --checkpoint FILE"),
+        ((*LIH, "--irrep", "A1"), 2, "irrep=A1 roots mp2_df none"),
+        ((*LIH, "--nroots", 2), 2, "nroots=2 roots mp2_df none excited_states --states"),
+        ((*LIH, "--level-shift", 0.1), 2, "level_shift=0.1 amplitudes mp2_df"),
+        ((*LIH, "--damping", 0.1), 2, "damping=0.1 amplitudes mp2_df"),
+        ((*LIH, "--checkpoint", "job.h5"), 2, "checkpoint=job.h5 amplitudes mp2_df"),
+        *(((*LIH, *word), 2, "mp2_df no amplitudes ccsd_closed_shell")
+          for word in (("--states", 2), ("--properties",), ("--polarizability",))),
     ],
-)
+)  # fmt: skip
 @pytest.mark.filterwarnings("ignore:Basis may be available")
 def test_mistakes(options: tuple[object, ...], status: int, words: str) -> None:
     result = solve("mp2_df", *options)
     assert result.exit_code == status
     assert says(result.stderr, words), result.stderr
     assert "Traceback" not in result.stderr
+    assert " on RHF" not in result.stdout, "nothing has been computed"
+
+
+def test_options_that_act_on_one_of_several_specs(tmp_path: Path) -> None:
+    """Each set of equations gets those that act on it; what acts on none is refused."""
+    names = ("ccsd_closed_shell", "t_closed_shell", "eom_ee_ccsd_closed_shell")
+    result = solve(*names, *LIH, "--nroots", 3, "--damping", 0.1, "--json")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)["solutions"]
+    assert [len(one["roots"]) for one in found] == [0, 0, 3]
+    result = solve(*names[:2], *LIH, "--nroots", 3)
+    assert result.exit_code == 2
+    assert says(result.stderr, "nroots=3 ccsd_closed_shell, t_closed_shell none")
+    file = tmp_path / "FCIDUMP"
+    file.write_text("")
+    result = solve(names[0], "--fcidump", file, "--polarizability")
+    assert result.exit_code == 2
+    assert says(result.stderr, "--polarizability coordinates --fcidump --atom")
+    result = solve(names[0], *LIH, "--states", 2, "--dtype", "complex128")
+    assert result.exit_code == 2
+    assert says(result.stderr, "complex128 float64")
+    assert result.stdout == ""
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,7 @@ def test_the_wrong_kind_of_reference(solve: Any, lih: Any) -> None:
         [-7],
         [0.5],
         1.5,
+        True,
         "core",
         [True, False],
         np.zeros(2),
@@ -255,6 +256,9 @@ def test_divergence_shows_the_last_norms(solve: Any, lih: Any) -> None:
     ("name", "value"),
     [
         ("tolerance", 0.0),
+        ("tolerance", "1e-8"),
+        ("max_cycle", 3.5),
+        ("nroots", True),
         ("max_cycle", 0),
         ("diis", -1),
         ("level_shift", -0.1),
@@ -262,9 +266,18 @@ def test_divergence_shows_the_last_norms(solve: Any, lih: Any) -> None:
         ("nroots", 0),
     ],
 )
-def test_options_out_of_range(name: str, value: float, solve: Any, lih: Any) -> None:
+def test_options_out_of_range(name: str, value: object, solve: Any, lih: Any) -> None:
     with pytest.raises(tcgen.ArgumentError, match=mentions(f"{name} {value}")):
         solve("mp2_closed_shell", lih, **{name: value})
+
+
+def test_an_auxiliary_basis_that_no_integrals_are_in(solve: Any, lih: Any) -> None:
+    with pytest.raises(tcgen.ArgumentError, match=mentions("auxbasis=weigend mp2_closed_shell")):
+        solve("mp2_closed_shell", lih, auxbasis="weigend")
+    fitted = lih.copy().density_fit(auxbasis="weigend").run()
+    with pytest.raises(tcgen.ArgumentError, match=mentions("auxbasis='def2-svp-ri' weigend")):
+        solve("mp2_df", fitted, auxbasis="def2-svp-ri")
+    assert solve("mp2_df", fitted, auxbasis="weigend").converged
 
 
 def test_a_level_shift_needs_residuals(solve: Any, lih: Any) -> None:

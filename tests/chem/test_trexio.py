@@ -185,6 +185,15 @@ def test_files_that_are_wrong(tmp_path: Path) -> None:
         read_trexio(tmp_path / "text")
 
 
+def test_more_orbitals_than_fit_into_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tcgen.chem.pairs.memory_of_node", lambda: 8 * 10**2 - 1)
+    path = write(tmp_path / "file.h5")
+    with pytest.raises(tcgen.MemoryLimitError, match=mentions("file.h5 mo_2e_int_eri 4 800 799")):
+        read_trexio(path)
+
+
 def test_the_command_line(tmp_path: Path) -> None:
     path = write(tmp_path / "file.h5")
     options = ("--target", "numpy", "--no-optimize", "--json")

@@ -14,7 +14,7 @@ from ...ir.tensor import Packing, Space, Tensor
 from ...records.loops import stored_shape
 from ...simplices import extent_of
 from .integrate import SpinIntegration, integrate
-from .labels import SPIN, UNLABELLED, Pattern, has_labels, patterns
+from .labels import SPINS, UNLABELLED, Pattern, has_labels, patterns
 
 
 def spin_blocks(
@@ -111,7 +111,7 @@ def spin_orbital(
     for space in dict.fromkeys(s for source in sources for s in source.spaces):
         for base in space.bases:
             counts = []
-            for number, letter in enumerate(SPIN.letters):
+            for number, letter in enumerate(SPINS):
                 new = integration.table.spaces.space(base, letter)
                 if new not in extents:
                     extents[new] = _spins(base, orbspin or {}).count(number)
@@ -132,7 +132,7 @@ def _whole(
     blocks = [b.tensor.name for b in integration.blocks if b.source == source]
     dtype = np.result_type(np.float64, *(given[name] for name in blocks))
     whole = np.zeros([_extent(space, places) for space in source.spaces], dtype)
-    for pattern in patterns(source.spaces, SPIN.letters):
+    for pattern in patterns(source.spaces):
         value: Any = 0
         for part in integration.table.parts(source, pattern):
             if part.tensor.name in given:
@@ -143,7 +143,7 @@ def _whole(
 
 
 def _letters(space: Space) -> str:
-    return SPIN.letters if has_labels(space) else UNLABELLED
+    return SPINS if has_labels(space) else UNLABELLED
 
 
 def _extent(space: Space, places: Places) -> int:
@@ -244,9 +244,9 @@ def _spin_places(
         spins = [0] * counts[0] + [1] * counts[1]
     places = {
         (space, letter): [n for n, spin in enumerate(spins) if spin == number]
-        for number, letter in enumerate(SPIN.letters)
+        for number, letter in enumerate(SPINS)
     }
-    if [len(places[space, letter]) for letter in SPIN.letters] != list(counts):
+    if [len(places[space, letter]) for letter in SPINS] != list(counts):
         raise ArgumentError(
             f"orbspin of space {space.name} must have {counts[0]} times 0 (alpha) and {counts[1]} "
             f"times 1 (beta), as the arrays have"

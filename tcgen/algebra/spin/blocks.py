@@ -26,10 +26,10 @@ from ...records.quantity import Quantity
 from ..rational_matrices import Vector, coordinates, reduced, remainder
 from .invariance import Form
 from .labels import (
-    SPIN,
     UNLABELLED,
     Flow,
     Pattern,
+    conserves_spin,
     electrons,
     input_conserves,
     input_flow,
@@ -83,7 +83,7 @@ class Blocks:
             return ()
         if not self.closed or form.constant or form.flow is None:
             return self._one(tensor, pattern, Fraction(1))
-        if not SPIN.conserved(pattern, form.flow):
+        if not conserves_spin(pattern, form.flow):
             return ()
         if tensor.name in self.odd:
             return self._one(tensor, pattern, Fraction(1))
@@ -98,11 +98,11 @@ class Blocks:
         """Patterns of the blocks that need an array unless they are zero, in order."""
         form = self.forms[tensor]
         related = form.flow if self.closed and not form.constant else None
-        for pattern in patterns(tensor.spaces, SPIN.letters):
+        for pattern in patterns(tensor.spaces):
             if self._image(tensor, pattern)[0] == pattern and (
                 related is None
                 or (
-                    SPIN.conserved(pattern, related)
+                    conserves_spin(pattern, related)
                     and (tensor.name in self.odd or is_balanced(pattern, related))
                 )
             ):

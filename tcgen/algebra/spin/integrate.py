@@ -53,9 +53,10 @@ from ..equations.volatile import check_system
 from .blocks import Block, Blocks
 from .invariance import contradiction, form_of, form_of_input
 from .labels import (
-    SPIN,
+    SPINS,
     UNLABELLED,
     Pattern,
+    conserves_spin,
     electrons,
     has_labels,
     input_conserves,
@@ -269,7 +270,7 @@ class _Integration:
         flow = self._blocks.forms[tensor].flow
         if flow is None or self._blocks.forms[tensor].constant:
             return canonical[0]
-        return next((p for p in canonical if SPIN.conserved(p, flow)), canonical[0])
+        return next((p for p in canonical if conserves_spin(p, flow)), canonical[0])
 
     def _terms(self, term: Term, equation: Equation, pattern: Pattern) -> Iterator[Term]:
         """The terms that a term gives in the equation of a block."""
@@ -358,7 +359,7 @@ class _Integration:
             n = order[place]
             factor = term.factors[n]
             new = [i for i in factor_indices(factor) if i not in spins]
-            choices = (SPIN.letters if has_labels(i.space) else UNLABELLED for i in new)
+            choices = (SPINS if has_labels(i.space) else UNLABELLED for i in new)
             for added in product(*choices):
                 known = spins | dict(zip(new, added, strict=True))
                 alternatives = self._factor(factor, known, index)
@@ -448,7 +449,7 @@ class _Integration:
 
         for expr in (factor.expr for factor in term.factors if isinstance(factor, Apply)):
             indices = expr_indices(expr)
-            for pattern in patterns(tuple(i.space for i in indices), SPIN.letters):
+            for pattern in patterns(tuple(i.space for i in indices)):
                 found = self._at_spins(expr, dict(zip(indices, pattern, strict=True)), index)
                 numbers = (n for n in map(number_of, nodes(found)) if n is not None)
                 if np.all(np.isfinite(list(numbers))):
@@ -467,7 +468,7 @@ class _Integration:
     def _check_block(self, equation: Equation, pattern: Pattern) -> None:
         """Note a block that is not zero, though the output is declared to conserve spin."""
         tensor = equation.lhs.tensor
-        if tensor.conserves is None or SPIN.conserved(pattern, input_flow(tensor)):
+        if tensor.conserves is None or conserves_spin(pattern, input_flow(tensor)):
             return
         span = equation.span or Span(self._system.name, 1, 1)
         spins = ", ".join(
@@ -508,7 +509,7 @@ def _check_symmetry(tensor: Tensor) -> None:
     """Refuse an input whose symmetries exchange what enters with part of what leaves."""
     flow = input_flow(tensor)
     for symmetry in tensor.symmetry:
-        for pattern in patterns(tensor.spaces, SPIN.letters):
+        for pattern in patterns(tensor.spaces):
             image = "".join(pattern[k] for k in symmetry.perm)
             if input_conserves(tensor, pattern) == input_conserves(tensor, image):
                 continue

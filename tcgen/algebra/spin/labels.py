@@ -1,14 +1,12 @@
-"""Labels of orbitals, and which labels the axes of a tensor may have together.
+"""Spins of orbitals, and which spins the axes of a tensor may have together.
 
-A label, such as a spin, adds a charge to a number that tensors conserve: what enters through some
-axes leaves through the others. Charges are tuples of integers that are added, each modulo a number
-of its own. Spins, irreducible representations of abelian groups and momenta are all of this kind.
+Tensors conserve spin: what enters through some axes leaves through the others. Axes over orbitals
+have a label, the letter of their spin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from typing import TypeAlias
@@ -21,59 +19,27 @@ Pattern: TypeAlias = str
 """A letter for each axis of a tensor: its label, or ``UNLABELLED``."""
 
 Flow: TypeAlias = tuple[int, ...]
-"""For each axis of a tensor: 1 where charge enters, -1 where it leaves, 0 without labels."""
+"""For each axis of a tensor: 1 where spin enters, -1 where it leaves, 0 without labels."""
 
+SPINS = "ab"  # alpha, beta
 UNLABELLED = "."
 _KINDS = ("occupied", "virtual", "general")
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """The values of a conserved number, each with its letter; ``what`` is the number in words.
+def conserves_spin(pattern: Pattern, flow: Flow) -> bool:
+    """True if as much spin enters through the axes of a pattern as leaves.
 
-    Attributes:
-        moduli: number at which each component of a charge returns to 0; 0 for none.
+    A flow with more axes on one side, such as that of an ionised state, conserves up to the spins
+    of as many electrons.
+
+    Example:
+        >>> conserves_spin("abba", (1, 1, -1, -1)), conserves_spin("aabb", (1, 1, -1, -1))
+        (True, False)
+        >>> conserves_spin("abb", (1, 1, -1)), conserves_spin("bba", (1, 1, -1))
+        (True, False)
     """
-
-    what: str
-    charges: tuple[tuple[str, tuple[int, ...]], ...]
-    moduli: tuple[int, ...]
-
-    @property
-    def letters(self) -> str:
-        """The letters in order."""
-        return "".join(letter for letter, _ in self.charges)
-
-    def conserved(self, pattern: Pattern, flow: Flow) -> bool:
-        """True if as much enters through the axes of a pattern as leaves.
-
-        A flow with one more axis on one side, such as that of an ionised state, conserves up to
-        the charge of one label; in general up to as many labels as the sides differ in axes.
-
-        Example:
-            >>> SPIN.conserved("abba", (1, 1, -1, -1)), SPIN.conserved("aabb", (1, 1, -1, -1))
-            (True, False)
-            >>> SPIN.conserved("abb", (1, 1, -1)), SPIN.conserved("bba", (1, 1, -1))
-            (True, False)
-        """
-        excess = sum(flow)
-        sign = 1 if excess >= 0 else -1
-        charge_of = dict(self.charges)
-        total = self._sum((sign * f, charge_of[x]) for x, f in zip(pattern, flow, strict=True) if f)
-        return total in self._sums(abs(excess))
-
-    def _sums(self, count: int) -> set[tuple[int, ...]]:
-        charges = (charge for _, charge in self.charges)
-        return {self._sum((1, c) for c in chosen) for chosen in product(charges, repeat=count)}
-
-    def _sum(self, parts: Iterator[tuple[int, tuple[int, ...]]]) -> tuple[int, ...]:
-        total = [0] * len(self.moduli)
-        for sign, charge in parts:
-            total = [t + sign * c for t, c in zip(total, charge, strict=True)]
-        return tuple(t % m if m else t for t, m in zip(total, self.moduli, strict=True))
-
-
-SPIN = Labels("spin", (("a", (1,)), ("b", (-1,))), (0,))
+    total = sum(f if x == SPINS[0] else -f for x, f in zip(pattern, flow, strict=True))
+    return abs(total) <= abs(sum(flow))
 
 
 @lru_cache(maxsize=1000)
@@ -89,9 +55,9 @@ def has_labels(space: Space) -> bool:
     return with_labels.pop()
 
 
-def patterns(spaces: tuple[Space, ...], letters: str) -> Iterator[Pattern]:
+def patterns(spaces: tuple[Space, ...]) -> Iterator[Pattern]:
     """All patterns over some axes, in alphabetical order."""
-    choices = (letters if has_labels(space) else UNLABELLED for space in spaces)
+    choices = (SPINS if has_labels(space) else UNLABELLED for space in spaces)
     return ("".join(chosen) for chosen in product(*choices))
 
 
@@ -103,7 +69,7 @@ def electrons(tensor: Tensor) -> tuple[tuple[int, int], ...]:
 
 def input_conserves(tensor: Tensor, pattern: Pattern) -> bool:
     """True unless the block of an input is zero: spin is conserved, in all or by each electron."""
-    return SPIN.conserved(pattern, input_flow(tensor)) and all(
+    return conserves_spin(pattern, input_flow(tensor)) and all(
         pattern[one] == pattern[other] for one, other in electrons(tensor)
     )
 

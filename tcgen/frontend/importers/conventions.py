@@ -30,11 +30,11 @@ def check_texts(**given: object) -> None:
             raise ArgumentError(f"{keyword} must be a str, not {type(value).__name__}")
 
 
-def check_name_list(keyword: str, given: object) -> tuple[str, ...]:
-    """The names that a keyword lists; an ArgumentError if it is not a list of names."""
+def names_of_blocks(given: object) -> tuple[str, ...]:
+    """The names that ``blocks`` lists; an ArgumentError if it is not a list of names."""
     names = tuple(given) if isinstance(given, list | tuple | set | frozenset) else (None,)
     if not all(isinstance(name, str) for name in names):
-        raise ArgumentError(f'{keyword} must be a list of names such as ["f", "v"]')
+        raise ArgumentError('blocks must be a list of names such as ["f", "v"]')
     return tuple(str(name) for name in names)
 
 

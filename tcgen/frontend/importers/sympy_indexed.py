@@ -25,7 +25,7 @@ from ..exact_numbers import OUTSIDE, rejection_reason
 from ..source import refuse_deep_nesting
 from ..terms import read_term_data
 from .canonical_terms import canonical_system
-from .conventions import LETTERS, check_name_list, check_texts, integrals, is_name, with_integrals
+from .conventions import LETTERS, check_texts, integrals, is_name, names_of_blocks, with_integrals
 from .sympy_atoms import (
     Ranges,
     check_term_count,
@@ -90,7 +90,7 @@ def from_sympy(
         y[i] = sum(j) 1/2*x[j]*A[i,j]
     """
     check_texts(name=name)
-    families = check_name_list("blocks", blocks)
+    families = names_of_blocks(blocks)
     ranges = Ranges(spaces or {})
     with refuse_deep_nesting("<sympy>"):
         pairs = [(_left_side(left), _expression(right)) for left, right in _pairs(equations)]

@@ -26,10 +26,10 @@ from ..terms import read_term_data
 from .conventions import (
     LETTERS,
     amplitudes_symmetry,
-    check_name_list,
     check_texts,
     integrals,
     is_name,
+    names_of_blocks,
     refuse,
     with_integrals,
 )
@@ -76,7 +76,7 @@ def from_wicked(
         raise ArgumentError(f"energy={energy!r} cannot be a name: use letters, digits and _")
     with refuse_deep_nesting(filename):
         lines = _lines(text, filename)
-        reader = _Reader(check_name_list("blocks", blocks), energy, lines)
+        reader = _Reader(names_of_blocks(blocks), energy, lines)
         data = {
             "name": name,
             "ranges": reader.ranges(),

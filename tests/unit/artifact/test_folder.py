@@ -26,9 +26,8 @@ EXTRA = (("report.json", '{"answer": 42}\n'), ("explain.txt", "all of it\n"))
 
 
 def artifact(name: str = "energy", target: str = "cpu") -> Artifact:
-    return emit_artifact(
-        hand.ALL[name](), target=target, extra_files=EXTRA, planning_extents=(("o", 5), ("v", 7))
-    )
+    made = emit_artifact(hand.ALL[name](), target=target, planning_extents=(("o", 5), ("v", 7)))
+    return made.with_files(EXTRA)
 
 
 @pytest.mark.parametrize("name", hand.ALL)

@@ -416,6 +416,21 @@ def test_spin_needs_a_form_and_spin_orbitals(tmp_path: Path) -> None:
     assert says(result.stderr, "plain n occupied")
 
 
+@pytest.mark.filterwarnings("always:ccd is integrated:RuntimeWarning")
+@pytest.mark.parametrize(("name", "again"), [("mp2_spin_orbital", False), ("ccd", True)])
+def test_equations_that_were_integrated_over_spins(name: str, again: bool, tmp_path: Path) -> None:
+    """tcgen writes ccd.spec itself; its integrals are spin-free."""
+    if again:
+        name = str(tmp_path / "ccd.spec")
+        assert invoke("spin", "ccd_spin_orbital", "--closed-shell", "-o", name).stderr == ""
+    plan = ("--target", "numpy", "--no-optimize", "-e", "o=2", "-e", "v=2", "-o", tmp_path / "made")
+    for command in (("spin", name, "--closed-shell"),
+                    ("compile", name, "--spin", "closed-shell", *plan)):  # fmt: skip
+        result = invoke(*command)
+        assert result.exit_code == 0
+        assert says(result.stderr, "warning ccd over spins spatial conserves") == again
+
+
 def test_compile_integrates_over_spins(tmp_path: Path) -> None:
     arguments = ("-e", "o=2", "-e", "v=3", "--target", "numpy", "-o", tmp_path / "mp2")
     result = invoke("compile", "mp2_spin_orbital", "--spin", "closed-shell", *arguments)

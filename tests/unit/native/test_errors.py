@@ -215,7 +215,7 @@ def test_a_compiler_that_cannot_build_it(wrong: str, tmp_path: Path) -> None:
         ([], {}, "needs a program"),
         ("mp2_df", {}, "write ['mp2_df']"),
         (3, {}, "sources=3 is not a list"),
-        ([3], {}, "cannot compile a int"),
+        ([3], {}, "cannot read equations from a int"),
         (["mp2_df"], {"dtype": "float16"}, "float16"),
         (["mp2_df"], {"fortran_order": "no"}, "fortran_order='no' is neither True nor False"),
     ],
