@@ -87,10 +87,12 @@ class Setup:
 class Inferred:
     """What equations are before they meet a reference: the roles of their inputs and outputs.
 
-    ``roles`` are those that the caller or the spec names, ``arrays`` the inputs that the caller
-    passes. Among ``found`` are passed orbital energies and Fock matrices.
+    ``arrays`` are the inputs that the caller passes. Among ``found`` are passed orbital energies
+    and Fock matrices. The ``system`` has no outputs without a role, such as updates beside
+    residuals.
     """
 
+    system: System
     spaces: OrbitalSpaces
     probe: Probe
     equations: Equations
@@ -101,7 +103,8 @@ class Inferred:
     @property
     def integrals(self) -> dict[str, Found]:
         """The inputs that are made from the reference."""
-        return {name: one for name, one in self.found.items() if name not in self.arrays}
+        made = {tensor.name for tensor in self.system.inputs} - self.arrays.keys()
+        return {name: one for name, one in self.found.items() if name in made}
 
 
 def infer(system: System, options: SolveOptions) -> Inferred:
@@ -120,7 +123,8 @@ def infer(system: System, options: SolveOptions) -> Inferred:
     orbitals = options.orbitals
     over_spin = is_over_spin_orbitals(tensors, spaces) if orbitals is None else orbitals == "spin"
     found = with_conventions(probe, equations.amplitudes, roles, spin_orbitals=over_spin)
-    return Inferred(spaces, probe, equations, found, arrays, over_spin)
+    system = _without_others(system, equations)
+    return Inferred(system, spaces, probe, equations, found, arrays, over_spin)
 
 
 def set_up(
@@ -152,9 +156,8 @@ def set_up(
         system, spaces, reference,
         spin_orbitals=inferred.spin_orbitals, auxbasis=options.auxbasis,
     )  # fmt: skip
-    system = _without_others(system, equations)
+    system, found = inferred.system, inferred.integrals
     read = {tensor.name for tensor in system.inputs}
-    found = {n: one for n, one in inferred.integrals.items() if n in read}
     _warn_of_energies(system, spaces, found, blocks, reference)
     extents = {s.name: s.extent for s in system.spaces if s.extent is not None}
     known = blocks.extents(system.spaces) | passed_extents(system, spaces, arrays)
@@ -322,7 +325,7 @@ def _as_array(value: Any, element: str) -> Array:
 
 
 def _without_others(system: System, equations: Equations) -> System:
-    """The system without outputs that have no role, such as updates beside residuals."""
+    """The system without outputs that have no role."""
     needed = {*equations.energies, *equations.values}
     needed |= {a.output.name for a in equations.amplitudes}
     if needed >= {tensor.name for tensor in system.outputs}:

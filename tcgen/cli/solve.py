@@ -382,7 +382,7 @@ def _options_by_system(
         )
     found = [infer(system, own) for system, own in zip(systems, every, strict=True)]
     if follow:
-        derivable(systems[0], found[0].equations, found[0].integrals, every[0])
+        derivable(found[0].system, found[0].equations, found[0].integrals, every[0])
     parts = [(one.equations, one.integrals) for one in found]
     refuse_idle(options, [(s.name, *p) for s, p in zip(systems, parts, strict=True)])
     return [acting(own, *part) for own, part in zip(every, parts, strict=True)]
