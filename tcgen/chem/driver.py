@@ -393,12 +393,9 @@ def _compiled(setup: Setup, options: SolveOptions, dtype: str) -> Program:
 
 
 def _make_arrays(
-    setup: Setup, dtype: str, file: IntegralFile, tell: Progress, *, release: bool
+    setup: Setup, options: SolveOptions, file: IntegralFile, tell: Progress
 ) -> tuple[dict[str, Array], float]:
-    """Add the mean field's to the arrays; orbital energies, and that of occupied orbitals.
-
-    ``release``: integrals over atomic orbitals are dropped.
-    """
+    """Add the mean field's to the arrays; orbital energies, and that of occupied orbitals."""
     equations, blocks, arrays = setup.equations, setup.blocks, setup.arrays
     tell("making integrals")
     # What earlier programs of this process released would count beside the transform.
@@ -410,13 +407,11 @@ def _make_arrays(
     for name, found in setup.found.items():
         on_disk = name in setup.on_disk
         make = partial(blocks.dataset, file=file) if on_disk else blocks.array
-        arrays[name] = make(found, dtype)
+        arrays[name] = make(found, options.dtype)
     energies = blocks.energies(setup.system) | setup.passed_energies
     contained = equations.with_reference or any(a.with_reference for a in equations.amplitudes)
     of_reference = blocks.occupied_energy() if contained else 0.0
-    blocks.forget(pairs=not setup.on_disk)
-    if release:
-        setup.reference.release()
+    blocks.forget(pairs=not setup.on_disk, release=options.release_integrals)
     return energies, of_reference
 
 
@@ -432,9 +427,7 @@ def _problem(
     system, equations, arrays, dtype = setup.system, setup.equations, setup.arrays, options.dtype
     with planner.beside():
         with _timed(timings, "integrals"):
-            energies, of_reference = _make_arrays(
-                setup, dtype, file, tell, release=options.release_integrals
-            )
+            energies, of_reference = _make_arrays(setup, options, file, tell)
         with _timed(timings, "planning"):
             *others, program = planner.programs()
     with _timed(timings, "compiling"):
@@ -493,9 +486,7 @@ def _problem_in_blocks(
         energies = blocks.energies(system) | setup.passed_energies
         contained = equations.with_reference or any(a.with_reference for a in equations.amplitudes)
         of_reference = blocks.occupied_energy() if contained else 0.0
-        blocks.forget()
-        if options.release_integrals:
-            setup.reference.release()
+        blocks.forget(release=options.release_integrals)
     described = summary(program, arrays, [a.tensor.name for a in equations.amplitudes])
     with _timed(timings, "iterations"):
         cells = setup.reference.cells

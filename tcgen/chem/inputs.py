@@ -241,11 +241,16 @@ class MeanFieldInputs:
 
         return file.write(tensor, shape, axis, blocks(), element)
 
-    def forget(self, *, pairs: bool = True) -> None:
-        """Drop the transformed integrals, those over all pairs only if asked for."""
+    def forget(self, *, pairs: bool = True, release: bool = False) -> None:
+        """Drop the transformed integrals, those over all pairs only if asked for.
+
+        ``release`` also drops those over atomic orbitals, which the mean field holds.
+        """
         self._integrals.forget()
         if pairs:
             self._integrals.forget_pairs()
+        if release:
+            self._reference.release()
 
     def _frame(self, space: Space) -> Frame:
         return self._reference.frames[self._frames[self._spaces.spin(space) or ""]]
