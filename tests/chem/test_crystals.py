@@ -143,6 +143,9 @@ def test_amplitudes_are_saved_as_blocks(tmp_path: Path, suffix: str) -> None:
     assert again.iterations == 1
     again = solve("ccsd_complex_closed_shell", mean_field(), amplitudes=stored.amplitudes)
     assert again.iterations == 1
+    # Equal amplitudes of several solutions leave no choice.
+    replace(found, name="copy").save(file)
+    assert solve("t_complex_closed_shell", mean_field(), amplitudes=file).energies["e_t"]
 
 
 @pytest.mark.slow
