@@ -64,7 +64,7 @@ class MapFunction:
         refs: references that it reads, each once.
         deltas: its Kronecker deltas, each once.
         number: its place among the functions of the library.
-        fastest: of the target and each reference, the loop with a stride of one element, or -1.
+        fastest: loop whose stride is one element, for the target and each reference, or -1.
     """
 
     step: Step
