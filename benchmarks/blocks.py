@@ -1,11 +1,13 @@
-"""CCSD iterations of dense arrays and over blocks, by CPU time of one thread, in turn.
+"""CCSD iterations, (T) and MP2 of dense arrays and over blocks, by CPU time of one thread, in turn.
 
-    python benchmarks/blocks.py [CASE ...] [--steps] [--json FILE]
+    python benchmarks/blocks.py [CASE ...] [--json FILE]
 
 Numbers of orbitals and irreps are those of molecules; elements are random numbers. Each row is the
 least CPU time of several calls of both programs, which take turns. A case's bar is the largest
 share of the dense time that it should take. Crystals (lih, diamond) are compared with an iteration
-of PySCF's KRCCSD in place of dense arrays.
+of PySCF's KRCCSD in place of dense arrays. Energies (triples, mp2) are those of benzene with its
+integrals, and PySCF computes them too, with the symmetry of the molecule; the bar is the largest
+share of its time.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +72,8 @@ CRYSTALS = {
     "diamond": Crystal("C2 gth-szv 2x2x2", "C 0 0 0; C 0.8917 0.8917 0.8917", 3.5668, (2, 2, 2)),
 }
 
-EVERY = (*CASES, *CRYSTALS)
+ENERGIES = {"triples": "t_closed_shell", "mp2": "mp2_closed_shell"}
+EVERY = (*CASES, *ENERGIES, *CRYSTALS)
 
 
 def random_blocks(program: Any, name: str, rng: np.random.Generator) -> Any:
@@ -190,6 +194,71 @@ def measure_crystal(case: Crystal, turns: int) -> dict[str, Any]:
     }
 
 
+def measure_energy(name: str, turns: int) -> dict[str, Any]:
+    """The times of the energy of benzene's (T) or MP2 by all three programs."""
+    from ccsd_peers import RING
+    from pyscf import cc, gto, mp, scf
+    from pyscf.cc import ccsd_t
+
+    molecule = gto.M(atom=RING, basis="cc-pvdz", symmetry=True, verbose=0)
+    field = scf.RHF(molecule).run(conv_tol=1e-11)
+    solver = cc.CCSD(field, frozen=6)
+    eris = solver.ao2mo()
+    _, t1, t2 = solver.init_amps(eris)
+    count = len(t1)
+    fock, energies = np.asarray(eris.fock), np.asarray(eris.mo_energy)
+    arrays = {
+        "f_ov": fock[:count, count:].copy(),
+        "e_o": energies[:count].copy(),
+        "e_v": energies[count:].copy(),
+        "v_ovov": np.asarray(eris.ovov),
+        "t1": t1,
+        "t2": np.ascontiguousarray(t2),
+    }
+    if name == "triples":
+        arrays |= {"v_ovoo": np.asarray(eris.ovoo), "v_ovvv": np.asarray(eris.get_ovvv())}
+        by_pyscf = partial(ccsd_t.kernel, solver, eris, t1, t2, verbose=0)
+    else:
+        arrays = {"g": arrays["v_ovov"], "e_o": arrays["e_o"], "e_v": arrays["e_v"]}
+        perturbed = mp.MP2(field, frozen=6)
+        own = perturbed.ao2mo()
+        by_pyscf = partial(mp.mp2.kernel, perturbed, eris=own, with_t2=False)
+    irreps = np.asarray(field.get_orbsym()) % 10
+    grading = tcgen.Grading.from_orbsym(
+        "D2h", o=irreps[6 : 6 + count].tolist(), v=irreps[6 + count :].tolist()
+    )
+    extents = {"o": count, "v": len(energies) - count}
+    dense = tcgen.compile(ENERGIES[name], extents=extents, objective="time")
+    start = time.process_time()
+    blocks = tcgen.blocked(dense, grading)
+    making = time.process_time() - start
+    blocked = {n: blocks.blocked(n, array) for n, array in arrays.items()}
+    programs = (
+        lambda: float(*dense(**arrays).values()),
+        lambda: float(*blocks(**blocked).values()),
+        lambda: float(np.ravel(by_pyscf())[0]),
+    )
+    found = [program() for program in programs]
+    times: list[list[float]] = [[] for _ in programs]
+    for _ in range(turns):
+        for seconds, program in zip(times, programs, strict=True):
+            seconds.append(least(program, 1))
+    one, other, peer = (1e3 * min(t) for t in times)
+    return {
+        "case": f"C6H6 cc-pVDZ D2h {name}",
+        "dense_ms": one,
+        "blocks_ms": other,
+        "pyscf_ms": peer,
+        "of_dense": other / one,
+        "ratio": other / peer,
+        "bar": 0.25,
+        "error": max(abs(e - found[0]) for e in found) / abs(found[0]),
+        "making_ms": 1e3 * making,
+        "table_bytes": blocks.table_bytes,
+        "gflop": blocks.flops / 1e9,
+    }
+
+
 def main() -> None:
     """Print a line for each case."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -203,14 +272,18 @@ def main() -> None:
     for name in chosen.cases or CASES:
         if name in CRYSTALS:
             row = measure_crystal(CRYSTALS[name], chosen.turns)
+        elif name in ENERGIES:
+            row = measure_energy(name, chosen.turns)
         else:
             row = measure(CASES[name], chosen.turns)
         rows.append(row)
         ratio, bar = row["ratio"], row["bar"]
         shown = f"1/{1 / ratio:.1f}" if ratio < 0.9 else f"{ratio:.2f}"
         wanted = f"1/{1 / bar:.1f}" if bar < 0.9 else f"{bar:.2f}"
-        other = "pyscf" if name in CRYSTALS else "dense"
+        other = "dense" if name in CASES else "pyscf"
         error = f", error {row['error']:.0e}" if "error" in row else ""
+        if name in ENERGIES:
+            error += f"; dense {row['dense_ms']:.1f} ms: 1/{1 / row['of_dense']:.1f}"
         print(
             f"{row['case']:24} {other} {row[f'{other}_ms']:8.2f} ms, blocks "
             f"{row['blocks_ms']:7.2f} ms: {shown} (bar {wanted}); {row['gflop']:.3f} Gflop, made "

@@ -66,7 +66,7 @@ class MapFunction:
         deltas: its Kronecker deltas, each once.
         number: its place among the functions of the library.
         needed: references and deltas of which each one makes the expression zero where it is zero.
-        fastest: of the target and each reference, the loop with a stride of one element, or -1.
+        fastest: loop whose stride is one element, for the target and each reference, or -1.
     """
 
     step: Step

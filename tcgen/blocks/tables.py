@@ -83,6 +83,14 @@ def copies(
     order = np.argsort(-d, axis=1, kind="stable")
     e, d, s = (np.take_along_axis(x, order, 1) for x in (e, d, s))
     e, d, s = _joined(e, d, s)
+    if e.shape[1] > 2:
+        # The source's fastest axis is beside the target's, so that both are transposed as squares.
+        place = e.shape[1] - 2
+        fastest = np.where(e > 1, s, _LARGEST).argmin(axis=1)
+        order = np.tile(np.arange(e.shape[1]), (len(e), 1))
+        row = np.flatnonzero(fastest < place)
+        order[row, place], order[row, fastest[row]] = fastest[row], place
+        e, d, s = (np.take_along_axis(x, order, 1) for x in (e, d, s))
     return make_table(places, np.concatenate([e, d, s], axis=1))
 
 

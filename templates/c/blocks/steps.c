@@ -60,28 +60,31 @@ static void tc_copy_block(int64_t rank, const int32_t *e, $scalar *d, const $sca
     const int32_t *const step_d = e + rank, *const step_s = e + 2*rank;
     if (rank == 0) {
         tc_line(1, d, 1, s, 1, coefficient, accumulate);
-    } else if (rank == 1) {
+        return;
+    }
+    if (rank == 1) {
         tc_line(e[0], d, step_d[0], s, step_s[0], coefficient, accumulate);
-    } else if (rank == 2) {
-        for (int64_t i = 0; i < e[0]; ++i) {
-            tc_line(e[1], d + i*step_d[0], step_d[1], s + i*step_s[0], step_s[1], coefficient, accumulate);
+        return;
+    }
+    int64_t at[$loops] = {0}, outer = 1;
+    for (int64_t axis = 0; axis < rank - 2; ++axis) outer *= e[axis];
+    const int64_t p = rank - 2, q = rank - 1;
+    for (int64_t n = 0; n < outer; ++n) {
+#if $vectors
+        if (step_d[q] == 1 && step_s[p] == 1 && step_s[q] != 1) {
+            tc_transpose_$kind(e[q], e[p], coefficient, s, step_s[q], d, step_d[p], accumulate);
+        } else
+#endif
+        for (int64_t i = 0; i < e[p]; ++i) {
+            tc_line(e[q], d + i*step_d[p], step_d[q], s + i*step_s[p], step_s[q], coefficient, accumulate);
         }
-    } else {
-        int64_t at[$loops] = {0}, outer = 1;
-        for (int64_t axis = 0; axis < rank - 2; ++axis) outer *= e[axis];
-        const int64_t p = rank - 2, q = rank - 1;
-        for (int64_t n = 0; n < outer; ++n) {
-            for (int64_t i = 0; i < e[p]; ++i) {
-                tc_line(e[q], d + i*step_d[p], step_d[q], s + i*step_s[p], step_s[q], coefficient, accumulate);
-            }
-            for (int64_t axis = rank - 3; axis >= 0; --axis) {
-                d += step_d[axis];
-                s += step_s[axis];
-                if (++at[axis] < e[axis]) break;
-                d -= (int64_t)e[axis]*step_d[axis];
-                s -= (int64_t)e[axis]*step_s[axis];
-                at[axis] = 0;
-            }
+        for (int64_t axis = rank - 3; axis >= 0; --axis) {
+            d += step_d[axis];
+            s += step_s[axis];
+            if (++at[axis] < e[axis]) break;
+            d -= (int64_t)e[axis]*step_d[axis];
+            s -= (int64_t)e[axis]*step_s[axis];
+            at[axis] = 0;
         }
     }
 }
