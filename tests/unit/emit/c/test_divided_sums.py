@@ -70,8 +70,8 @@ def test_parts_of_a_sum_add_up(name: str, dtype: str, monkeypatch: pytest.Monkey
         (bits[count],) = found
         values = np.frombuffer(bits[count], dtype).reshape(wanted.shape)
         np.testing.assert_allclose(values, wanted, rtol=tolerance, atol=tolerance * 100)
-    # Were the sum not divided, most of eight threads would have nothing to do: there are few tiles.
-    assert bits[1] != bits[8]
+    # Targets have few tiles: which numbers of threads divide the sum depends on the processor.
+    assert len(set(bits.values())) > 1
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 16])
