@@ -46,6 +46,11 @@ index a b c : v
 """
 # The loop of one of two nests.
 LOOP_OF_C0 = "tc_point < tc_tiles(N_v, 3); tc_point += gridDim.x) {\n        const tc_int c0"
+# Indices of a column of EPILOGUE.
+COLUMN = (
+    "".join(f"{20 * ' '}const tc_int {i} = tc_of_{i}[tc_x + tc_c/2*8 + tc_c%2];\n" for i in "ai")
+    + 20 * " "
+)
 PRODUCT = """
 input t[o,v,o,v], u[v,o,v,o]
 output r
@@ -329,7 +334,11 @@ def test_mutants_of_a_nest(old: str, new: str, kinds: str, monkeypatch: pytest.M
     ("old", "new", "kinds"),
     [
         # elements that do not exist, and values of another row or column
-        ("if (tc_i >= 0 && tc_j >= 0) {", "if (tc_i >= 0) {", f"race|{WRONG}"),
+        (
+            f"if (tc_i >= 0 && tc_j >= 0) {{\n{COLUMN}double tc_value",
+            f"if (tc_i >= 0) {{\n{COLUMN}double tc_value",
+            f"race|{WRONG}",
+        ),
         ("        tc_of_b[tc_n] = b;\n", "", "unwritten"),
         (
             "const tc_int j = tc_of_j[tc_y",
